@@ -102,9 +102,9 @@ def _contradicting(
         return ()
     (own,) = (run for run in _runs({*paths, number}) if number in run)
     below = [n for n in own if n < number]
-    asked = [*below[:1], *below[1:][-_MOST_OF_ITS_RUN:]]
-    asked += [n for n in own if n > number][:_MOST_OF_ITS_RUN]
-    times = ((n, completed_at(paths[n], files)) for n in asked)
+    neighbours = [*below[:1], *below[1:][-_MOST_OF_ITS_RUN:]]
+    neighbours += [n for n in own if n > number][:_MOST_OF_ITS_RUN]
+    times = ((n, completed_at(paths[n], files)) for n in neighbours)
     return tuple(
         n
         for n, at in times

@@ -139,13 +139,7 @@ class StateFiles:
             case _:
                 return self.read_range(stream, 0, stream.size, what)
 
-    def read_range(
-        self,
-        stream: _Stream,
-        start: int,
-        size: int | None,
-        what: str,
-    ) -> bytes:
+    def read_range(self, stream: _Stream, start: int, size: int | None, what: str) -> bytes:
         """Read ``size`` bytes from ``start`` of a state stream in a file; None: to its end.
 
         The paths are tried by reading: that asks a remote store only once.

@@ -134,7 +134,7 @@ def _read_beam_wrapper(
     None for a user's function that keeps state of the same name, and for Beam's other sources.
     """
     extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
-    size = sum(place.end - place.start for place in extents if place is not None)
+    size = sum(span.end - span.start for span in extents if span is not None)
     if size > _LARGEST_WRAPPER and not in_beam_pipeline:
         return None
     marks: list[tuple[int, BeamMark]] = []

@@ -43,9 +43,7 @@ class ReaderSplit(NamedTuple):
     split: Split
 
 
-def split_fields(
-    splits: Sequence[ReaderSplit],
-) -> Iterator[tuple[int, str, int, int, int | None]]:
+def split_fields(splits: Sequence[ReaderSplit]) -> Iterator[tuple[int, str, int, int, int | None]]:
     """Return (subtask, topic, partition, starting offset, stopping offset) of each split."""
     if isinstance(splits, Rows):
         return splits.fields()

@@ -1,7 +1,7 @@
-"""Keyed state, read without a JVM and without the job's classes: only what its snapshots tell.
+"""Keyed state, read from its serializer snapshots alone, without a JVM and the job's classes.
 
-The way of the bytes: handle -> stream -> head (serializer snapshots -> types) -> key groups ->
-entries. ``read_keyed_states`` is the way in.
+From handle to stream, head (serializer snapshots to types), key groups and entries. Start at
+``read_keyed_states``.
 """
 
 from decoder.keyed_state.entries import Entry, KeyGroupLayout

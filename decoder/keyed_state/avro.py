@@ -1,4 +1,4 @@
-"""Values of Avro as Flink writes them: not Avro's own binary form.
+"""Values of Avro in Flink's form, which is not Avro's own binary form.
 
 int and enum ``i32``, long ``i64``, float, double, boolean as Java does; string and bytes ``i32
 n``, n bytes (text is UTF-8); fixed its bytes; union ``i32`` branch and its value; record its
@@ -27,24 +27,24 @@ _i64 = Struct(">q").unpack_from
 _f32 = Struct(">f").unpack_from
 _f64 = Struct(">d").unpack_from
 
-# How deep a value may nest where its type refers to itself: the bound keeps hostile bytes off
+# The deepest nesting of a value whose type refers to itself: the bound keeps hostile bytes off
 # Python's stack.
 _MAX_DEPTH = 64
-# How many items of no bytes (null, a record of nothing) a value may hold.
+# The most items of no bytes (null, an empty record) in a value.
 _MOST_OF_NOTHING = 1 << 16
 _NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 _NANOS_PER_SECOND = 1_000_000_000
 _NANOS_PER_DAY = 86_400 * _NANOS_PER_SECOND
 
-# (data, position, depth) -> the value, where it ends
+# (data, position, depth) -> the value, its end
 _Read = Callable[[bytes, int, int], tuple[Any, int]]
 
 
 def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
-    """A function from (data, position) to the value there and where it ends.
+    """Return a function from (data, position) to the value there and its end.
 
-    It raises DecodeError for what Flink never writes, and IndexError or struct.error for what goes
-    on after the end of ``data``.
+    It raises DecodeError for what Flink never writes, and IndexError or struct.error for a value
+    that continues past the end of ``data``.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)
@@ -119,20 +119,20 @@ def _fixed(size: int, scale: int | None) -> _Read:
 
 def _enum(symbols: tuple[str, ...]) -> _Read:
     def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
-        place = _i32(data, position)[0]
-        if not 0 <= place < len(symbols):
-            raise _corrupt(f"symbol {place} of an enum of {len(symbols)}")
-        return symbols[place], position + 4
+        index = _i32(data, position)[0]
+        if not 0 <= index < len(symbols):
+            raise _corrupt(f"symbol {index} of an enum of {len(symbols)}")
+        return symbols[index], position + 4
 
     return read
 
 
 def _union(branches: list[_Read]) -> _Read:
     def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
-        place: int = _i32(data, position)[0]
-        if not 0 <= place < len(branches):
-            raise _corrupt(f"branch {place} of a union of {len(branches)}")
-        return branches[place](data, position + 4, depth)
+        index: int = _i32(data, position)[0]
+        if not 0 <= index < len(branches):
+            raise _corrupt(f"branch {index} of a union of {len(branches)}")
+        return branches[index](data, position + 4, depth)
 
     return read
 
@@ -166,6 +166,7 @@ def _runs(read_item: _Read, of_nothing: bool, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
+    """Read a varint; inlined, as it precedes each run."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -234,7 +235,7 @@ _SCALARS: dict[types.AvroKind, _Read] = {
 
 
 def _logical(logical: str, scale: int) -> _Read:
-    """Those that ``avro_schema`` lets through."""
+    """Return the reader of a logical type that ``avro_schema`` admits."""
     if logical == "decimal":
         return lambda data, position, depth: _converted(
             _bytes(data, position, depth), lambda value: scaled(big_integer(value), scale)
@@ -252,8 +253,8 @@ def _logical(logical: str, scale: int) -> _Read:
     )
 
 
-def _converted(found: tuple[Any, int], convert: Callable[[Any], Any]) -> tuple[Any, int]:
-    value, position = found
+def _converted(result: tuple[Any, int], convert: Callable[[Any], Any]) -> tuple[Any, int]:
+    value, position = result
     return convert(value), position
 
 

@@ -1,8 +1,7 @@
 """An Avro schema, from its JSON to types.
 
 Named types (record, enum, fixed) may be referred to by name after they are defined, also by
-themselves. Logical types that Avro's specification does not have, or not for this primitive, are
-the primitive.
+themselves. A logical type that is not in Avro's specification for this primitive is the primitive.
 
 Source: Apache Avro 1.11 specification; org.apache.avro.Schema @ 1.11.3.
 """
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 from decoder.cursor import Cursor
 from decoder.keyed_state import types
 
-# How deep a schema may nest: as deep as a data engineer's ever does, and short of Python's stack.
+# The deepest nesting of a schema: deeper than any in use, and short of Python's stack.
 _MAX_DEPTH = 32
 _PRIMITIVES = {kind.value: kind for kind in types.AvroKind}
 _LOGICAL = {
@@ -36,7 +35,7 @@ _FIELD = "Avro schema"
 
 
 def avro_schema(text: str, cursor: Cursor) -> types.AvroType:
-    """A schema from its JSON; ``cursor`` tells where it stood.
+    """Parse a schema from its JSON; ``cursor`` is behind it, for errors.
 
     Raises:
         DecodeError: not an Avro schema.
@@ -59,7 +58,9 @@ class _Parser:
         if isinstance(schema, list):
             if not schema:
                 self._fail("a union of nothing")
-            return types.AvroUnion(tuple(self.type(one, namespace, depth + 1) for one in schema))
+            return types.AvroUnion(
+                tuple(self.type(branch, namespace, depth + 1) for branch in schema)
+            )
         if isinstance(schema, str):
             return self._by_name(schema, namespace)
         if not isinstance(schema, dict):
@@ -134,7 +135,7 @@ class _Parser:
         return scale
 
     def _texts(self, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(symbol, str) for symbol in value):
             self._fail("the symbols of an enum are not names")
         return tuple(value)
 

@@ -1,17 +1,17 @@
 """SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
 
-**Little-endian**, as the machines that Flink runs on are. A row: ``u8 RowKind``, null bits from bit
+**Little-endian**, as Flink's machines are. A row: ``u8 RowKind``, null bits from bit
 8 on, the lowest first, up to whole 8 bytes; then a slot of 8 bytes a field. An array: ``i32 n``,
 null bits up to whole 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` bytes of the keys,
 an array of keys, an array of values.
 
-In a slot stands the value itself, or where it is: ``i32 length`` and, above it, ``i32 offset`` from
-the first byte of the row or array. Text and bytes of up to 7 bytes stand in the slot, whose highest
-byte is then 80 | length. A timestamp of more than milliseconds has its nanoseconds in place of the
+A slot holds the value itself, or its place: ``i32 length`` and, above it, ``i32 offset`` from the
+first byte of the row or array. Text and bytes of up to 7 bytes are in the slot, whose highest byte
+is then 80 | length. A timestamp with more than milliseconds has its nanoseconds in place of the
 length.
 
-Parts of one row lie beside one another. Here they may lie anywhere in it, as long as they take no
-more than its bytes together: so no bytes are read more than once a level.
+Flink writes the parts of a row one after another. Here they may be anywhere in it, if together they
+take no more than its bytes: so no bytes are read more than once a level.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """
@@ -38,18 +38,17 @@ _i32 = Struct("<i").unpack_from
 _i64 = Struct("<q").unpack_from
 _place = Struct("<ii").unpack_from  # length, offset
 
-# (bytes of the whole, where the value's slot is) -> the value, and how many bytes beside the slot
-# it takes
+# (bytes of the whole, position of the slot) -> the value, and its bytes beside the slot
 _ReadSlot = Callable[[bytes, int], tuple[Any, int]]
 # (bytes of the whole) -> the value
 Read = Callable[[bytes], Any]
 
 
 def reader(type_: types.SqlRow | types.SqlArray | types.SqlMap) -> Read:
-    """A function from the bytes of such a value to it.
+    """Return a function from the bytes of such a value to it.
 
-    It raises DecodeError for what Flink never writes, and struct.error or IndexError for what goes
-    on after its end.
+    It raises DecodeError for what Flink never writes, and struct.error or IndexError for a value
+    that continues past its end.
     """
     match type_:
         case types.SqlRow():
@@ -72,8 +71,8 @@ def _row(type_: types.SqlRow) -> Read:
     width = (arity + _HEADER_BITS + 63) // 64 * 8
     fixed = width + 8 * arity
     slots = [
-        (name, *divmod(_HEADER_BITS + place, 8), width + 8 * place, _slot(inner))
-        for place, (name, inner) in enumerate(type_.fields)
+        (name, *divmod(_HEADER_BITS + index, 8), width + 8 * index, _slot(inner))
+        for index, (name, inner) in enumerate(type_.fields)
     ]
 
     def read(data: bytes) -> dict[str, Any]:
@@ -104,11 +103,11 @@ def _array(type_: types.SqlArray) -> Read:
         if not 0 <= count <= taken <= len(data):
             raise _corrupt(f"{count} elements in an array of {len(data)} bytes")
         elements: list[Any] = []
-        for place in range(count):
-            if data[4 + (place >> 3)] >> (place & 7) & 1:
+        for index in range(count):
+            if data[4 + (index >> 3)] >> (index & 7) & 1:
                 elements.append(None)
                 continue
-            value, beside = slot(data, start + place * size)
+            value, beside = slot(data, start + index * size)
             taken += beside
             elements.append(value)
         if taken > len(data):
@@ -137,7 +136,7 @@ def _map(type_: types.SqlMap) -> Read:
 
 
 def _element(type_: types.SqlType) -> tuple[int, _ReadSlot]:
-    """How many bytes an element takes in an array, and what reads it."""
+    """Return the bytes of an element in an array, and its reader."""
     if isinstance(type_, types.SqlScalar) and type_.kind in _ELEMENT_BYTES:
         return _ELEMENT_BYTES[type_.kind], _slot(type_)
     return 8, _slot(type_)
@@ -174,7 +173,7 @@ def _slot(type_: types.SqlType) -> _ReadSlot:
 
 
 def _part(data: bytes, position: int) -> bytes:
-    """What a slot points at."""
+    """Return the bytes that a slot points at."""
     length, offset = _place(data, position)
     end = offset + length
     if not 0 <= offset <= end <= len(data):
@@ -216,7 +215,7 @@ def _date(data: bytes, position: int) -> tuple[LocalDate, int]:
 
 
 def local_time(millis: int) -> LocalTime:
-    """A TIME, which is kept in milliseconds of the day."""
+    """Return a TIME from milliseconds of the day."""
     if not 0 <= millis < _MILLIS_PER_DAY:
         raise DecodeError(ErrorKind.CORRUPT, f"a time of day cannot be {millis} ms")
     return LocalTime.of_nano_of_day(millis * _NANOS_PER_MILLI)
@@ -265,7 +264,7 @@ def _decimal(precision: int, scale: int) -> _ReadSlot:
 
 
 def timestamp(millis: int, nano_of_milli: int, local_zone: bool) -> Instant | LocalDateTime:
-    """A TIMESTAMP, or a TIMESTAMP_LTZ; both are kept as if the clock stood at UTC."""
+    """Return a TIMESTAMP, or a TIMESTAMP_LTZ; both are stored as UTC."""
     if not 0 <= nano_of_milli < _NANOS_PER_MILLI:
         raise DecodeError(
             ErrorKind.CORRUPT, f"a millisecond does not have {nano_of_milli} nanoseconds"

@@ -57,7 +57,7 @@ def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
 
     It was read as U+FFFD: two keys would become one.
     """
-    for place, name, type_ in (
+    for index, name, type_ in (
         (1, "key", info.key),
         (2, "namespace", info.namespace),
         (3, "map key", info.map_key),
@@ -65,7 +65,7 @@ def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
         if type_ is None or not _may_hold_text(type_):
             continue
         for entry in batch:
-            if _replaced(entry[place]):
+            if _replaced(entry[index]):
                 raise DecodeError(
                     ErrorKind.UNSUPPORTED,
                     f"a {name} in key group {entry.key_group} has text that is not valid Unicode, "

@@ -78,12 +78,12 @@ def walk(
     data: bytes,
     key_group: int,
     what: str,
-    wanted: StateInfo | None,
+    target: StateInfo | None,
     unread: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
     """Yield (a state's number, some of its entries) to the end of the key group.
 
-    The first of a state is (number, []). ``wanted`` is the state to be read, for errors; the rest
+    The first of a state is (number, []). ``target`` is the state to be read, for errors; the rest
     as for ``heap_batches``.
     """
     position = 0
@@ -123,7 +123,7 @@ def walk(
         torn(what, readers.info.name if readers else "?", start)
     except DecodeError as error:
         name = readers.info.name if readers else "?"
-        if error.kind is ErrorKind.UNSUPPORTED and wanted is not None and wanted.name != name:
+        if error.kind is ErrorKind.UNSUPPORTED and target is not None and target.name != name:
             raise DecodeError(error.kind, blocked_reason(name, error.problem), file=what) from error
         raise located(error, what, name, start) from error
     if position != len(data):
@@ -212,12 +212,12 @@ def _timer(readers: Readers, data: bytes, position: int, key_group: int, out: li
 def heap_parts(
     states: Sequence[Readers],
     blocks: Iterable[bytes],
-    wanted: int,
+    target: int,
     key_group: int,
     max_bytes: int,
     what: str,
 ) -> Iterator[bytes]:
-    """Split a key group into several that hold only the entries of the state ``wanted``.
+    """Split a key group into several that hold only the entries of the state ``target``.
 
     Only by reading an entry its end is found: each is read twice. From an unreadable one on, the
     rest is yielded as it is: its reader raises the error.
@@ -225,7 +225,7 @@ def heap_parts(
     Args:
         states: the states of the head.
         blocks: the key group, decompressed and without its number.
-        wanted: the state's number.
+        target: the state's number.
         key_group: the key group's number.
         max_bytes: the largest entry that is read.
         what: the key group's name in errors.
@@ -234,7 +234,7 @@ def heap_parts(
         DecodeError: it is not what Flink writes, or an entry is larger than ``max_bytes``.
     """
     blocks = iter(blocks)
-    others = b"".join(_begin(number, 0) for number in range(len(states)) if number != wanted)
+    others = b"".join(_begin(number, 0) for number in range(len(states)) if number != target)
     left = set(range(len(states)))
     data = b""
     position = 0
@@ -246,7 +246,7 @@ def heap_parts(
             raise DecodeError(
                 ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=what
             )
-        if wanted not in left and number >= 0:
+        if target not in left and number >= 0:
             return  # what follows may be unreadable
         count = _i32(data, position + 2)[0] if number in left else -1
         if count < 0:
@@ -262,7 +262,7 @@ def heap_parts(
                 if end == position:
                     raise IndexError  # without bytes, nothing bounds how many there are
             except (IndexError, struct_error, DecodeError) as error:
-                if done and number == wanted:
+                if done and number == target:
                     yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
                 count, done = count - done, 0
                 data, first, position = data[position:], 0, 0
@@ -281,7 +281,7 @@ def heap_parts(
             else:
                 position = end
                 done += 1
-        if done and number == wanted:
+        if done and number == target:
             yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
     if position < len(data) or next(blocks, None):
         raise DecodeError(

@@ -1,4 +1,4 @@
-"""Java's values that Python's own types do not hold exactly: small, immutable, told as Java does.
+"""Java values that Python's own types do not hold exactly: small, immutable, printed as by Java.
 
 java.time counts nanoseconds and billions of years, Python's datetime microseconds and years 1 to
 9999. ``str`` of each is what its ``toString`` prints.
@@ -27,8 +27,7 @@ MIN_SECOND, MAX_SECOND = -31_557_014_167_219_200, 31_556_889_864_403_199
 
 
 class Pairs(list[tuple[Any, Any]]):
-    """A map: its keys and values in the order they were written. A key may be anything, also what
-    Python cannot hash."""
+    """A map: its (key, value) pairs in stored order. Python cannot hash every key."""
 
     __slots__ = ()
 
@@ -40,7 +39,7 @@ class LocalDate(NamedTuple):
 
     @classmethod
     def of_epoch_day(cls, days: int) -> LocalDate:
-        """The date so many days after 1970-01-01."""
+        """Return the date that many days after 1970-01-01."""
         # From 1 March of year 0 on, so that a leap day ends its year.
         cycle, day = divmod(days + _DAYS_TO_EPOCH, _CYCLE_DAYS)
         year = (day - day // 1460 + day // 36524 - day // 146096) // 365
@@ -69,7 +68,7 @@ class LocalDate(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a day."""
+        """Whether the date exists."""
         if not (-MAX_YEAR <= self.year <= MAX_YEAR and 1 <= self.month <= 12 and self.day >= 1):
             return False
         if self.month == 2 and self.day == 29:
@@ -91,7 +90,7 @@ class LocalTime(NamedTuple):
 
     @classmethod
     def of_nano_of_day(cls, nanos: int) -> LocalTime:
-        """The time so many nanoseconds after midnight, less than a day."""
+        """Return the time that many nanoseconds after midnight, less than a day."""
         seconds, nano = divmod(nanos, _NANOS)
         minutes, second = divmod(seconds, 60)
         hour, minute = divmod(minutes, 60)
@@ -103,7 +102,7 @@ class LocalTime(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a time."""
+        """Whether the time exists."""
         return (
             0 <= self.hour < 24
             and 0 <= self.minute < 60
@@ -124,7 +123,7 @@ class LocalDateTime(NamedTuple):
 
     @classmethod
     def of_epoch(cls, seconds: int, nano: int) -> LocalDateTime:
-        """As if the clock had stood at UTC."""
+        """Return the date and time in UTC."""
         days, second = divmod(seconds, _SECONDS_PER_DAY)
         return cls(LocalDate.of_epoch_day(days), LocalTime.of_nano_of_day(second * _NANOS + nano))
 
@@ -157,8 +156,10 @@ class Instant(NamedTuple):
 
 
 class SqlDate(Instant):
-    """A java.sql.Date: midnight in the time zone of the JVM that made it, which is not kept. Told
-    as the date where that was UTC, else as the point in time that it is."""
+    """A java.sql.Date: midnight in the time zone of its JVM, which is not stored.
+
+    It is printed as the date if that zone was UTC, else as the point in time.
+    """
 
     __slots__ = ()
 
@@ -168,8 +169,10 @@ class SqlDate(Instant):
 
 
 class SqlTime(Instant):
-    """A java.sql.Time: that time of 1970-01-01, as of SqlDate. Told as the time where that was
-    UTC's day."""
+    """A java.sql.Time: that time of 1970-01-01 in the time zone of its JVM, as for SqlDate.
+
+    It is printed as the time if it is on that day in UTC.
+    """
 
     __slots__ = ()
 
@@ -198,7 +201,7 @@ def duration_text(seconds: int, nano: int) -> str:
 
 
 def offset_text(seconds: int) -> str:
-    """Return a java.time.ZoneOffset of so many seconds, as Java prints it."""
+    """Return a java.time.ZoneOffset of that many seconds, as Java prints it."""
     if seconds == 0:
         return "Z"
     minutes, second = divmod(abs(seconds), 60)
@@ -207,7 +210,7 @@ def offset_text(seconds: int) -> str:
 
 
 def _fraction(nano: int) -> str:
-    """In groups of three digits, as many as are needed; nothing for 0."""
+    """Return the fraction in as many groups of three digits as it needs; "" for 0."""
     if nano == 0:
         return ""
     digits = f"{nano:09d}"

@@ -1,8 +1,8 @@
-"""SQL's logical types, as a serializer's snapshot holds them: Java objects, walked and not built.
+"""SQL's logical types, from the Java objects in a serializer's snapshot.
 
-A LogicalType has ``isNullable`` and the enum ``typeRoot``; what else counts, by root, is in the
-functions below. A list of fields comes in one of Java's lists, which hold their elements as fields
-or write them.
+A LogicalType has ``isNullable`` and the enum ``typeRoot``; the other fields, by root, are in the
+functions below. A list of fields is one of Java's lists, which hold their elements in fields or
+write them.
 
 Source: org.apache.flink.table.types.logical.* @ Flink 2.2.0; java.util.{ArrayList, Arrays,
 Collections, CollSer} @ JDK 17.
@@ -18,8 +18,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# How deep types may nest, and how many there may be in one. Objects may be referred to from many
-# places, so that a few bytes could stand for a tree of any size.
+# The deepest nesting of types, and the most in one. Objects may be referred to from many places, so
+# that a few bytes could stand for a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 
@@ -52,10 +52,10 @@ _FIELD = "logical type"
 
 
 def logical_type(value: JavaValue, cursor: Cursor) -> types.SqlType:
-    """A LogicalType; ``cursor`` tells where it stood.
+    """Convert a LogicalType; ``cursor`` is behind it, for errors.
 
     Raises:
-        DecodeError: not a logical type, or one that no state's bytes are known of.
+        DecodeError: not a logical type, or one whose bytes in a state are unknown.
     """
     return _Converter(cursor).type(value, 0)
 
@@ -102,7 +102,7 @@ class _Converter:
                 self._fail(f"the logical type {name} is not read here", ErrorKind.UNSUPPORTED)
 
     def _row(self, fields: Sequence[JavaValue], depth: int) -> types.SqlRow:
-        """RowField or StructuredAttribute: ``name``, ``type``."""
+        """Convert fields: RowField or StructuredAttribute, ``name`` and ``type``."""
         named = []
         for field in fields:
             parts = field.fields if isinstance(field, JavaObject) else {}
@@ -113,18 +113,21 @@ class _Converter:
         return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
-        """Those of the super types first: StructuredType.getChildren @ 2.2.0."""
-        found: list[JavaValue] = []
+        """Return the attributes, the super types' first: StructuredType.getChildren @ 2.2.0."""
+        attributes: list[JavaValue] = []
         for _ in range(_MAX_DEPTH):
             if not isinstance(value, JavaObject):
-                return found
-            found = [*self._elements(value.fields.get("attributes")), *found]
+                return attributes
+            attributes = [*self._elements(value.fields.get("attributes")), *attributes]
             value = value.fields.get("superType")
         self._fail(f"a structured type with more than {_MAX_DEPTH} ancestors")
 
     def _elements(self, value: JavaValue) -> Sequence[JavaValue]:
-        """Of a Java list: what it wrote (ArrayList, CollSer), an array of it (Arrays.asList), or
-        another list in it (Collections.unmodifiableList)."""
+        """Return the elements of a Java list.
+
+        It has written them (ArrayList, CollSer), or has an array (Arrays.asList) or another list
+        (Collections.unmodifiableList) in a field.
+        """
         for _ in range(_MAX_DEPTH):
             if isinstance(value, JavaArray):
                 return value.elements
@@ -134,7 +137,7 @@ class _Converter:
                 return value.written
             inner = value.fields.get("list", value.fields.get("a"))
             if inner is None:
-                return ()  # of an empty one, or of one that holds nothing known here
+                return ()  # an empty list, or one of an unknown class
             value = inner
         self._fail("not a list of fields")
 

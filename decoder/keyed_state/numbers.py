@@ -1,4 +1,4 @@
-"""Java's numbers of any size.
+"""Java's numbers of arbitrary size.
 
 Source: java.math.{BigInteger, BigDecimal} @ JDK 17.
 """
@@ -9,18 +9,18 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 from decoder.errors import DecodeError, ErrorKind
 
-# The most bytes of a number that are read: 2,466 digits. To turn one into digits takes the square
-# of its length, and Python prints none of more than 4,300.
+# The largest number that is read: 2,466 digits. The time to print one grows with the square of its
+# length, and Python prints at most 4,300.
 _MOST_BYTES = 1024
-# Nothing is rounded: a decimal is its digits and where the point stands.
+# Nothing is rounded.
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def big_integer(data: bytes) -> int:
-    """Big-endian two's complement.
+    """Return the integer of big-endian two's complement.
 
     Raises:
-        DecodeError: of no bytes, or of more than are read.
+        DecodeError: there are no bytes, or too many.
     """
     if len(data) > _MOST_BYTES:
         raise DecodeError(
@@ -32,5 +32,5 @@ def big_integer(data: bytes) -> int:
 
 
 def scaled(unscaled: int, scale: int) -> Decimal:
-    """``unscaled`` / 10 ** ``scale``, exactly, with as many digits behind the point."""
+    """Return ``unscaled`` / 10 ** ``scale`` exactly, with ``scale`` digits after the point."""
     return Decimal(unscaled).scaleb(-scale, _EXACT)

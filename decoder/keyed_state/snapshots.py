@@ -1,16 +1,16 @@
-"""Serializer snapshots: which serializer wrote a state, and with what inside.
+"""Serializer snapshots: the serializer of a state, and those inside it.
 
-A snapshot is ``UTF class, i32 version`` and the class's own content, whose length nothing tells: an
-unknown class ends the reading, unless it stands in a frame (a field of a POJO). Classes are told by
-the last part of their name, below Flink's own package.
+A snapshot is ``UTF class, i32 version`` and the class's own content, which has no length: an
+unknown class ends the reading, unless it is in a frame (a field of a POJO). Classes are identified
+by the last part of their name, below Flink's own package.
 
 - *simple*: nothing, or in version 2 ``UTF``.
 - *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's own content, *nested*.
 - *nested*: ``i32 1333245, i32 1, i32 n`` x snapshot.
 - *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, twice (key, value) ``bool`` and,
-  where it is set, ``i32 length`` and a frame}.
+  if it is set, ``i32 length`` and a frame}.
 
-What each class has is in the functions below.
+The content of each class is in the functions below.
 
 Source: TypeSerializerSnapshot, SimpleTypeSerializerSnapshot, CompositeTypeSerializerSnapshot,
 NestedSerializersSnapshotDelegate, LinkedOptionalMapSerializer, and the snapshot classes named in
@@ -68,9 +68,9 @@ _NESTED_MAGIC = 1333245
 _NESTED_VERSION = 1
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
-# How deep serializers may nest: deeper than any job's types, and short of Python's stack.
+# The deepest nesting of serializers: deeper than any job's types, and short of Python's stack.
 _MAX_DEPTH = 32
-# The most a null may be padded with: the length of its type, of which every part is a few bytes.
+# The most padding of a null: the length of its type, each part of which is a few bytes.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -139,18 +139,17 @@ _SIMPLE: dict[str, Type] = {
 }
 
 
-# Of Flink's Scala API (until 1.20), and of flink-scala-api, which goes on with it.
+# Flink's Scala API (until 1.20), and flink-scala-api, its successor.
 _SCALA = ("org.apache.flink.api.scala.", "org.apache.flinkx.api.")
 
 
 def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
-    """A snapshot, as the type of what its serializer writes.
+    """Read a snapshot; return the type of its serializer's values.
 
-    ``kryo_version``: the major version of the Kryo that the job's Flink was built with, which no
-    snapshot tells.
+    ``kryo_version`` is the major version of Kryo in the job's Flink, which no snapshot holds.
 
     Raises:
-        DecodeError: cut short, corrupt, or of a class or a version that is not known here.
+        DecodeError: cut short, corrupt, or of an unknown class or version.
     """
     if depth > _MAX_DEPTH:
         cursor.fail(f"serializers nested more than {_MAX_DEPTH} deep", "serializer snapshot")
@@ -174,16 +173,11 @@ def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
             "not read here, nor is what follows them; have the job keep this state as a POJO, a "
             "record or a Java tuple, and take a new savepoint"
         )
-    cursor.fail(
-        problem,
-        "serializer snapshot's class",
-        ErrorKind.UNSUPPORTED,
-        back=4,
-    )
+    cursor.fail(problem, "serializer snapshot's class", ErrorKind.UNSUPPORTED, back=4)
 
 
 class _Reader:
-    """One snapshot's content."""
+    """A reader of one snapshot's content."""
 
     def __init__(self, cursor: Cursor, kryo: int, name: str, version: int, depth: int) -> None:
         self.cursor = cursor
@@ -220,22 +214,23 @@ class _Reader:
         return make(self, self.cursor.i32(f"outer version of {self.name}"))
 
     def parts(self, count: int) -> tuple[Type, ...]:
-        found = self.nested()
-        if len(found) != count:
-            self.cursor.fail(f"{len(found)} serializers in it, not {count}", self.name)
-        return found
+        serializers = self.nested()
+        if len(serializers) != count:
+            self.cursor.fail(f"{len(serializers)} serializers in it, not {count}", self.name)
+        return serializers
 
     def part(self) -> Type:
         return self.parts(1)[0]
 
     def two(self) -> tuple[Type, Type]:
-        one, other = self.parts(2)
-        return one, other
+        first, second = self.parts(2)
+        return first, second
 
-    def number(self, what: str, most: int) -> int:
-        value = self.cursor.i32(f"{what} of {self.name}")
-        if not 0 <= value <= most:
-            self.cursor.fail(f"not between 0 and {most}: {value}", f"{what} of {self.name}", back=4)
+    def number(self, what: str, highest: int) -> int:
+        field = f"{what} of {self.name}"
+        value = self.cursor.i32(field)
+        if not 0 <= value <= highest:
+            self.cursor.fail(f"not between 0 and {highest}: {value}", field, back=4)
         return value
 
     def optional_map(self) -> Iterator[tuple[str, Cursor | None, Cursor | None]]:
@@ -262,10 +257,10 @@ def _struct(class_name: str, names: tuple[str, ...], reader: _Reader, outer: int
 
 
 def _tuple(reader: _Reader, outer: int) -> Type:
-    """``UTF class``; a serializer a field."""
+    """Read ``UTF class``; a serializer a field."""
     class_name = reader.cursor.utf("class of a tuple")
     return Struct(
-        class_name, tuple(Field(f"f{place}", type_) for place, type_ in enumerate(reader.nested()))
+        class_name, tuple(Field(f"f{index}", type_) for index, type_ in enumerate(reader.nested()))
     )
 
 
@@ -276,13 +271,13 @@ def _row(reader: _Reader, outer: int) -> Type:
 
 
 def _array(reader: _Reader, outer: int) -> Type:
-    """``UTF componentClass``; the component."""
+    """Read ``UTF componentClass``; the component."""
     reader.cursor.skip_utf("class of an array's components")
     return NullableList(reader.part(), null=0)
 
 
 def _nullable(reader: _Reader, outer: int) -> Type:
-    """``i32 padding``; the type."""
+    """Read ``i32 padding``; the type."""
     padding = reader.number("padding", _MAX_PADDING)
     return Nullable(reader.part(), padding)
 
@@ -306,13 +301,13 @@ def _raw_value(reader: _Reader, outer: int) -> Type:
 
 
 def _buffer_entry(reader: _Reader, outer: int) -> Type:
-    """The element; the entry is ``bool hasBeenJoined`` and it."""
+    """Read the element; the entry is ``bool hasBeenJoined`` and the element."""
     joined = Field("hasBeenJoined", Scalar(Kind.BOOLEAN))
     return Struct("IntervalJoinOperator$BufferEntry", (joined, Field("element", reader.part())))
 
 
 def _window_key(reader: _Reader, outer: int) -> Type:
-    """The key; a window key is ``i64`` window and it."""
+    """Read the key; a window key is ``i64`` window and the key."""
     window = Field("window", Scalar(Kind.LONG))
     return Struct("WindowKey", (window, Field("key", reader.part())))
 
@@ -362,7 +357,7 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
 
 
 def _enum(reader: _Reader) -> Type:
-    """``UTF class, i32 n`` x ``UTF constant``."""
+    """Read ``UTF class, i32 n`` x ``UTF constant``."""
     reader.known_versions(3)
     cursor = reader.cursor
     name = cursor.utf("class of an enum")
@@ -371,8 +366,11 @@ def _enum(reader: _Reader) -> Type:
 
 
 def _pojo(reader: _Reader) -> Type:
-    """``UTF class``; optional maps of fields, of registered subclasses, of other subclasses; their
-    values are snapshots."""
+    """Read a POJO's.
+
+    ``UTF class``; optional maps of fields, of registered subclasses, of other subclasses; their
+    values are snapshots.
+    """
     reader.known_versions(2)
     name = reader.cursor.utf("class of a POJO")
     fields, registered, others = (
@@ -383,22 +381,25 @@ def _pojo(reader: _Reader) -> Type:
 
 
 def _framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
-    """A snapshot in a frame; one that cannot be read costs only what it is of."""
+    """Read a snapshot in a frame; an unknown one makes only its own type unreadable."""
     if frame is None:
         return Unreadable(name, "its serializer was not known to the job that wrote it")
     try:
-        found = read_snapshot(frame, reader.kryo, reader.depth + 1)
+        type_ = read_snapshot(frame, reader.kryo, reader.depth + 1)
         frame.finish("serializer snapshot")
     except DecodeError as error:
         if error.kind is not ErrorKind.UNSUPPORTED:
             raise
         return Unreadable(name, error.problem)
-    return found
+    return type_
 
 
 def _kryo(reader: _Reader) -> Type:
-    """``UTF class``; optional maps of registrations, of default serializers, of their classes. A
-    registration is ``UTF class, i32 kind`` (0: no serializer of its own) and what the kind has."""
+    """Read Kryo's.
+
+    ``UTF class``; optional maps of registrations, of default serializers, of their classes. A
+    registration is ``UTF class, i32 kind`` (0: no serializer of its own) and the kind's content.
+    """
     reader.known_versions(2)
     name = reader.cursor.utf("class of Kryo's")
     registered: list[tuple[str, bool]] = []
@@ -413,8 +414,11 @@ def _kryo(reader: _Reader) -> Type:
 
 
 def _avro(reader: _Reader) -> Type:
-    """``FString class, FString schema``; version 2 ``UTF class, UTF schema``, version 1 ``UTF
-    schema``."""
+    """Read Avro's.
+
+    Two of Flink's strings, class and schema; version 2 ``UTF class, UTF schema``, version 1 ``UTF
+    schema``.
+    """
     reader.known_versions(1, 2, 3)
     cursor = reader.cursor
     name = ""
@@ -444,7 +448,7 @@ def _flink_string(cursor: Cursor) -> str:
 
 
 def _row_data(reader: _Reader) -> Type:
-    """``i32 n`` x Java object of a LogicalType; nested."""
+    """Read ``i32 n`` x Java object of a LogicalType; nested."""
     reader.known_versions(3)
     cursor = reader.cursor
     types = [
@@ -452,11 +456,11 @@ def _row_data(reader: _Reader) -> Type:
         for _ in range(cursor.count("fields of a row"))
     ]
     reader.nested()
-    return Sql(SqlRow(tuple((f"f{place}", type_) for place, type_ in enumerate(types))))
+    return Sql(SqlRow(tuple((f"f{index}", type_) for index, type_ in enumerate(types))))
 
 
 def _binary_row_data(reader: _Reader) -> Type:
-    """``i32`` arity: nothing tells the types."""
+    """Read ``i32`` arity: nothing tells the types."""
     reader.known_versions(3)
     reader.cursor.i32("fields of a row")
     return Sql(SqlScalar(SqlKind.RAW))
@@ -471,14 +475,14 @@ def _row_data_key(reader: _Reader) -> Type:
 
 
 def _decimal_data(reader: _Reader) -> Type:
-    """``i32 precision, i32 scale``."""
+    """Read ``i32 precision, i32 scale``."""
     reader.known_versions(3)
     precision = reader.number("precision", _MAX_PRECISION)
     return Sql(SqlDecimal(precision, reader.number("scale", precision)))
 
 
 def _timestamp_data(reader: _Reader) -> Type:
-    """``i32 precision``; whether of a local time zone is not told."""
+    """Read ``i32 precision``; whether of a local time zone is not told."""
     reader.known_versions(1)
     return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))
 
@@ -510,14 +514,14 @@ def _sorted_map(reader: _Reader) -> Type:
 
 
 def _ttl_aware(reader: _Reader) -> Type:
-    """``bool isTtlEnabled``, the snapshot of what it writes through."""
+    """Read ``bool isTtlEnabled``, the snapshot of what it writes through."""
     reader.known_versions(1)
     reader.cursor.boolean("TTL")
     return reader.snapshot()
 
 
 def _value(reader: _Reader) -> Type:
-    """``UTF class``: of a Value, which writes itself."""
+    """Read ``UTF class``: of a Value, which writes itself."""
     name = reader.cursor.utf("class of a Value")
     return Unreadable(name, "it writes itself (org.apache.flink.types.Value)")
 

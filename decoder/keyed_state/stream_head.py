@@ -1,9 +1,9 @@
-"""The head of a keyed state's stream: which states there are, and of what types.
+"""The head of a keyed state's stream: its states and their types.
 
 ``i32 version`` (6), ``bool compressed``, the key serializer's *proxy*, ``i16 n`` x {``UTF name, i32
 kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue, 4 key-value of the asynchronous
 API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``, proxy}}. A proxy is ``i32
-2`` and a snapshot. A state's number in the data is its place in this list.
+2`` and a snapshot. A state's number in the data is its index in this list.
 
 The asynchronous API (State V2, Flink 2.x on ForSt) differs only in the serializers: a LIST names
 its element's, and a MAP its values' and, under a role of its own, its keys'.
@@ -46,18 +46,18 @@ class StateKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateInfo:
-    """One state of a stream.
+    """A state of a stream.
 
     Attributes:
-        name: as the job, or Flink, named it.
-        kind: what it holds for each key and namespace.
-        key, namespace: their types; of timers, those of what the queue holds.
-        map_key: of a MAP, the type of its keys.
-        value: of a LIST, the type of its elements; of a MAP, of its values; of timers, the
-            timestamp; without what TTL adds.
-        ttl: whether each value (of a LIST each element, of a MAP each entry) is kept with the time
-            of its last access.
-        reason: why it cannot be read, where it cannot.
+        name: its name, from the job or Flink.
+        kind: the kind of state.
+        key: the type of its keys; for timers, of the timers' keys.
+        namespace: the type of its namespaces.
+        map_key: the type of a MAP's keys.
+        value: the type of its values, a LIST's elements or a MAP's values, without TTL; for timers
+            the timestamp.
+        ttl: whether each value (a LIST's element, a MAP's entry) has the time of its last access.
+        reason: why it cannot be read, or None.
     """
 
     name: str
@@ -72,11 +72,13 @@ class StateInfo:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Attributes:
-    compressed: whether the data is.
-    states: by their number in the data.
-    unread: why nothing is known of the states behind these; None: these are all.
-    end: where the head ends in the stream, in bytes; None where ``unread``.
+    """The head of a stream.
+
+    Attributes:
+        compressed: whether the data is compressed.
+        states: the states by their number in the data.
+        unread: why the states behind these are unknown; None: these are all.
+        end: the end of the head in the stream, in bytes; None if ``unread``.
     """
 
     compressed: bool
@@ -86,13 +88,13 @@ class Head:
 
 
 def read_head(cursor: Cursor, kryo_version: int) -> Head:
-    """A head, as far as its serializers are known: what follows an unknown one cannot be told.
+    """Read a head up to the first unknown serializer, whose length is unknown.
 
     ``kryo_version``: see ``snapshots.read_snapshot``.
 
     Raises:
-        DecodeError: cut short, corrupt, of a version that is not read here, or the key's serializer
-            is not known.
+        DecodeError: cut short, corrupt, of an unknown version, or with an unknown serializer of
+            keys.
     """
     cursor.version("keyed state", _VERSIONS)
     compressed = cursor.boolean("compressed")
@@ -120,7 +122,7 @@ def _read_proxy(cursor: Cursor, kryo_version: int) -> types.Type:
 def _read_state(
     cursor: Cursor, key: types.Type, kryo_version: int
 ) -> tuple[StateInfo, DecodeError | None]:
-    """A state, and what cannot be read of the head from there on."""
+    """Read a state; also return why the rest of the head cannot be read, or None."""
     name = cursor.utf("state name")
     backend_kind = cursor.i32(f"kind of state {name!r}")
     if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2):
@@ -155,7 +157,7 @@ def _read_state(
 
 
 def timers(name: str, timer: types.Timer) -> StateInfo:
-    """A state of timers."""
+    """Return a state of timers."""
     reason = _first_reason(timer.key, timer.namespace)
     timestamp = types.Scalar(types.Kind.LONG)
     return StateInfo(
@@ -180,16 +182,8 @@ def _key_value(
     value: types.Type,
 ) -> StateInfo:
     if kind_name not in StateKind.__members__ or kind_name == StateKind.TIMERS.name:
-        return StateInfo(
-            name,
-            StateKind.VALUE,
-            key,
-            namespace,
-            None,
-            value,
-            False,
-            f"a state of the kind {kind_name!r} is not read here",
-        )
+        reason = f"a state of the kind {kind_name!r} is not read here"
+        return StateInfo(name, StateKind.VALUE, key, namespace, None, value, False, reason)
     kind = StateKind[kind_name]
     map_key: types.Type | None = None
     if kind is StateKind.LIST and isinstance(value, types.List):
@@ -201,12 +195,12 @@ def _key_value(
     ttl = isinstance(value, types.Ttl)
     if isinstance(value, types.Ttl):
         value = value.type
-    reason = _first_reason(key, namespace, map_key, value)
-    return StateInfo(name, kind, key, namespace, map_key, value, ttl, reason)
+    unreadable = _first_reason(key, namespace, map_key, value)
+    return StateInfo(name, kind, key, namespace, map_key, value, ttl, unreadable)
 
 
 def _first_reason(*parts: types.Type | None) -> str | None:
-    """Return why the first of these types that cannot be read cannot, or None."""
+    """Return why the first unreadable of these types cannot be read, or None."""
     for type_ in parts:
         part = types.unreadable(type_) if type_ is not None else None
         if part is not None:

@@ -1,8 +1,8 @@
 """Flink's own form of text: StringValue.
 
-A varint (7 bits a byte, the lowest first, the high bit set on all but the last) holds the number of
-UTF-16 units plus one, 0 is null; then each unit, as a varint of 1 to 3 bytes. It is not UTF-8. What
-a StringValue writes of itself is the same without the one, and never null.
+A varint (7 bits a byte, the lowest first, the high bit set on all but the last) is the number of
+UTF-16 units plus one, 0 is null; then each unit, as a varint of 1 to 3 bytes. It is not UTF-8. A
+StringValue writes itself without the plus one, and is never null.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """
@@ -14,21 +14,21 @@ import re
 from decoder.errors import DecodeError, ErrorKind
 
 _MOST_LENGTH_BYTES = 5
-# A unit of more than seven bits: one or two bytes that go on, and one that does not.
+# A unit: up to two bytes with the high bit, and one without.
 _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
 
 class ReplacedText(str):
-    """Text in which U+FFFD stands for what is no character: half of a surrogate pair, most often.
+    """Text in which U+FFFD replaces what is no character, mostly half of a surrogate pair.
 
-    What was there is not kept, so that two texts may have become one.
+    Two texts may have become one.
     """
 
     __slots__ = ()
 
 
 def decode_text(data: bytes | bytearray, encoding: str) -> str:
-    """Return the text, as ReplacedText where some of it is no character."""
+    """Return the text, as ReplacedText if some of it is no character."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
@@ -36,11 +36,11 @@ def decode_text(data: bytes | bytearray, encoding: str) -> str:
 
 
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Return the text at ``position`` (see ``decode_text``), and where it ends.
+    """Return the text at ``position`` (see ``decode_text``), and its end.
 
     Raises:
         DecodeError: a length or a unit that Flink never writes.
-        IndexError: it goes on after the end of ``data``.
+        IndexError: it continues past the end of ``data``.
     """
     count = data[position]
     position += 1
@@ -58,7 +58,7 @@ def read_string(data: bytes, position: int) -> tuple[str | None, int]:
 
 
 def read_string_value(data: bytes, position: int) -> tuple[str, int]:
-    """As ``read_string``, of a StringValue."""
+    """Read a StringValue, as ``read_string`` does a text."""
     count = data[position]
     position += 1
     if count >= 0x80:
@@ -67,6 +67,7 @@ def read_string_value(data: bytes, position: int) -> tuple[str, int]:
 
 
 def _long_count(data: bytes, position: int, count: int) -> tuple[int, int]:
+    """Read on in a varint of 31 bits that is as short as can be; inlined for speed."""
     for shift in range(7, 7 * _MOST_LENGTH_BYTES, 7):
         byte = data[position]
         position += 1
@@ -84,12 +85,12 @@ def _units(data: bytes, position: int, count: int) -> tuple[str, int]:
     units = bytearray()
     match = _UNIT.match
     for _ in range(count):
-        found = match(data, position)
-        if found is None:
+        unit_match = match(data, position)
+        if unit_match is None:
             if len(data) - position < 3:
                 raise IndexError
             raise DecodeError(ErrorKind.CORRUPT, "a character of a text takes more than 16 bits")
-        encoded = found[0]
+        encoded = unit_match[0]
         position += len(encoded)
         unit = encoded[0] & 0x7F
         if len(encoded) > 1:

@@ -1,7 +1,8 @@
-"""What a keyed state's bytes stand for: a small closed set of types, made from snapshots.
+"""The types of keyed state: a small closed set, made from serializer snapshots.
 
-A type tells both how a value is laid out and what it means. Each is a serializer of Flink's, or a
-few that write the same bytes; the classes are named in ``snapshots`` and ``logical_types``.
+A type is both the layout and the meaning of a value. Each stands for one of Flink's serializers, or
+a few that write the same bytes, named in ``snapshots`` and ``logical_types``. The docstrings say
+which Python value the decoder returns.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """A value without parts. The comments say what comes out of the decoder."""
+    """The kinds of values without parts; the comments name the Python values."""
 
     BOOLEAN = auto()  # bool
     BYTE = auto()  # int, as the next three
@@ -22,9 +23,9 @@ class Kind(Enum):
     FLOAT = auto()  # float
     DOUBLE = auto()  # float
     CHAR = auto()  # str of one UTF-16 unit
-    STRING = auto()  # str; an unpaired surrogate comes out as U+FFFD, here and in CHAR
+    STRING = auto()  # str; an unpaired surrogate becomes U+FFFD, here and in CHAR
     STRING_VALUE = auto()  # as STRING, but never null: org.apache.flink.types.StringValue
-    BIG_INTEGER = auto()  # Decimal, of no digits behind the point
+    BIG_INTEGER = auto()  # Decimal without digits after the point
     BIG_DECIMAL = auto()  # Decimal
     DATE = auto()  # Instant
     SQL_DATE = auto()  # SqlDate, an Instant
@@ -52,14 +53,14 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveArray:
-    """boolean[], int[], …, String[]: ``i32 n``, n elements. A list; ``bytes`` of byte[]."""
+    """A boolean[], int[], …, String[]: ``i32 n``, n elements. A list; ``bytes`` for byte[]."""
 
     element: Kind
 
 
 @dataclass(frozen=True, slots=True)
 class JavaEnum:
-    """``i32`` ordinal into the constants of the snapshot. The constant's name."""
+    """An enum: ``i32`` ordinal of a constant in the snapshot. The constant's name."""
 
     class_name: str
     constants: tuple[str, ...]
@@ -74,8 +75,10 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Fields one after another, none of them null unless its own type can tell: a tuple, and what
-    CompositeSerializer writes. A dict by name; a tuple's fields are f0, f1, …"""
+    """A tuple, or a value of CompositeSerializer: its fields, null only if their types allow it.
+
+    A dict by name; a tuple's fields are f0, f1, and so on.
+    """
 
     class_name: str
     fields: tuple[Field, ...]
@@ -83,7 +86,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """org.apache.flink.types.Row. A dict of f0, f1, …: its snapshot keeps no names."""
+    """An org.apache.flink.types.Row. A dict of f0, f1, …: its snapshot has no names."""
 
     fields: tuple[Type, ...]
     has_kind: bool  # two bits of a RowKind before the null bits
@@ -91,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """{"left", "right"}, one of them None."""
+    """An Either. {"left", "right"}, one of them None."""
 
     left: Type
     right: Type
@@ -107,23 +110,27 @@ class TaggedUnion:
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
-    """What a window with an evictor keeps: ``u8`` 0 and ``i64`` epoch milliseconds, or 1 without a
-    timestamp; the value. {"timestamp", "value"}."""
+    """A record in a window with an evictor. {"timestamp", "value"}.
+
+    ``u8`` 0 and ``i64`` epoch milliseconds, or 1 without a timestamp; the value.
+    """
 
     value: Type
 
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """``i32 n``, n elements. A list."""
+    """A List: ``i32 n``, n elements. A list."""
 
     element: Type
 
 
 @dataclass(frozen=True, slots=True)
 class NullableList:
-    """As List, each element after a byte that tells whether there is one: a Set (it is null: 1), a
-    T[] (it is null: 0). A list."""
+    """A Set or T[]: as List, with a byte before each element. A list.
+
+    The byte of a null element is ``null``: 1 in a Set, 0 in a T[].
+    """
 
     element: Type
     null: int
@@ -131,7 +138,7 @@ class NullableList:
 
 @dataclass(frozen=True, slots=True)
 class LinkedList:
-    """``i32 n``, null bits, the elements that are not null. A list."""
+    """A LinkedList: ``i32 n``, null bits, the elements that are not null. A list."""
 
     element: Type
     has_nulls: bool
@@ -139,7 +146,7 @@ class LinkedList:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """``i32 n`` x {key, ``bool valueIsNull``, value}. Pairs."""
+    """A Map: ``i32 n`` x {key, ``bool valueIsNull``, value}. Pairs."""
 
     key: Type
     value: Type
@@ -148,21 +155,23 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """``bool null``, then the value or its padding."""
+    """A nullable value: ``bool null``, then the value or its padding."""
 
     type: Type
     padding: int
 
 
-# What the name begins with of a field that has gone from its class
+# The prefix of the name of a field that is no longer in its class
 # (PojoSerializerSnapshotData.getDummyNameForMissingField @ Flink 2.2.0); no Java name holds a "-".
 MISSING_FIELD = "missing-field-at-"
 
 
 @dataclass(frozen=True, slots=True)
 class Pojo:
-    """A POJO or a Java record: flags, then the fields. A dict of the fields of its own class; one
-    that the class had no more when it was written (``MISSING_FIELD``) is left out."""
+    """A POJO or a Java record: flags, then the fields. A dict of its own class's fields.
+
+    A field that the class no longer had when it was written (``MISSING_FIELD``) is left out.
+    """
 
     class_name: str
     fields: tuple[Field, ...]
@@ -172,14 +181,14 @@ class Pojo:
 
 @dataclass(frozen=True, slots=True)
 class Ttl:
-    """``i64 lastAccess`` in epoch milliseconds, value."""
+    """A value with TTL: ``i64 lastAccess`` in epoch milliseconds, value."""
 
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """``i64 timestamp`` with its sign bit flipped, key, namespace."""
+    """A timer: ``i64 timestamp`` with its sign bit flipped, key, namespace."""
 
     key: Type
     namespace: Type
@@ -201,9 +210,11 @@ class AvroKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AvroScalar:
-    """A primitive, with its logical type where Avro's specification has it for this primitive:
-    decimal -> Decimal; date -> LocalDate; time-millis, time-micros -> LocalTime; timestamp-* ->
-    Instant; local-timestamp-* -> LocalDateTime."""
+    """A primitive, with its logical type if Avro's specification has it for this primitive.
+
+    decimal: Decimal; date: LocalDate; time-millis, time-micros: LocalTime; timestamp-*: Instant;
+    local-timestamp-*: LocalDateTime.
+    """
 
     kind: AvroKind
     logical: str | None = None
@@ -213,7 +224,7 @@ class AvroScalar:
 
 @dataclass(frozen=True, slots=True)
 class AvroFixed:
-    """bytes; Decimal where it is one."""
+    """A fixed. bytes, or Decimal."""
 
     name: str
     size: int
@@ -229,7 +240,7 @@ class AvroEnum:
 
 @dataclass(frozen=True, slots=True)
 class AvroRecord:
-    """A dict by field."""
+    """A record. A dict by field."""
 
     name: str
     fields: tuple[tuple[str, AvroType], ...]
@@ -237,14 +248,14 @@ class AvroRecord:
 
 @dataclass(frozen=True, slots=True)
 class AvroReference:
-    """A record, enum or fixed that its own definition, or an earlier one, is named by."""
+    """A reference to a record, enum or fixed by name, also within its own definition."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class AvroUnion:
-    """The value of its branch."""
+    """A union. The value of its branch."""
 
     branches: tuple[AvroType, ...]
 
@@ -256,7 +267,7 @@ class AvroArray:
 
 @dataclass(frozen=True, slots=True)
 class AvroMap:
-    """Pairs, keys are text."""
+    """A map. Pairs, with keys of text."""
 
     value: AvroType
 
@@ -268,7 +279,7 @@ AvroType = (
 
 @dataclass(frozen=True, slots=True)
 class Avro:
-    """What AvroSerializer writes with a schema: not Avro's own binary form."""
+    """A value of AvroSerializer with a schema, not in Avro's own binary form."""
 
     class_name: str
     schema: AvroType
@@ -304,7 +315,7 @@ class SqlScalar:
 
 @dataclass(frozen=True, slots=True)
 class SqlDecimal:
-    """Decimal."""
+    """A DECIMAL. Decimal."""
 
     precision: int
     scale: int
@@ -312,7 +323,7 @@ class SqlDecimal:
 
 @dataclass(frozen=True, slots=True)
 class SqlTimestamp:
-    """LocalDateTime; Instant of TIMESTAMP_LTZ."""
+    """A TIMESTAMP. LocalDateTime; Instant for TIMESTAMP_LTZ."""
 
     precision: int
     local_zone: bool
@@ -325,7 +336,7 @@ class SqlArray:
 
 @dataclass(frozen=True, slots=True)
 class SqlMap:
-    """MAP; MULTISET, whose values are counts. Pairs."""
+    """A MAP, or a MULTISET, whose values are counts. Pairs."""
 
     key: SqlType
     value: SqlType
@@ -333,7 +344,7 @@ class SqlMap:
 
 @dataclass(frozen=True, slots=True)
 class SqlRow:
-    """A dict by field; a state's own row has no names: f0, f1, …"""
+    """A ROW. A dict by field; a state's own row has no names: f0, f1, and so on."""
 
     fields: tuple[tuple[str, SqlType], ...]
 
@@ -343,7 +354,7 @@ SqlType = SqlScalar | SqlDecimal | SqlTimestamp | SqlArray | SqlMap | SqlRow
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An internal value of SQL by itself: as InternalSerializers' serializer of its type writes."""
+    """A value of SQL by itself, in the form of InternalSerializers' serializer of its type."""
 
     type: SqlType
 
@@ -356,7 +367,7 @@ class Kryo:
     """A value that Kryo wrote.
 
     Attributes:
-        class_name: one of those in ``kryo``; the type of another class is Unreadable.
+        class_name: a class that ``kryo`` knows; the type of another class is Unreadable.
         registered: the classes that were registered after Flink's own.
         replaced: the classes that the job registered with serializers of its own.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
@@ -370,9 +381,9 @@ class Kryo:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value whose layout its serializer alone knows.
+    """A value whose layout only its serializer knows.
 
-    ``field`` is its place in the fields of what it is a part of: names with dots between them.
+    ``field`` is its path in the fields around it: names with dots between them.
     """
 
     class_name: str
@@ -405,14 +416,14 @@ Type = (
 
 
 def parts(type_: Type) -> tuple[Type, ...]:
-    """The types inside of one; of a POJO without its subclasses, which a value may never be of."""
+    """Return the types inside a type; of a POJO without its subclasses, which may never occur."""
     match type_:
         case Struct(_, fields) | Pojo(_, fields):
             return tuple(field.type for field in fields)
         case Row(types):
             return types
-        case Either(one, two) | TaggedUnion(one, two) | Map(one, two) | Timer(one, two):
-            return (one, two)
+        case Either(left, right) | TaggedUnion(left, right) | Map(left, right) | Timer(left, right):
+            return (left, right)
         case (
             List(inner)
             | NullableList(inner)
@@ -433,8 +444,8 @@ def unreadable(type_: Type) -> Unreadable | None:
             return type_
         case Struct(_, fields) | Pojo(_, fields):
             for name, part in fields:
-                if found := unreadable(part):
-                    return replace(found, field=f"{name}.{found.field}".rstrip("."))
+                if inner := unreadable(part):
+                    return replace(inner, field=f"{name}.{inner.field}".rstrip("."))
             return None
         case _:
-            return next((found for part in parts(type_) if (found := unreadable(part))), None)
+            return next((inner for part in parts(type_) if (inner := unreadable(part))), None)

@@ -1,4 +1,4 @@
-"""How long values are: what Flink says of a serializer, and whether one may take no bytes.
+"""The lengths of values: whether Flink's serializer has a fixed one, and whether it may be 0.
 
 Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
 """
@@ -17,12 +17,12 @@ _VARIABLE = {
     types.Kind.BIG_INTEGER,
     types.Kind.BIG_DECIMAL,
 }
-# Of the length 0, though a VoidNamespace writes a byte.
+# Of length 0, although a VoidNamespace writes a byte.
 _NO_LENGTH = {types.Kind.NULL_VALUE, types.Kind.VOID_NAMESPACE}
 
 
 def has_fixed_length(type_: types.Type) -> bool:
-    """Whether ``getLength`` of the serializer is no -1: all its values are of one length."""
+    """Return whether all values have one length: ``getLength`` of the serializer is not -1."""
     match type_:
         case types.Scalar(kind):
             return kind not in _VARIABLE
@@ -44,7 +44,7 @@ def has_fixed_length(type_: types.Type) -> bool:
 
 
 def may_be_nothing(type_: types.Type) -> bool:
-    """Whether a value may take no bytes, so that nothing bounds how many of them there are."""
+    """Return whether a value may take no bytes: then the bytes do not bound their number."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE
@@ -59,7 +59,7 @@ def may_be_nothing(type_: types.Type) -> bool:
 
 
 def avro_may_be_nothing(type_: types.AvroType) -> bool:
-    """A reference may be to anything."""
+    """Return the same for Avro; a reference may be to anything."""
     match type_:
         case types.AvroScalar(kind):
             return kind is types.AvroKind.NULL

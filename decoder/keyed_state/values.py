@@ -1,11 +1,11 @@
-"""Values by their type: one function a type, made once and called for each value.
+"""Readers of values: a function for each type, made once and called for each value.
 
-``reader(type)`` is a function from (data, position) to the value there and where it ends. Positions
-only grow: a length is never negative, and what would go on after the end of ``data`` raises
-IndexError or struct.error, which whoever frames the data tells as a DecodeError. How many elements
-there can be is checked against the bytes left before any is read.
+``reader(type)`` is a function from (data, position) to the value there and its end. Positions only
+grow: a length is never negative, and a value that continues past the end of ``data`` raises
+IndexError or struct.error, which the caller turns into a DecodeError. A number of elements is
+checked against the bytes left before any is read.
 
-Layouts (big-endian but for SQL's binary rows) stand at the functions and in ``types``.
+Layouts (big-endian except SQL's binary rows) are described at the functions and in ``types``.
 
 Source: the serializers of the snapshots that ``snapshots`` names @ Flink 1.15.4, 1.20.3, 2.2.0.
 """
@@ -50,13 +50,15 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
-# How many values of no bytes (NullValue) one collection may hold.
+# The most values of no bytes (NullValue) in a collection.
 _MOST_OF_NOTHING = 1 << 16
 
 
 def reader(type_: types.Type) -> Read:
-    """A function that reads values of ``type_``; of one that cannot be read it raises DecodeError
-    when it is called."""
+    """Return the function that reads values of ``type_``.
+
+    For an unreadable type the function raises DecodeError.
+    """
     match type_:
         case types.Scalar(kind):
             return _SCALARS[kind]
@@ -121,7 +123,7 @@ def _boolean(data: bytes, position: int) -> tuple[bool, int]:
 
 
 def _length(data: bytes, position: int, of_nothing: bool = False) -> int:
-    """``i32 n`` of elements, which take a byte or more unless they are ``of_nothing``."""
+    """Read ``i32 n`` of elements, which take a byte or more unless they are ``of_nothing``."""
     count: int = _i32(data, position)[0]
     if count < 0:
         raise _corrupt(f"a count cannot be negative: {count}")
@@ -164,7 +166,7 @@ def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
 
 
 def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
-    """``i32 n``: 0 null, 1 to 3 the numbers 0, 1 and 10, else n - 4 bytes of two's complement."""
+    """Read ``i32 n``: 0 null, 1 to 3 for 0, 1 and 10, else n - 4 bytes of two's complement."""
     size = _i32(data, position)[0]
     position += 4
     if size < 0:
@@ -178,7 +180,7 @@ def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
 
 
 def _big_decimal(data: bytes, position: int) -> tuple[Any, int]:
-    """The unscaled value; where it is one, ``i32 scale``."""
+    """Read the unscaled value and, unless it is null, ``i32 scale``."""
     unscaled, position = _unscaled(data, position)
     if unscaled is None:
         return None, position
@@ -186,7 +188,7 @@ def _big_decimal(data: bytes, position: int) -> tuple[Any, int]:
 
 
 def _date(of: type[Instant]) -> Read:
-    """``i64`` epoch milliseconds; MIN_VALUE is null."""
+    """Read ``i64`` epoch milliseconds; MIN_VALUE is null."""
 
     def read(data: bytes, position: int) -> tuple[Instant | None, int]:
         millis = _i64(data, position)[0]
@@ -202,14 +204,14 @@ def _checked(value: Any) -> Any:
 
 
 def _sql_timestamp(data: bytes, position: int) -> tuple[Instant | None, int]:
-    """``i64`` epoch milliseconds, ``i32`` nanoseconds of the second; MIN_VALUE is null."""
+    """Read ``i64`` epoch milliseconds, ``i32`` nanoseconds of the second; MIN_VALUE is null."""
     millis, nanos = _millis_nanos(data, position)
     value = None if millis == _MIN_I64 else _checked(Instant(millis // 1000, nanos))
     return value, position + 12
 
 
 def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
-    """``i64`` epoch seconds, ``i32`` nanoseconds; both MIN_VALUE: null."""
+    """Read ``i64`` epoch seconds, ``i32`` nanoseconds; both MIN_VALUE: null."""
     seconds, nanos = _millis_nanos(data, position)
     if (seconds, nanos) == (_MIN_I64, _MIN_I32):
         return None, position + 12
@@ -217,14 +219,14 @@ def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
 
 
 def _local_date(data: bytes, position: int) -> tuple[LocalDate | None, int]:
-    """``i32 year, u8 month, u8 day``; year MIN_VALUE: null."""
+    """Read ``i32 year, u8 month, u8 day``; year MIN_VALUE: null."""
     parts = _year_month_day(data, position)
     value = None if parts[0] == _MIN_I32 else _checked(LocalDate(*parts))
     return value, position + 6
 
 
 def _local_time(data: bytes, position: int) -> tuple[LocalTime | None, int]:
-    """``u8 hour, u8 minute, u8 second, i32 nano``; hour -128: null."""
+    """Read ``u8 hour, u8 minute, u8 second, i32 nano``; hour -128: null."""
     parts = _hour_minute_second_nano(data, position)
     value = None if parts[0] == -128 else _checked(LocalTime(*parts))
     return value, position + 7
@@ -251,7 +253,7 @@ def _nothing(data: bytes, position: int) -> tuple[None, int]:
 
 
 def _window(data: bytes, position: int) -> tuple[dict[str, int], int]:
-    """``i64 start, i64 end``."""
+    """Read ``i64 start, i64 end``."""
     start, end = _time_window(data, position)
     return {"start": start, "end": end}, position + 16
 
@@ -320,13 +322,16 @@ def _struct(type_: types.Struct) -> Read:
 
 
 def _row(type_: types.Row) -> Read:
-    """A mask of two bits of the RowKind, where there is one, and a bit a field (it is null), the
-    highest first, in whole bytes; the fields that are not null."""
+    """Read a mask and the fields that are not null.
+
+    The mask has two bits for the RowKind, if there is one, and a bit for each field (1: null), the
+    highest first, in whole bytes.
+    """
     skipped = 2 * type_.has_kind
     size = (skipped + len(type_.fields) + 7) // 8
     fields = [
-        (f"f{place}", *divmod(skipped + place, 8), reader(part))
-        for place, part in enumerate(type_.fields)
+        (f"f{index}", *divmod(skipped + index, 8), reader(part))
+        for index, part in enumerate(type_.fields)
     ]
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
@@ -358,8 +363,7 @@ def _either(names: tuple[str, str], first: Read, second: Read, tags: tuple[int, 
 
 
 def _stream_record(read_value: Read) -> Read:
-    """StreamElementSerializer's tags 0 and 1 @ Flink 2.2.0; those of other elements are no
-    state's."""
+    """Read a record: StreamElementSerializer's tags 0 and 1 @ Flink 2.2.0."""
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         tag = data[position]
@@ -414,7 +418,7 @@ def _nullable_list(type_: types.NullableList) -> Read:
 
 
 def _linked_list(type_: types.LinkedList) -> Read:
-    """The mask is as that of a Row."""
+    """Read ``i32 n``, a mask as in a Row, the elements that are not null."""
     if not type_.has_nulls:
         return _list(types.List(type_.element))
     read_element = reader(type_.element)
@@ -430,8 +434,8 @@ def _linked_list(type_: types.LinkedList) -> Read:
             raise IndexError
         position += size
         elements: list[Any] = []
-        for place in range(count):
-            if mask[place >> 3] << (place & 7) & 0x80:
+        for index in range(count):
+            if mask[index >> 3] << (index & 7) & 0x80:
                 elements.append(None)
                 continue
             element, position = read_element(data, position)
@@ -510,8 +514,11 @@ _IS_NULL, _OWN_CLASS, _SUBCLASS, _REGISTERED = 1, 2, 4, 8
 
 
 def _pojo(type_: types.Pojo) -> Read:
-    """``u8 flags``: 1 null; 2 the class itself; 4 a subclass: ``UTF class`` and its own value; 8 a
-    registered one: ``u8 tag`` and its own value. The class's own fields: ``bool null``, value."""
+    """Read ``u8 flags`` and a value.
+
+    Flags: 1 null; 2 the class itself; 4 a subclass: ``UTF class`` and its value; 8 a registered
+    one: ``u8 tag`` and its value. A field of the class itself: ``bool null``, value.
+    """
     fields = [(name, reader(part)) for name, part in type_.fields]
     registered = [(name, reader(part)) for name, part in type_.registered]
     subclasses = {name: reader(part) for name, part in type_.subclasses}
@@ -561,9 +568,12 @@ def _pojo(type_: types.Pojo) -> Read:
 
 
 def _sql(type_: types.SqlType) -> Read:
-    """Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL ``i64`` unscaled, of a
-    precision above 18 ``i32 n``, n bytes. A TIMESTAMP ``i64`` milliseconds, of a precision above 3
-    with ``i32`` nanoseconds of the millisecond."""
+    """Read a value of SQL.
+
+    Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL: ``i64`` unscaled, or ``i32 n``,
+    n bytes for a precision above 18. A TIMESTAMP: ``i64`` milliseconds, and ``i32`` nanoseconds of
+    the millisecond for a precision above 3.
+    """
     match type_:
         case types.SqlRow() | types.SqlArray() | types.SqlMap():
             return _sized(binary_row.reader(type_))

@@ -1,5 +1,5 @@
-"""``_metadata``: what a checkpoint holds, and where its state lies.
+"""The ``_metadata`` file: the operators of a checkpoint, and the handles of their state.
 
-``layout`` says what differs between versions, ``handles`` reads the handles that point at state,
-``properties`` the trailing type, ``parse`` walks the file to its last byte into ``model``.
+``parse`` reads the file to its last byte into ``model``: ``layout`` has the differences between
+versions, ``handles`` reads the handles of state, ``properties`` the type of checkpoint at the end.
 """

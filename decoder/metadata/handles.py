@@ -1,7 +1,7 @@
 """The state handles of ``_metadata``, one function per kind of handle.
 
-What is needed later is read into ``model``; keyed and channel state is stepped over to the byte
-and leaves only its size behind, counted as Flink's ``getStateSize()`` counts it.
+Streams and operator state are read into ``model``. Keyed and channel state is stepped over to the
+byte; only its size is kept, as Flink's ``getStateSize()`` counts it.
 
 Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flink 2.2.0.
 """
@@ -26,7 +26,7 @@ from decoder.metadata.model import (
     StreamState,
 )
 
-# How deep handles may nest. Flink writes a changelog handle over base and delta handles, and a
+# The deepest nesting of handles. Flink writes a changelog handle over base and delta handles, and a
 # key-group handle over a stream: two levels. The bound keeps hostile bytes off Python's stack.
 MAX_NESTING = 8
 
@@ -54,7 +54,7 @@ def _check_depth(cursor: Cursor, depth: int, field: str) -> None:
 
 
 def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | None:
-    """A StreamStateHandle.
+    """Read a StreamStateHandle.
 
     ``u8 type``: 0 null; 1 BYTE_STREAM ``UTF name, i32 n, bytes``; 2 FILE ``i64 size, UTF uri``;
     3 KEY_GROUPS ``i32 start, i32 n, n x i64, handle``; 6 RELATIVE ``UTF path, i64 size``;
@@ -90,7 +90,7 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
 
 
 def _file_size(cursor: Cursor, field: str) -> int | None:
-    """An i64; FileStateHandle admits -1 for a size that is not known."""
+    """Read an i64; FileStateHandle has -1 for an unknown size."""
     size = cursor.i64(f"{field} size")
     if size < -1:
         cursor.fail(f"a size cannot be negative: {size}", f"{field} size", back=8)
@@ -117,7 +117,7 @@ def _stream_size(cursor: Cursor, field: str) -> int:
 
 
 def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | None:
-    """An OperatorStateHandle, after the ``i32 present`` that precedes it.
+    """Read an OperatorStateHandle and the ``i32 present`` before it.
 
     ``i32 present``; then ``u8 type``: 0 null; 4 partitionable, 17 the same of file merging:
     ``i32 n`` x {``UTF name``, ``u8 mode``, ``i32 n``, n x ``i64`` byte offset}; 17 only: ``UTF
@@ -163,7 +163,7 @@ def _read_named_state(cursor: Cursor, field: str) -> NamedState:
     offsets_field = f"{field} offsets of {name!r}"
     byte_offsets = cursor.i64s(cursor.count(offsets_field, 8), offsets_field)
     if min(byte_offsets, default=0) < 0:
-        cursor.fail("an element cannot lie at a negative position", offsets_field)
+        cursor.fail("an element cannot be at a negative position", offsets_field)
     return NamedState(name, DistributionMode(mode), byte_offsets)
 
 
@@ -182,7 +182,7 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 
 
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
-    """Step over a KeyedStateHandle; return the bytes of state it stands for.
+    """Step over a KeyedStateHandle; return its bytes of state.
 
     ``u8 type``: 0 null; 3, 7, 12 key groups; 5, 11 incremental; 8, 14 changelog; 9 changelog
     bytes; 10, 13 changelog files. The fields of each are in the functions below.
@@ -212,9 +212,12 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
 
 
 def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
-    """One file after another: ``i64 checkpointId, UTF backendId, i32 start, i32 n``, version 2:
-    ``i64 checkpointedSize``; meta handle; twice (shared, private) ``i32 n`` x {``UTF localPath``,
-    handle}; version 2: ``UTF handleId``."""
+    """Step over an incremental handle, file by file; return its bytes of state.
+
+    ``i64 checkpointId, UTF backendId, i32 start, i32 n``, version 2: ``i64 checkpointedSize``; meta
+    handle; twice (shared, private) ``i32 n`` x {``UTF localPath``, handle}; version 2: ``UTF
+    handleId``.
+    """
     cursor.i64(f"{field} checkpoint id")
     cursor.skip_utf(f"{field} backend id")
     _skip_key_group_range(cursor, field)
@@ -231,9 +234,12 @@ def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
 
 
 def _skip_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> int:
-    """``i32 start, i32 n, i64 size``; ``i32 n`` x keyed handle (materialized), ``i32 n`` x keyed
+    """Step over a changelog handle; return its bytes of state.
+
+    ``i32 start, i32 n, i64 size``; ``i32 n`` x keyed handle (materialized), ``i32 n`` x keyed
     handle (not materialized); ``i64 materializationId``; version 2: ``i64 checkpointId``; ``UTF
-    handleId``."""
+    handleId``.
+    """
     _skip_key_group_range(cursor, field)
     cursor.i64(f"{field} checkpointed size")
     size = 0
@@ -248,8 +254,11 @@ def _skip_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> i
 
 
 def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
-    """``i32 start, i32 n, i64 from, i64 to``; ``i32 k`` x {``i32 keyGroup, i32 len``, bytes};
-    ``UTF handleId``."""
+    """Step over changelog bytes; return how many there are.
+
+    ``i32 start, i32 n, i64 from, i64 to``; ``i32 k`` x {``i32 keyGroup, i32 len``, bytes}; ``UTF
+    handleId``.
+    """
     _skip_key_group_range(cursor, field)
     cursor.i64(f"{field} from")
     cursor.i64(f"{field} to")
@@ -262,8 +271,11 @@ def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
 
 
 def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
-    """``i32 start, i32 n``; ``i32 k`` x {``i64 offset``, handle}; ``i64 size, i64
-    checkpointedSize, UTF handleId``; version 2: ``UTF storageId``."""
+    """Step over changelog files; return their bytes of state.
+
+    ``i32 start, i32 n``; ``i32 k`` x {``i64 offset``, handle}; ``i64 size, i64 checkpointedSize,
+    UTF handleId``; version 2: ``UTF storageId``.
+    """
     _skip_key_group_range(cursor, field)
     for _ in range(cursor.count(f"{field} files", 8 + STREAM_HANDLE_BYTES)):
         cursor.i64(f"{field} offset in a file")

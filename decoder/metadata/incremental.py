@@ -1,12 +1,12 @@
-"""Incremental keyed state stepped over in few operations, where nothing about it is odd.
+"""A fast way to step over plain incremental keyed state.
 
 A job with much state in RocksDB has a file handle for each file of each subtask: a million of them
-fill a hundred megabytes of ``_metadata``, and all that is asked of them is the sum of their sizes.
-The files of one subtask come in runs of one shape: names of one length and URIs of one length. So
-a run is checked column by column and its sizes are added up in C.
+fill a hundred megabytes of ``_metadata``, and only the sum of their sizes is needed. The files of
+one subtask come in runs of one shape: names of one length and URIs of one length. So a run is
+checked column by column, and its sizes are added up in C.
 
 Nothing is refused here. Whatever is not plain is left to the strict walk in ``handles``, which
-reads it again, and tells what is wrong and where.
+names what is wrong and where.
 
 Source: MetadataV2V3SerializerBase.serializeHandleAndLocalPathList @ Flink 2.2.0.
 """
@@ -22,24 +22,26 @@ _I32 = Struct(">i")
 _I64 = Struct(">q")
 _FILE = Struct(">BqH")  # type, size, length of the URI
 
-# How many handles are taken for a run at once; RocksDB has some tens of files a subtask. The bound
-# keeps what a run that breaks off has cost in proportion to what is stepped over.
+# The most handles of a run; RocksDB has some tens of files a subtask. The bound keeps the cost of a
+# failed run in proportion to the bytes that are stepped over.
 _LONGEST_RUN = 128
 _MOST_RUN_BYTES = 64 * 1024
 _SHORTEST_RUN = 4
 
 
 class _NotPlain(Exception):
-    """What stands here is for the strict walk to judge."""
+    """The bytes are for the strict walk."""
 
 
 def incremental_bytes(
     data: bytes, start: int, end: int, *, version2: bool
 ) -> tuple[int, int] | None:
-    """Where an incremental handle ends whose type stands right before ``start``, and the bytes of
-    state it stands for; None where the strict walk must tell.
+    """Step over an incremental handle whose type is right before ``start``.
 
     The layout is that of ``handles.skip_incremental``.
+
+    Returns:
+        The handle's end and its bytes of state, or None if the strict walk must read it.
     """
     position = start + 8  # checkpoint id
     try:
@@ -54,19 +56,19 @@ def incremental_bytes(
             position += 2 + _U16.unpack_from(data, position)[0]  # handle id
     except (_NotPlain, struct.error, IndexError):
         return None
-    # A slice does not mind the end: what lies beyond it was not there.
+    # A slice may go beyond ``end``.
     return (position, total) if position <= end else None
 
 
 def _files(data: bytes, position: int, count: int) -> tuple[int, int]:
-    """``count`` times ``UTF localPath`` and a stream handle: where they end, and their bytes."""
+    """Step over ``count`` x {``UTF localPath``, stream handle}; return their end and bytes."""
     if count < 0:
         raise _NotPlain
     total = 0
     while count:
         run = min(count, _LONGEST_RUN)
-        found = _run(data, position, run) if run >= _SHORTEST_RUN else None
-        position, size = found or _one_by_one(data, position, run)
+        stepped = _run(data, position, run) if run >= _SHORTEST_RUN else None
+        position, size = stepped or _one_by_one(data, position, run)
         total += size
         count -= run
     return position, total
@@ -81,7 +83,7 @@ def _one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
 
 
 def _stream(data: bytes, start: int) -> tuple[int, int]:
-    """A stream handle of the kinds that hold such files: where it ends, and its bytes."""
+    """Step over a stream handle of a kind that has files; return its end and its bytes."""
     size: int
     kind, size, length = _FILE.unpack_from(data, start)
     if kind == 2:  # FILE: size, URI
@@ -104,7 +106,7 @@ def _stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """``count`` FILE handles, each after a local path, if all have the shape of the first."""
+    """Step over ``count`` FILE handles and local paths, if all have the shape of the first."""
     kind = 2 + _U16.unpack_from(data, start)[0]
     uri = _U16.unpack_from(data, start + kind + 9)[0]
     stride = kind + _FILE.size + uri
@@ -115,8 +117,8 @@ def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
     if len(run) != size or run[kind] != 2 or run[kind + 1] != 0:
         return None
     # Both lengths, the type, and the highest byte of the size, which holds its sign.
-    for place in (0, 1, kind, kind + 1, kind + 9, kind + 10):
-        column = run[place::stride]
+    for offset in (0, 1, kind, kind + 1, kind + 9, kind + 10):
+        column = run[offset::stride]
         if column != column[:1] * count:
             return None
     sizes_and_uris = _sizes_and_uris(kind + 1, uri, count).unpack(run)
@@ -127,5 +129,5 @@ def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
 
 @lru_cache(256)
 def _sizes_and_uris(before_size: int, uri: int, count: int) -> Struct:
-    """Of each handle in a run, one after another."""
+    """Return the layout of (size, URI) of each handle in a run."""
     return Struct(">" + f"{before_size}xq2x{uri}s" * count)

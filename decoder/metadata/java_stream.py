@@ -1,9 +1,8 @@
-"""The grammar of a Java object stream, walked without instantiating anything.
+"""A reader of Java object streams that instantiates nothing.
 
-Objects, enums, strings, arrays, classes, references and null are read into names and values; what
-a class wrote itself is kept as far as it is objects. Proxies, and what is written by a protocol of
-its own, are refused: neither CheckpointProperties, nor a type of SQL's, nor a source of Beam's ever
-holds them.
+Objects, enums, strings, arrays, classes, references and null are read into names and values; of
+what a class wrote itself, the objects are kept. Proxies and objects with a protocol of their own
+are refused: CheckpointProperties, SQL's types and Beam's sources never hold them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -22,8 +21,10 @@ _FIRST_HANDLE = 0x7E0000
 
 
 class _Tag:
-    """java.io.ObjectStreamConstants: the byte that begins each element. A class, as ``match``
-    compares with dotted names only."""
+    """The first byte of each element: java.io.ObjectStreamConstants.
+
+    A class, as ``match`` compares with dotted names only.
+    """
 
     NULL = 0x70
     REFERENCE = 0x71
@@ -43,16 +44,16 @@ _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0
 
 # Bytes of a primitive field, by its type code.
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-# Those that are read; the others are stepped over.
+# The types that are read; the others are stepped over.
 _INTEGERS = "BIJSZ"
 
 _BYTES = "[B"
 
-# How deep objects may nest: CheckpointProperties reaches three (properties, type, enum), a type of
-# SQL's six for each row in a row. The bound keeps hostile bytes off Python's stack.
+# The deepest nesting: CheckpointProperties reaches three (properties, type, enum), a type of SQL's
+# six for each row in a row. The bound keeps hostile bytes off Python's stack.
 _MAX_DEPTH = 64
-# How many ancestors a class may have. Flink's have one; a long line of them, referred to by many
-# objects, would cost the product of both.
+# The most ancestors of a class. Flink's have one; a long line of them, referred to by many objects,
+# would cost the product of both.
 _MAX_ANCESTORS = 16
 
 _FIELD = "Java object"
@@ -66,17 +67,17 @@ class JavaEnum(NamedTuple):
 
 
 class JavaClass(NamedTuple):
-    """A class itself."""
+    """A class."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class JavaObject:
-    """An object: its class, its fields and the objects that its class wrote beside them.
+    """An object: its class, its fields, and the objects that its class wrote beside them.
 
-    Fields of type float, double and char are stepped over; a boolean is 0 or 1. An object may hold
-    itself: whoever walks one bounds the walk.
+    Fields of type float, double and char are left out; a boolean is 0 or 1. An object may hold
+    itself: the caller bounds a walk over it.
     """
 
     class_name: str
@@ -86,8 +87,7 @@ class JavaObject:
 
 @dataclass(frozen=True, slots=True)
 class JavaArray:
-    """An array of objects, or of bytes; one of other primitives is stepped over, and comes out
-    empty."""
+    """An array of objects, or of bytes; one of other primitives is left empty."""
 
     elements: list[JavaValue] = field(default_factory=list)
     data: bytes = b""
@@ -105,7 +105,7 @@ _Handle = JavaValue | _ClassDescriptor
 
 
 def read_object_stream(cursor: Cursor) -> JavaValue:
-    """``AC ED 00 05`` and one object.
+    """Read ``AC ED 00 05`` and one object.
 
     Raises:
         DecodeError: cut short, or not such a stream.
@@ -116,7 +116,7 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
 
 
 class _Walker:
-    """One walk: the cursor, and what back-references may point at."""
+    """A walk over one stream, with the objects that may be referred to."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -139,7 +139,7 @@ class _Walker:
             case _Tag.STRING:
                 return self._string(cursor.utf(_FIELD))
             case _Tag.LONG_STRING:
-                # As long as it is (an i64), it is text of no interest here.
+                # Its length is an i64; no field that is read is so long.
                 cursor.skip(cursor.i64(_FIELD), _FIELD)
                 return self._string("")
             case _Tag.ENUM:
@@ -168,13 +168,13 @@ class _Walker:
 
     def _enum(self, depth: int) -> JavaEnum:
         descriptor = self._class_descriptor(depth + 1)
-        place = len(self._handles)
+        index = len(self._handles)
         self._handles.append(None)
         constant = self.value(depth + 1)
         if descriptor is None or not isinstance(constant, str):
             self._cursor.fail("an enum without a class or a name", _FIELD)
         enum = JavaEnum(descriptor.name, constant)
-        self._handles[place] = enum
+        self._handles[index] = enum
         return enum
 
     def _class(self, depth: int) -> JavaClass:
@@ -186,18 +186,18 @@ class _Walker:
         return result
 
     def _array(self, depth: int) -> JavaArray:
-        """Class descriptor, ``i32 n``, n elements of the type that the class's name tells."""
+        """Read a class descriptor, ``i32 n``, n elements of the type in the class's name."""
         descriptor = self._class_descriptor(depth + 1)
         if descriptor is None or descriptor.name[:1] != "[":
             self._cursor.fail("an array without a class", _FIELD)
-        place = len(self._handles)
+        index = len(self._handles)
         result = JavaArray()
         self._handles.append(result)
         size = _PRIMITIVES.get(descriptor.name[1:2], 0)
         count = self._cursor.count(_FIELD, size or 1)
         if descriptor.name == _BYTES:
             result = JavaArray(data=self._cursor.raw(count, _FIELD))
-            self._handles[place] = result
+            self._handles[index] = result
         elif size:
             self._cursor.skip(size * count, _FIELD)
         else:
@@ -233,7 +233,7 @@ class _Walker:
             self._annotation(depth, result.written)
 
     def _annotation(self, depth: int, written: list[JavaValue]) -> None:
-        """What a class wrote beside its fields, to its end mark."""
+        """Read what a class wrote beside its fields, to its end mark."""
         cursor = self._cursor
         while True:
             match cursor.peek(_FIELD):
@@ -272,12 +272,11 @@ class _Walker:
                 )
 
     def _new_class_descriptor(self, depth: int) -> _ClassDescriptor:
-        """``UTF name, i64 serialVersionUID``, a handle, ``u8 flags, i16 n`` fields, annotation,
-        parent."""
+        """Read ``UTF name, i64 serialVersionUID, u8 flags, i16 n`` fields, annotation, parent."""
         cursor = self._cursor
         name = cursor.utf(_FIELD)
         cursor.i64(_FIELD)
-        place = len(self._handles)
+        index = len(self._handles)
         self._handles.append(None)
         flags = cursor.u8(_FIELD)
         count = cursor.i16(_FIELD)
@@ -297,5 +296,5 @@ class _Walker:
         if len(ancestors) > _MAX_ANCESTORS:
             cursor.fail(f"a class with more than {_MAX_ANCESTORS} ancestors", _FIELD)
         descriptor = _ClassDescriptor(name, flags, tuple(fields), ancestors)
-        self._handles[place] = descriptor
+        self._handles[index] = descriptor
         return descriptor

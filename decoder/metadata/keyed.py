@@ -1,14 +1,14 @@
-"""Keyed state handles as they stand in ``_metadata``, for whoever reads the state itself.
+"""The keyed state handles of ``_metadata``, for reading the state itself.
 
-``handles.skip_keyed_state`` steps over them and adds up sizes: that is all that positions need.
-The layouts are those written there, at each ``_skip`` function.
+``handles.skip_keyed_state`` only adds up their sizes: positions need no more. The layouts are
+described there, at each ``_skip`` function.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -22,10 +22,10 @@ _NO_OFFSET = -1
 
 
 class KeyGroupsState(NamedTuple):
-    """KeyGroupsStateHandle; KeyGroupsSavepointStateHandle where it is of a ``savepoint``.
+    """KeyGroupsStateHandle; for a ``savepoint`` KeyGroupsSavepointStateHandle.
 
-    ``byte_offsets`` are places in the stream, one for each key group from ``first`` on; -1: it has
-    nothing, in raw state.
+    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on; -1: it
+    is empty (raw state only).
     """
 
     savepoint: bool
@@ -35,8 +35,10 @@ class KeyGroupsState(NamedTuple):
 
 
 class IncrementalState(NamedTuple):
-    """IncrementalRemoteKeyedStateHandle: RocksDB's files under the names they had, and the stream
-    that tells the states; ``key_groups`` of them from ``first`` on."""
+    """IncrementalRemoteKeyedStateHandle: RocksDB's files by name, and the stream with the head.
+
+    It has ``key_groups`` key groups from ``first`` on.
+    """
 
     first: int
     key_groups: int
@@ -45,8 +47,10 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """ChangelogStateBackendHandle: what the backend below it last wrote, and in how many handles of
-    a log it changed since, or was written at all."""
+    """ChangelogStateBackendHandle: the last state of the backend below it, the base.
+
+    ``changes`` is the number of handles of its log.
+    """
 
     base: tuple[KeyGroupsState | IncrementalState, ...]
     changes: int
@@ -56,7 +60,7 @@ KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState
 
 
 def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
-    """A KeyedStateHandle, which ``handles.skip_keyed_state`` has stepped over; None: there is none.
+    """Read a KeyedStateHandle, or None for a null handle.
 
     Raises:
         DecodeError: cut short, corrupt, or of an unknown kind.
@@ -92,18 +96,19 @@ def _stream(cursor: Cursor, field: str) -> StreamState:
     return stream
 
 
-def _bad_range(cursor: Cursor, field: str, first: int, count: int) -> NoReturn:
-    cursor.fail(f"{count} key groups from {first} on: there are {_MAX_KEY_GROUPS} at most", field)
+def _check_range(cursor: Cursor, field: str, first: int, count: int) -> None:
+    if first < 0 or not 0 <= count <= _MAX_KEY_GROUPS - first:
+        problem = f"{count} key groups from {first} on: there are {_MAX_KEY_GROUPS} at most"
+        cursor.fail(problem, field)
 
 
 def _read_key_groups(cursor: Cursor, field: str, kind: int) -> KeyGroupsState:
     first = cursor.i32(f"{field} first key group")
     count = cursor.count(f"{field} key groups", 8)
-    if not (first >= 0 and count <= _MAX_KEY_GROUPS - first):
-        _bad_range(cursor, field, first, count)
+    _check_range(cursor, field, first, count)
     byte_offsets = cursor.i64s(count, f"{field} key group offsets")
     if min(byte_offsets, default=0) < _NO_OFFSET:
-        cursor.fail("a key group cannot lie at a negative position", field)
+        cursor.fail("a key group cannot be at a negative position", field)
     stream = _stream(cursor, field)
     if kind == 12:
         cursor.skip_utf(f"{field} handle id")
@@ -118,7 +123,7 @@ def _read_changelog(cursor: Cursor, field: str) -> ChangelogState:
     for _ in range(cursor.count(f"{part} handles", 1)):
         handle = _read_backends(cursor, part, cursor.u8(f"{part} type"))
         if isinstance(handle, IncrementalState):
-            # Restored with another parallelism, files may hold more than this subtask's.
+            # After a restore with another parallelism, files may hold more than this subtask's.
             start = max(first, handle.first)
             end = min(first + count, handle.first + handle.key_groups)
             handle = handle._replace(first=start, key_groups=max(0, end - start))
@@ -131,8 +136,7 @@ def _read_incremental(cursor: Cursor, field: str, version2: bool) -> Incremental
     cursor.skip_utf(f"{field} backend id")
     first = cursor.i32(f"{field} first key group")
     count = cursor.i32(f"{field} key groups")
-    if not (first >= 0 and 0 <= count <= _MAX_KEY_GROUPS - first):
-        _bad_range(cursor, field, first, count)
+    _check_range(cursor, field, first, count)
     if version2:
         cursor.i64(f"{field} checkpointed size")
     meta = _stream(cursor, f"{field} meta")

@@ -1,4 +1,4 @@
-"""Which ``_metadata`` versions are read, and what differs between them: rows, not subclasses.
+"""The versions of ``_metadata`` that are read, and their differences.
 
 Source: org.apache.flink.runtime.checkpoint.metadata.MetadataV{2,3,4,5,6}Serializer @ Flink 2.2.0.
 """
@@ -14,12 +14,12 @@ MASTER_STATE_MAGIC = 0xC96B1696 - (1 << 32)
 
 
 class MetadataLayout(NamedTuple):
-    """One version of ``_metadata``: what it has, beside what all versions have."""
+    """A version of ``_metadata``: what it has that others have not."""
 
     version: int
     written_by: str  # the Flink releases whose default it is
-    # Coordinator state, channel state, and finished operators and subtasks. Version 2, which has
-    # none of them, has fields instead that nothing reads.
+    # Coordinator state, channel state, and finished operators and subtasks. Version 2 has unused
+    # fields instead.
     since_1_11: bool
     properties: bool  # a Java object stream of CheckpointProperties after the body
     names: bool  # operator name and uid before the operator id

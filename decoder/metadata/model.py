@@ -1,7 +1,7 @@
-"""What ``_metadata`` holds, as plain values. Names as in org.apache.flink.runtime.state @ 2.2.0.
+"""The values in ``_metadata``, named as in org.apache.flink.runtime.state @ 2.2.0.
 
-Named tuples, here and in ``kafka``: to define a frozen dataclass takes nearly a millisecond, which
-every start would pay for each, and to make one takes three times as long.
+Named tuples, here and in ``kafka``: a frozen dataclass costs nearly a millisecond at each start,
+and its instances take three times as long to make.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class InlineState(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """FileStateHandle: a whole file under the absolute URI it had when it was written.
+    """FileStateHandle: a whole file, by the absolute URI under which it was written.
 
-    ``stored_size`` is None where Flink did not know it (-1 in the handle).
+    ``stored_size`` is None if Flink did not know it (-1 in the handle).
     """
 
     uri: str
@@ -36,7 +36,7 @@ class FileState(NamedTuple):
 
 
 class RelativeFileState(NamedTuple):
-    """RelativeFileStateHandle: a whole file beside ``_metadata``; its size as FileState's."""
+    """RelativeFileStateHandle: a whole file, by its path relative to ``_metadata``."""
 
     path: str
     stored_size: int | None
@@ -55,7 +55,7 @@ class SegmentState(NamedTuple):
 
 
 class EmptySegment(NamedTuple):
-    """EmptySegmentFileStateHandle: a place-holder of file merging, without bytes."""
+    """EmptySegmentFileStateHandle: a placeholder of file merging, without bytes."""
 
     size: int = 0
 
@@ -64,7 +64,7 @@ StreamState = InlineState | FileState | RelativeFileState | SegmentState | Empty
 
 
 class DistributionMode(Enum):
-    """OperatorStateHandle.Mode: how list state is spread over subtasks when a job is restored."""
+    """OperatorStateHandle.Mode: the distribution of list state over subtasks at a restore."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -72,7 +72,7 @@ class DistributionMode(Enum):
 
 
 class NamedState(NamedTuple):
-    """One state of a partitionable handle.
+    """A state of a partitionable handle.
 
     ``byte_offsets`` are absolute positions in the handle's stream, one per element of list state.
     """
@@ -83,9 +83,9 @@ class NamedState(NamedTuple):
 
 
 class OperatorStateHandle(NamedTuple):
-    """OperatorStreamStateHandle: named states and the one stream that holds their elements.
+    """OperatorStreamStateHandle: named states, and the stream of their elements.
 
-    ``of_file_merging``: FileMergingOperatorStreamStateHandle, which also names directories.
+    ``of_file_merging``: it is a FileMergingOperatorStreamStateHandle.
     """
 
     states: tuple[NamedState, ...]
@@ -98,11 +98,11 @@ class OperatorStateHandle(NamedTuple):
 
 
 class Subtask(NamedTuple):
-    """OperatorSubtaskState: what one parallel instance of an operator holds.
+    """OperatorSubtaskState: the state of one parallel instance of an operator.
 
-    A finished subtask holds nothing. Sizes are bytes as Flink's ``getStateSize()`` counts them.
-    ``managed_keyed_state_at`` and ``raw_keyed_state_at`` tell where in ``_metadata`` the handles
-    stand, for ``keyed.read_keyed_handle``; None: there is none.
+    A finished subtask has none. Sizes are bytes as Flink's ``getStateSize()`` counts them.
+    ``managed_keyed_state_at`` and ``raw_keyed_state_at`` are the byte offsets of the handles in
+    ``_metadata``, for ``keyed.read_keyed_handle``, or None.
     """
 
     index: int  # type: ignore[assignment]  # in place of tuple's method
@@ -126,15 +126,15 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """What the operator wrote itself (timers of older releases, custom operators)."""
+        """The bytes that the operator wrote itself: timers of older releases, custom operators."""
         raw = self.raw_operator_state
         return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 
 
 class Operator(NamedTuple):
-    """OperatorState: one operator of the job.
+    """OperatorState: an operator of the job.
 
-    ``operator_id`` is 32 hex digits as Flink prints it; ``name`` and ``uid`` are None where the
+    ``operator_id`` is 32 hex digits as Flink prints it; ``name`` and ``uid`` are None if the
     metadata version has none (2 to 4) or the job gave none.
     """
 
@@ -172,7 +172,7 @@ class Operator(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The part of both that is raw."""
+        """The raw part of the keyed and operator state, in bytes."""
         return sum(subtask.raw_state_bytes for subtask in self.subtasks)
 
     @property
@@ -192,7 +192,7 @@ class CheckpointKind(Enum):
 
 
 class StopKind(Enum):
-    """Whether the job stopped with this snapshot, so that it is the job's last output."""
+    """Whether the job stopped with this snapshot, which is then its last."""
 
     SUSPEND = "suspend"
     TERMINATE = "terminate"

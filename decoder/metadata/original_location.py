@@ -1,8 +1,8 @@
-"""Where Flink wrote a checkpoint. It may lie elsewhere: then its time may be that of a copy.
+"""The directory in which Flink wrote a checkpoint; in another one its time may be that of a copy.
 
-There is no time in ``_metadata``. But what a task wrote names the place that it was for, state that
-is small enough to be inline too: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to
-2.2.0 calls it by the file that it would have become, in the checkpoint's own directory.
+``_metadata`` holds no time. But a task's state names the checkpoint's directory, even if it is
+inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 names it after the file
+that it would have become.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 
 
 def original_directory(operators: Iterable[Operator]) -> str | None:
-    """The directory that Flink wrote the checkpoint in, as it named it; None where none is told.
+    """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
 
-    None where all of its state lies in files that are named relative to it, or in shared ones.
+    It is unknown if all state is in files that are named relative to it, or shared.
     """
     for operator in operators:
         for subtask in operator.subtasks:
@@ -34,9 +34,9 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
 
 
 def is_other_directory(directory: str, written: str) -> bool:
-    """Whether a directory is another than the one that Flink named.
+    """Return whether a directory is another one than Flink named.
 
-    A store is known by several schemes (``s3``, ``s3a``), and HDFS with and without its host.
+    A store has several schemes (``s3``, ``s3a``), and HDFS is named with and without its host.
     """
     here, there = _split(directory), _split(written)
     if here[1] != there[1]:
@@ -45,9 +45,9 @@ def is_other_directory(directory: str, written: str) -> bool:
 
 
 def _split(url: str) -> tuple[str, str]:
-    """The host or bucket, empty where none is named, and the path."""
-    found = _SCHEME.match(url)
-    if found is None:
+    """Split a URL into its host or bucket, if any, and its path."""
+    scheme = _SCHEME.match(url)
+    if scheme is None:
         return "", url.rstrip("/")
-    host = (found[2] or "").rpartition("@")[2]
-    return host, url[found.end() :].rstrip("/")
+    host = (scheme[2] or "").rpartition("@")[2]
+    return host, url[scheme.end() :].rstrip("/")

@@ -1,4 +1,4 @@
-"""``_metadata`` walked from its magic number to its last byte.
+"""The reader of ``_metadata``, from its magic number to its last byte.
 
 ``i32 magic, i32 version``; ``i64 checkpointId``; ``i32 n`` master states; ``i32 n`` operators;
 from version 4 on a Java object stream with the checkpoint's type. Nothing may follow.
@@ -35,7 +35,7 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# Most of what a subtask could have, it lacks; stepped over at once where it can be.
+# A subtask lacks most kinds of state: they are stepped over at once.
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
@@ -60,7 +60,7 @@ def parse_metadata(data: bytes, file: str) -> Metadata:
 
 
 def read_all(cursor: Cursor) -> Metadata:
-    """``parse_metadata``, through a cursor at the file's first byte."""
+    """Read a whole ``_metadata`` file from a cursor at its first byte."""
     layout = read_header(cursor)
     checkpoint_id = cursor.i64("checkpoint id")
     if checkpoint_id < 0:
@@ -80,7 +80,7 @@ def read_all(cursor: Cursor) -> Metadata:
 
 
 def read_header(cursor: Cursor) -> MetadataLayout:
-    """``i32 magic, i32 version``.
+    """Read ``i32 magic, i32 version``.
 
     Raises:
         DecodeError: of another program, or of a version not read here.
@@ -111,7 +111,7 @@ def read_header(cursor: Cursor) -> MetadataLayout:
 
 
 def _skip_master_state(cursor: Cursor) -> None:
-    """``i32 magic, i32 remaining``; inside: ``i32 version, UTF name, i32 n``, n bytes."""
+    """Step over ``i32 magic, i32 n``; in n bytes: ``i32 version, UTF name, i32 n``, n bytes."""
     if cursor.i32("master state magic number") != MASTER_STATE_MAGIC:
         cursor.fail("a master state without its magic number", "master state", back=4)
     frame = cursor.frame(cursor.i32("master state length"), "master state")
@@ -122,9 +122,12 @@ def _skip_master_state(cursor: Cursor) -> None:
 
 
 def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
-    """Version 5 and later: ``UTF name, UTF uid``; then ``i64 lower, i64 upper, i32 parallelism,
-    i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: fully finished).
-    Version 2 has an ``i32`` that was once the length of a chain, and no coordinator."""
+    """Read an operator.
+
+    Version 5 and later: ``UTF name, UTF uid``; then ``i64 lower, i64 upper, i32 parallelism, i32
+    maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: fully finished). Version 2
+    has an ``i32``, once the length of a chain, in place of the coordinator.
+    """
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None
     operator_id = cursor.raw(16, "operator id").hex()
@@ -158,10 +161,10 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
 
 
 def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
-    """A NULL or BYTE_STREAM handle; Flink refuses any other here."""
+    """Read a NULL or BYTE_STREAM handle; Flink refuses any other here."""
     state = read_stream(cursor, f"{what} coordinator state")
     if state is not None and not isinstance(state, InlineState):
-        cursor.fail("coordinator state lies outside the metadata", what)
+        cursor.fail("coordinator state is not in the metadata", what)
     return state
 
 
@@ -177,9 +180,12 @@ def _read_subtasks(
 
 
 def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field: str) -> Subtask:
-    """``i32 index`` (negative: ``-(index + 1)``, finished, nothing follows); managed and raw
-    operator state; managed and raw keyed state; input and output channel state. Version 2: ``i64,
-    i32`` after the index, once a duration and a number of states; no channel state."""
+    """Read a subtask.
+
+    ``i32 index`` (negative: ``-(index + 1)``, finished, nothing follows); managed and raw operator
+    state; managed and raw keyed state; input and output channel state. Version 2: ``i64, i32``
+    after the index, once a duration and a number of states; no channel state.
+    """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
         return _finished_subtask(-(index + 1))
@@ -217,7 +223,7 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
 
 @lru_cache(MAX_PARALLELISM)
 def _finished_subtask(index: int) -> Subtask:
-    """One value for all operators: it holds nothing, and takes four bytes in the file."""
+    """Return a finished subtask: one value for all operators, as it takes four bytes only."""
     return Subtask(index, True, None, None, 0, 0, 0)
 
 
@@ -236,5 +242,5 @@ def _check_distinct(cursor: Cursor, operators: tuple[Operator, ...]) -> None:
     seen: set[str] = set()
     for operator in operators:
         if operator.operator_id in seen:
-            cursor.fail(f"operator {operator.operator_id} stands here twice", "operators")
+            cursor.fail(f"operator {operator.operator_id} is listed twice", "operators")
         seen.add(operator.operator_id)

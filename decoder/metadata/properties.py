@@ -1,8 +1,7 @@
 """The type of a checkpoint, read from the Java object stream that ends ``_metadata`` (4 and up).
 
-Nothing is instantiated: ``java_stream`` walks the stream's grammar, and this module looks at the
-names it met. The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a
-SavepointType, whose ``postCheckpointAction`` tells whether the job stopped with the savepoint.
+The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType,
+whose ``postCheckpointAction`` says whether the job stopped with the savepoint.
 
 Source: org.apache.flink.runtime.checkpoint.{CheckpointProperties, CheckpointType, SavepointType}
 @ Flink 1.16.3 to 2.2.0, which all write these names.
@@ -26,7 +25,7 @@ _STOPS = {"NONE": StopKind.NONE, "SUSPEND": StopKind.SUSPEND, "TERMINATE": StopK
 
 
 def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
-    """Walk the trailing object stream; classes not known here leave the type unknown.
+    """Read the trailing object stream; of unknown classes the type is unknown.
 
     Raises:
         DecodeError: the stream is cut short or not a Java object stream.
@@ -36,7 +35,7 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
 
 
 def _read_again(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
-    """The checkpoints of a job end in the same bytes, but for those of another kind."""
+    """Return the cached result: all checkpoints of a kind end in the same bytes."""
     walked = _walk(data[start:end]) if end - start <= _LONGEST_KEPT else None
     return (start + walked[0], walked[1]) if walked is not None else None
 

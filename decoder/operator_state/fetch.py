@@ -89,9 +89,9 @@ def _read_ahead(
         for owner in states:
             if not owner.state.byte_offsets:
                 continue  # an empty state needs no file
-            place = extent(owner.handle, owner.state)
+            span = extent(owner.handle, owner.state)
             future = None
-            if place is not None and place.end - place.start <= _LARGEST_AHEAD:
+            if span is not None and span.end - span.start <= _LARGEST_AHEAD:
                 if pool is None:
                     # Most small checkpoints are inline; this module imports logging.
                     from concurrent.futures import ThreadPoolExecutor

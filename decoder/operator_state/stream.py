@@ -140,15 +140,15 @@ def read_excerpt(
         DecodeError: its file is missing, not the checkpoint's, or too short.
     """
     stream = handle.stream
-    place = extent(handle, state)
-    if place is None or isinstance(stream, InlineState | EmptySegment):
+    span = extent(handle, state)
+    if span is None or isinstance(stream, InlineState | EmptySegment):
         data = files.read(stream, what)
         return Excerpt(data, data)
-    size = max(0, place.end - place.start)
-    data = files.read_range(stream, place.start, size, what)
-    if place.start == 0:
+    size = max(0, span.end - span.start)
+    data = files.read_range(stream, span.start, size, what)
+    if span.start == 0:
         return Excerpt(data, data)
-    return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, what), data, place.start)
+    return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, what), data, span.start)
 
 
 def byte_arrays(

@@ -236,7 +236,7 @@ def test_a_number_that_ends_early_says_how_much_is_missing(
 
 def test_coordinator_state_that_lies_in_a_file() -> None:
     """Flink writes it into the metadata, and reads no other."""
-    with pytest.raises(DecodeError, match="coordinator state lies outside the metadata"):
+    with pytest.raises(DecodeError, match="coordinator state is not in the metadata"):
         parse_metadata(metadata([operator([], in_file("state", 5))]), "_metadata")
 
 

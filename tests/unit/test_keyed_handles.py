@@ -109,7 +109,7 @@ def test_no_handle() -> None:
     [
         (replace(_GROUPS, first_key_group=-1), "3 key groups from -1 on: there are 32768 at most"),
         (replace(_GROUPS, first_key_group=32_766), "3 key groups from 32766 on: there are 32768"),
-        (replace(_GROUPS, offsets=(1, -2)), "a key group cannot lie at a negative position"),
+        (replace(_GROUPS, offsets=(1, -2)), "a key group cannot be at a negative position"),
         (replace(_FILES, first_key_group=-1), "2 key groups from -1 on: there are 32768 at most"),
         (replace(_FILES, first_key_group=32_767), "2 key groups from 32767 on: there are 32768"),
         (replace(_FILES, key_groups=-1), "-1 key groups from 5 on: there are 32768 at most"),

@@ -82,7 +82,7 @@ def test_raw_state_is_told_apart() -> None:
 def test_two_operators_with_one_id_are_refused_by_name() -> None:
     twice = Metadata(1, (Operator(bytes(16), 1, 1), Operator(bytes(16), 2, 2)))
     for version in (2, 3):
-        with pytest.raises(DecodeError, match=f"operator {'00' * 16} stands here twice"):
+        with pytest.raises(DecodeError, match=f"operator {'00' * 16} is listed twice"):
             parse_metadata(encode_metadata(twice, version), "_metadata")
 
 
