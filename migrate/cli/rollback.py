@@ -19,7 +19,7 @@ from migrate.model.wording import counted
 from migrate.moves import rollback as calls
 from migrate.moves.options import KafkaArguments
 from migrate.moves.options import kafka as kafka_of
-from migrate.storage.files import local_path
+from migrate.storage.uris import local_path
 from migrate.targets.group.rollback_decision import RestoredOffset
 from migrate.targets.group.rollback_file import read
 

@@ -13,7 +13,7 @@ import typer
 
 from migrate.model.log import log
 from migrate.moves.options import KafkaArguments, MoveArguments, Option, kafka, options_of
-from migrate.storage.files import local_path
+from migrate.storage.uris import local_path
 
 _CHK = (
     "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N); "

@@ -15,7 +15,8 @@ from migrate.model.errors import Refused, UsageError
 from migrate.moves.options import kafka
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
-from migrate.storage.files import Files, path_of
+from migrate.storage.files import Files
+from migrate.storage.uris import path_of
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 from migrate.targets.source_options import SparkSource
 

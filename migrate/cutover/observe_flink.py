@@ -20,7 +20,7 @@ from migrate.cutover.facts import Savepoint, StoppedJob, is_same_savepoint
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
 from migrate.model.errors import Refused
-from migrate.storage.files import path_of
+from migrate.storage.uris import path_of
 
 # How much longer than its web.refresh-interval Flink is given to report what has changed.
 _GRACE_SECONDS = 2.0

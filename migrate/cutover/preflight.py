@@ -27,7 +27,7 @@ from migrate.model.log import log
 from migrate.model.wording import counted, did_you_mean
 from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
-from migrate.storage.files import path_of
+from migrate.storage.uris import path_of
 from migrate.targets.group.commit import write_obstacles
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free

@@ -29,7 +29,7 @@ from migrate.cutover.steps import ACTIONS, NAMES, NOTHING, STEPS, STOPPED, WRITT
 from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.model.log import log
 from migrate.report.cut_over import CutOverRecord
-from migrate.storage.files import local_path
+from migrate.storage.uris import local_path
 
 
 @dataclass(frozen=True, slots=True)

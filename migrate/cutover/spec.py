@@ -28,8 +28,9 @@ from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
 from migrate.model.wording import clipped, parse_duration, printable
 from migrate.moves.options import KafkaArguments, MoveArguments, options_of
-from migrate.storage.files import Files, check_no_credentials, is_uri
+from migrate.storage.files import Files
 from migrate.storage.json_models import Model, PartitionNumber
+from migrate.storage.uris import check_no_credentials, is_uri
 
 _A_YEAR = 366 * 24 * 3600
 _LONGEST_SHOWN = 100

@@ -26,7 +26,8 @@ from decoder.storage import (
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
-from migrate.storage.files import Files, Listed, is_uri
+from migrate.storage.files import Files, Listed
+from migrate.storage.uris import is_uri
 
 # A remote store takes tens of milliseconds for each answer.
 _THREADS = 16

@@ -28,7 +28,8 @@ from migrate.model.log import timed
 from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, group_positions, log_positions
 from migrate.model.wording import counted
-from migrate.storage.files import Files, check_no_credentials, local_path, path_of
+from migrate.storage.files import Files
+from migrate.storage.uris import check_no_credentials, local_path, path_of
 
 # The names that Kafka allows; a file may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")

@@ -23,7 +23,8 @@ from migrate.model.errors import InputError, Refused
 from migrate.model.finding import Code, Finding, warning
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
 from migrate.model.wording import counted
-from migrate.storage.files import Files, path_of
+from migrate.storage.files import Files
+from migrate.storage.uris import path_of
 
 
 def query_positions(pointer: str) -> ListedPositions:

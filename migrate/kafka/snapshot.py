@@ -79,7 +79,7 @@ def snapshot(
         cluster_id=cluster_id(connection),
         topic_ids=_ids(descriptions),
         alike=_close_topics(connection, missing) if missing else {},
-        found=_first_times(
+        matched_topics=_first_times(
             connection, [partition for partition in partitions if partition.topic in matching]
         ),
     )

@@ -118,8 +118,8 @@ class ClusterSnapshot:
         source_group: Flink's own consumer group.
         target_group: the consumer group to commit offsets for.
         alike: for each topic that does not exist, the names of topics like it.
-        found: the topics that match the pattern and were not asked for by name, each with the time
-            of its first record that has one, in milliseconds of the epoch.
+        matched_topics: the topics that match the pattern and were not asked for by name, each with
+            the time of its first record that has one, in milliseconds of the epoch.
         transactions: the outcome of each transaction; empty if it could not be read.
         transactions_untold: why the outcomes could not be read.
     """
@@ -130,7 +130,7 @@ class ClusterSnapshot:
     source_group: GroupView | None = None
     target_group: GroupView | None = None
     alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    found: dict[str, int | None] = field(default_factory=dict)
+    matched_topics: dict[str, int | None] = field(default_factory=dict)
     transactions: Mapping[Transaction, Fate] = field(default_factory=dict)
     transactions_untold: str = ""
 
@@ -145,7 +145,7 @@ class Question:
         target_group: the consumer group to commit offsets for.
         since: a time in milliseconds of the epoch (``LogRange.first_since``).
         at: a second time (``LogRange.first_at``).
-        pattern: topics that match it are asked for, too (``ClusterSnapshot.found``).
+        pattern: topics that match it are asked for, too (``ClusterSnapshot.matched_topics``).
         transactions: transactions whose outcome is asked for.
     """
 

@@ -19,7 +19,7 @@ from migrate.moves.options import Request, move_request
 from migrate.moves.plan import check_unmoved, planned
 from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
-from migrate.storage.files import local_path
+from migrate.storage.uris import local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.commit_marks import commit_metadata, moved_on_refusals
 from migrate.targets.group.rollback_file import (

@@ -12,8 +12,8 @@ from migrate.model.log import log
 from migrate.model.positions import SPARK_PREFIX
 from migrate.model.wording import counted, parse_duration
 from migrate.moves.options import KafkaArguments, kafka
-from migrate.storage.files import local_path
 from migrate.storage.new_file import replace_file
+from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

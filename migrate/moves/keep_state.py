@@ -18,7 +18,8 @@ from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request
 from migrate.moves.pipeline import plan_parts
 from migrate.moves.sink import check_sink_of_a_copy, named_location
-from migrate.storage.files import Files, lies_within, path_of
+from migrate.storage.files import Files
+from migrate.storage.uris import lies_within, path_of
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import (

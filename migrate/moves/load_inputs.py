@@ -22,7 +22,7 @@ from migrate.planning import (
     topics_to_ask,
     transactions_to_ask,
 )
-from migrate.storage.files import check_no_credentials
+from migrate.storage.uris import check_no_credentials
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig

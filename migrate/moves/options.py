@@ -36,7 +36,7 @@ from migrate.model.policies import (
     policies_of,
 )
 from migrate.model.positions import SPARK, Target
-from migrate.storage.files import local_path
+from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig

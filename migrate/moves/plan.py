@@ -21,7 +21,8 @@ from migrate.moves.pipeline import LAST_OUTPUT, make_move
 from migrate.moves.plan_origin import batches_since
 from migrate.planning import Plan
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
-from migrate.storage.files import Files, MissingExtra, local_path
+from migrate.storage.files import Files, MissingExtra
+from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

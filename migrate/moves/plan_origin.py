@@ -18,7 +18,8 @@ from migrate.model.positions import SPARK_PREFIX, Origin
 from migrate.planning import Plan
 from migrate.planning.compare_origin import count_other_starts, plan_differences
 from migrate.planning.verify import PlanCheck
-from migrate.storage.files import Files, MissingExtra, path_of
+from migrate.storage.files import Files, MissingExtra
+from migrate.storage.uris import path_of
 
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 

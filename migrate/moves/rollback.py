@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
 from migrate.moves.options import Kafka, kafka
-from migrate.storage.files import local_path
+from migrate.storage.uris import local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.rollback_file import check_rollback_path
 

@@ -20,8 +20,9 @@ from migrate.model.policies import parse_choice
 from migrate.moves.load_inputs import ask_broker
 from migrate.moves.options import kafka
 from migrate.spark.session import runs_on_spark, session
-from migrate.storage.files import Files, check_no_credentials, is_uri, local_path
+from migrate.storage.files import Files
 from migrate.storage.new_file import write_new
+from migrate.storage.uris import check_no_credentials, is_uri, local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -14,7 +14,8 @@ from migrate.inputs.spark_query import QueryLocation
 from migrate.model.errors import InputError
 from migrate.model.positions import SPARK_PREFIX
 from migrate.planning import Plan, plan_file
-from migrate.storage.files import Files, path_of
+from migrate.storage.files import Files
+from migrate.storage.uris import path_of
 from migrate.targets.group import rollback_file
 from migrate.targets.seed import FILES_OF_A_QUERY
 

@@ -29,7 +29,7 @@ from migrate.moves.pipeline import plan_parts, report_plans
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
-from migrate.storage.files import lies_within
+from migrate.storage.uris import lies_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from migrate.targets.savepoint.changes import (

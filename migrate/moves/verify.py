@@ -37,7 +37,8 @@ from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import QueryStart, Verification, verify_group, verify_log, verify_query
-from migrate.storage.files import Files, local_path
+from migrate.storage.files import Files
+from migrate.storage.uris import local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX
 
 if TYPE_CHECKING:

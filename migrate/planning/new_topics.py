@@ -66,9 +66,9 @@ def found_topic_warnings(
     if pattern.suggested:
         young = [
             topic
-            for topic in pattern.matching(snapshot.found)
+            for topic in pattern.matching(snapshot.matched_topics)
             if written_at is None
-            or (first := snapshot.found[topic]) is None
+            or (first := snapshot.matched_topics[topic]) is None
             or first > written_at - _YOUNG
         ]
         if young:
@@ -85,7 +85,7 @@ def found_topic_warnings(
             f"--topic-pattern {pattern.text!r} matches no topic that the checkpoint knows: is "
             "it the job's?"
         )
-    new = sorted(planned & snapshot.found.keys())
+    new = sorted(planned & snapshot.matched_topics.keys())
     for topic in new[:_SHOWN]:
         yield (
             f"topic {topic} matches --topic-pattern, and the checkpoint{taken_at} does not "
@@ -97,7 +97,7 @@ def found_topic_warnings(
 
 
 def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:
-    first = snapshot.found[topic]
+    first = snapshot.matched_topics[topic]
     if first is not None:
         return f"its first record is of {iso_time(first)}"
     empty = all(log.start == log.end for log in snapshot.topics.get(topic, {}).values())

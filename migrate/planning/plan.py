@@ -11,7 +11,7 @@ from enum import Enum
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused
 from migrate.model.positions import Marker, Origin, PartitionRow, Target, TopicPartition
-from migrate.storage.files import local_path
+from migrate.storage.uris import local_path
 
 
 class Verdict(str, Enum):

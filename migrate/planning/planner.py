@@ -172,7 +172,7 @@ def _plan_partitions(
     ]
     if snapshot is not None:
         if policies.topic_pattern is not None:
-            readers |= {topic: list(chosen) for topic in snapshot.found}
+            readers |= {topic: list(chosen) for topic in snapshot.matched_topics}
         partitions += _new_partitions(readers, by_source, snapshot, policies)
         partitions = [_with_groups(partition, snapshot) for partition in partitions]
     return sorted(partitions, key=lambda partition: partition.topic_partition)

@@ -64,22 +64,22 @@ class _Reader:
         if not isinstance(schema, dict) or schema.get("type") != "record":
             raise _Damaged("no file of records")
         self._take(_MARKER)
-        found: dict[str, str] = {}
+        last: dict[str, str] = {}
         while self._at < len(self._content):
             records, _ = self._long(), self._long()
             self._check_count(records)
             for _ in range(records):
-                found = self._field(schema, field)
+                last = self._field(schema, field)
             self._take(_MARKER)
-        return found
+        return last
 
     def _field(self, schema: dict[str, Any], name: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for field in _list(schema.get("fields")):
             value = self._value(_of(field, "type"), 0, keep=_of(field, "name") == name)
             if value is not None:
-                found = {key: text.decode() for key, text in value.items()}
-        return found
+                texts = {key: text.decode() for key, text in value.items()}
+        return texts
 
     def _value(self, schema: Any, depth: int, keep: bool = False) -> Any:
         """Skip a value; return it if ``keep`` is set and it is a text or a map of texts."""
@@ -121,13 +121,13 @@ class _Reader:
         return None
 
     def _map(self, values: Any, depth: int, keep: bool) -> dict[str, bytes] | None:
-        found: dict[str, bytes] = {}
+        entries: dict[str, bytes] = {}
         for _ in self._runs():
             key = self._take(self._long())
             value = self._value(values, depth + 1, keep)
             if isinstance(value, bytes):
-                found[key.decode()] = value
-        return found if keep else None
+                entries[key.decode()] = value
+        return entries if keep else None
 
     def _runs(self) -> Any:
         while count := self._long():

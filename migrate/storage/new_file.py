@@ -20,7 +20,8 @@ from pathlib import Path
 
 from decoder.storage import join
 from migrate.model.log import log
-from migrate.storage.files import Files, is_uri
+from migrate.storage.files import Files
+from migrate.storage.uris import is_uri
 
 # Writes a file of a new directory: its name, its bytes.
 WriteFile = Callable[[str, Iterable[bytes]], None]

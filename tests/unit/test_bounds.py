@@ -35,8 +35,9 @@ from migrate.planning.plan import Refusal
 from migrate.state.json_form import value_json
 from migrate.state.listing import meaning
 from migrate.state.select import choose_state
-from migrate.storage.files import Files, local_path, path_of
+from migrate.storage.files import Files
 from migrate.storage.new_file import _open_to_others
+from migrate.storage.uris import local_path, path_of
 from tests.support.keyed_bytes import OPERATOR
 
 # -- the decoder ----------------------------------------------------------------------------------

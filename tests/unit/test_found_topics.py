@@ -122,7 +122,7 @@ def _plan(
     topics = {
         name: {0: LogRange(4, 4)} if name in empty else logs for name in ("t-a", "t-b", *found)
     }
-    snapshot = ClusterSnapshot(topics, found=found)
+    snapshot = ClusterSnapshot(topics, matched_topics=found)
     return make_plan(extraction, extraction.sources, snapshot, policies)
 
 

@@ -1,1 +1,1 @@
-"""What a checkpoint tells: Kafka sources with their positions, findings, what lies beside it."""
+"""Flink checkpoints as inputs, their findings, and a JobManager's REST API."""

@@ -24,7 +24,8 @@ from migrate.model.errors import InputError, Refused
 from migrate.model.log import log
 from migrate.model.positions import Logs, TopicPartition, log_of
 from migrate.model.wording import counted
-from migrate.storage.files import Files, path_of
+from migrate.storage.files import Files
+from migrate.storage.uris import path_of
 from migrate.targets.group.commit import Result, partition_outcome, write, write_obstacles
 from migrate.targets.group.commit_marks import commit_metadata
 

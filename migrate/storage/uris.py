@@ -1,0 +1,69 @@
+"""Paths and URIs as users name them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from decoder import ByteSource
+from decoder.storage import LocalFiles
+from decoder.urls import CREDENTIALS_REFUSED, redact_url
+from migrate.model.errors import InputError, MigrateError, UsageError
+
+# file:/data has no host.
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+
+
+def is_uri(name: str) -> bool:
+    """Return whether a name is a URI of any kind, and not a local path."""
+    return _URI.match(name) is not None
+
+
+def path_of(name: str, files: ByteSource) -> str:
+    """Return the path of a ``file:`` URI, and any other name unchanged.
+
+    Raises:
+        InputError: a URI of a kind that ``files`` does not read, or one with credentials.
+    """
+    check_no_credentials(name, InputError)
+    if not is_uri(name):
+        return name
+    local = LocalFiles().from_uri(name)
+    if local is not None:
+        return local
+    if files.from_uri(name) is None:
+        raise InputError(f"{name}: not read from a URI of this kind")
+    return name
+
+
+def local_path(name: str) -> Path:
+    """Return a local file, by its path or its ``file:`` URI.
+
+    Raises:
+        UsageError: a URI of another kind, or one with credentials.
+    """
+    check_no_credentials(name, UsageError)
+    path = LocalFiles().from_uri(name) if is_uri(name) else name
+    if path is None:
+        raise UsageError(f"{name}: a local file is taken here, by its path or a file: URI")
+    return Path(path)
+
+
+def lies_within(path: str, directory: str) -> bool:
+    """Return whether a path is the directory or below it; both as ``from_uri`` returns them."""
+    if "://" in path or "://" in directory:
+        return f"{path}/".startswith(f"{directory}/")
+    return Path(path).resolve().is_relative_to(Path(directory).resolve())
+
+
+def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:
+    """Refuse a URL with a password, a key or a signature; the error does not show it.
+
+    Args:
+        name: a name that may be a URL, or hold one.
+        error: the type of the error.
+        option: the command's option, for the message.
+    """
+    shown = redact_url(name)
+    if shown != name:
+        raise error(f"{option} {shown}: {CREDENTIALS_REFUSED}".lstrip())
