@@ -62,8 +62,8 @@ fuzz: $(STAMP)  ## ten million executions of the decoder on mutated bytes (RUNS,
 	cd $(ROOT) && $(BIN)/python -m tests.fuzz --runs $(or $(RUNS),10000000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(SUMMARY),--summary $(SUMMARY))
 
-mutants: setup  ## faults put into a copy of the code, which the tests should see (NUMBER, SEED)
-	@$(WITH_JDK) python -m tests.mutants --number $(or $(NUMBER),150) --seed $(or $(SEED),1)
+mutants: setup  ## faults put into one MODULE, which the fast tests (or TESTS) should see
+	@$(WITH_JDK) scripts/mutants $(VENV) "$(MODULE)" $(TESTS)
 
 golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 	@$(WITH_JDK) python -m tests.golden.generate

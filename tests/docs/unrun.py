@@ -51,8 +51,9 @@ UNRUN = {
     **{("README.md", line): _RUNBOOK for line in _STEPS},
     (
         "CONTRIBUTING.md",
-        "python -m tests.mutants --only decoder/cursor.py:170",
-    ): "minutes; tests/unit/test_mutants.py runs it on a line",
+        "make mutants MODULE=decoder/cursor.py "
+        'TESTS="tests/unit/test_bounds.py tests/unit/test_streams.py"',
+    ): "minutes; a tool for whoever changes the module",
     (
         "CONTRIBUTING.md",
         "make setup    # .venv from the hash-locked requirements; finds a JDK 17 to 23, on Debian "
