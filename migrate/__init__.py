@@ -1,6 +1,6 @@
 """Positions that Flink stored, checked against Kafka, written where Spark starts from.
 
-The room in one line: a decoded checkpoint in; a plan that says what would happen; a target written
+In one line: a decoded checkpoint in; a plan that says what would happen; a target written
 or a refusal, with nothing in between.
 
 Every command of the command line is a call of the same name: ``from migrate import plan``. Nothing
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from migrate.targets.source_options import SparkStream as SparkStream
     from migrate.targets.spark_start import SparkStart as SparkStart
 
-_ROOMS = {
+_NAMES = {
     "decoder": ("DecodeError",),
     "migrate.moves.diff": ("diff",),
     "migrate.moves.verify": ("verify",),
@@ -72,17 +72,17 @@ _ROOMS = {
     "migrate.planning": ("Plan",),
     "migrate.planning.verify": ("Verification",),
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
-__all__ = sorted(_ROOM_OF)
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULE_OF)
 
 if not TYPE_CHECKING:  # to whom every name would be one of them
 
     def __getattr__(name: str) -> Any:
-        if name not in _ROOM_OF:
+        if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(_ROOM_OF[name]), name)
-        globals()[name] = found  # so that this is asked once
-        return found
+        value = getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = value  # so that this is asked once
+        return value
 
 
 def __dir__() -> list[str]:

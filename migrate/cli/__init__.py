@@ -1,10 +1,7 @@
 """The command line: the only reader of arguments and of the environment.
 
-stdout is data, stderr is messages. What costs time to import (Kafka's client, Spark) is imported
-by the commands that need it.
-
-stdout is data, stderr is talk. Rooms that cost time to import (Kafka's client, Spark) are imported
-by the commands that need them.
+stdout is data, stderr is messages. What costs time to import (Kafka's client, Spark) is imported by
+the commands that need it.
 """
 
 try:

@@ -1,6 +1,6 @@
 """``--help``: sections, one column of flags and one of text, cut nowhere; examples at the end.
 
-Typer's own boxes leave a flag's text 22 of 80 columns, and cut what stands for a value.
+Typer's own boxes leave a flag's text 22 of 80 columns, and cut the metavar.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NARROWEST = 40
 # A longer flag has its text below it.
 _LONGEST_FLAG = 25
 _OPTIONS = "Options"
-# What each command has alike stands last.
+# The options of every command come last.
 _LAST = "Messages"
 _ALIKE = frozenset(
     ("--verbose", "--quiet", "--version", "--install-completion", "--show-completion", "--help")

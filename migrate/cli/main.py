@@ -142,7 +142,7 @@ def _exit_code(end: SystemExit) -> Any:
     unread = end.__context__
     if not isinstance(unread, BrokenPipeError):
         return end.code
-    # What was being told: wrong usage, or else help that was asked for.
+    # What was written: an error about the arguments, or else help.
     return getattr(unread.__context__, "exit_code", 0)
 
 

@@ -104,7 +104,7 @@ def scan(
         log.info(line)
     if step := _next(inventory, roots, latest_only, plans, kafka):
         log.info(step)
-    if inventory.failures:  # told job by job; a bug of ours before all others
+    if inventory.failures:  # shown job by job; a bug of ours before all others
         raise max(inventory.failures, key=exit_of)
 
 

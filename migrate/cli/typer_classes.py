@@ -3,10 +3,6 @@
 Typer 0.29 coerces each parameter by pydantic, also one that is missing. To import pydantic takes
 0.1 s of CPU, more than half of what ``inspect`` of a small checkpoint takes. So parameters of text,
 of texts or of an enum are read here; Typer gets all others, and what is wrong.
-
-Typer 0.29 coerces each parameter by pydantic, also one that is missing, and the import of pydantic
-takes longer than most checkpoints to be read. So a parameter of text, of texts or of an enum is
-read here; Typer gets all others, and what is wrong.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ def _parameter(name: str, kind: Any, option: Option, help: str) -> Parameter:
     )
 
 
-# An option wins over the environment, and the environment is told: it must not pass unnoticed that
-# a command asks a broker nobody named just now.
+# An option wins over the environment. The environment is logged, so that nobody asks a broker
+# unnoticed.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 
 _Arguments = TypeVar("_Arguments", bound=KafkaArguments)

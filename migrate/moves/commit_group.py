@@ -42,7 +42,7 @@ class GroupChange:
     Attributes:
         group: the group as it was looked at.
         plan: what moves, partition by partition.
-        earlier: the last change to this group that a rollback file tells of, and its fate.
+        earlier: the last change to this group that a rollback file records, and its fate.
         refusals: why it must not be made, a line each with the way out.
         rollback_path: where what the group holds is written before it is changed.
         outcome: what came of it; None as long as it was not made.
@@ -150,7 +150,7 @@ def commit_group(
 
     Raises:
         Refused: with ``execute``, what must not be done; nothing was written. Without, only where
-            ``plan`` has refusals of its own, or no longer stands for what is there.
+            ``plan`` has refusals of its own, or no longer holds.
         UsageError: arguments that do not go together, or name what is not there.
         DecodeError, InputError: the checkpoint, or the plan, cannot be read.
         BrokerError, FlinkRestError: one did not answer, or denied what was asked.

@@ -113,10 +113,8 @@ def _watch(interval: float | None) -> str:
 def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) -> None:
     """Wait for longer than the job takes to its next checkpoint, and check that nothing moved.
 
-    Also where Flink has said that nothing runs: it may have been another job's Flink.
-
-    Nothing is waited for where that would show nothing: beside a savepoint, where the interval does
-    not show, and where it is too long.
+    Also where Flink has said that nothing runs, as it may be another job's Flink. Return at once
+    where waiting shows nothing: beside a savepoint, or if the interval is unknown or too long.
 
     Raises:
         Refused: the job runs.

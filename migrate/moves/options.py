@@ -51,7 +51,7 @@ class Option:
     Attributes:
         help: a line for people.
         flags: its names on a command line; by default its own, as ``--on-expired``.
-        metavar: what stands for its value in help; by default its choices.
+        metavar: the placeholder of its value in help; by default its choices.
         panel: its section of the help; None for the first.
         read: makes the value of the texts of a command line, where it may be given several times.
     """

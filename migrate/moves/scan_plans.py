@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
-# What stands for the job in the name of a group.
+# The placeholder of the job in the name of a group.
 JOB = "{job}"
 
 # Stores and brokers take their time to answer.

@@ -30,7 +30,7 @@ def keyed_states(
 
     Raises:
         DecodeError: the checkpoint cannot be read. What cannot be read of one operator's state
-            stands in ``unread``.
+            is in ``unread``.
         UsageError: no operator with keyed state answers to the name, or the extra
             that reads such a URL is not installed.
     """
