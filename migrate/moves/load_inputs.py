@@ -73,19 +73,20 @@ def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extracti
     )
 
 
-def question(
-    request: Request, positions: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
-) -> Question:
-    """Return what to ask of the topics of some sources.
+def ask_about(
+    request: Request, positions: PlanInput, chosen: Sequence[Source], into: PlanInput | None = None
+) -> ClusterSnapshot | None:
+    """Ask the broker about the topics of some sources; return None where none is named.
 
     Args:
         request: what was asked for.
         positions: what was read.
         chosen: its sources that move.
-        also: what the positions go into, where that has topics and transactions of its own.
+        into: what the positions go into, where that has topics and transactions of its own.
 
     Raises:
-        UsageError: an option names a topic that none of them reads.
+        UsageError: options that do not go together, or name what no source reads.
+        BrokerError: it did not answer, or denied what was asked.
     """
     policies = request.policies
     _check_names(policies, topics_of(chosen))
@@ -96,12 +97,16 @@ def question(
             raise UsageError(
                 "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
             )
+    if not request.kafka.is_named:
+        if request.source_group is not None:
+            raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
+        return None
     topics = topics_to_ask(chosen, policies)
     transactions = set(transactions_to_ask(positions))
-    if also is not None:
-        topics |= topics_of(also.sources)
-        transactions |= set(transactions_to_ask(also))
-    return Question(
+    if into is not None:
+        topics |= topics_of(into.sources)
+        transactions |= set(transactions_to_ask(into))
+    question = Question(
         frozenset(topics),
         request.source_group,
         request.target.name,
@@ -110,32 +115,10 @@ def question(
         pattern_to_ask(positions, chosen, policies),
         frozenset(transactions),
     )
+    return ask_broker(request.kafka.config(), question)
 
 
-def look(
-    request: Request, positions: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
-) -> ClusterSnapshot | None:
-    """Ask the broker about the topics of some sources; return None where none is named.
-
-    Args:
-        request: what was asked for.
-        positions: what was read.
-        chosen: its sources that move.
-        also: as for ``question``.
-
-    Raises:
-        UsageError: options that do not go together, or name what no source reads.
-        BrokerError: it did not answer, or denied what was asked.
-    """
-    about = question(request, positions, chosen, also)
-    if request.kafka.is_named:
-        return ask_broker(request.kafka.config(), about)
-    if request.source_group is not None:
-        raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
-    return None
-
-
-def ask_broker(config: KafkaConfig, about: Question) -> ClusterSnapshot:
+def ask_broker(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     """Take a snapshot of the cluster.
 
     Raises:
@@ -144,8 +127,8 @@ def ask_broker(config: KafkaConfig, about: Question) -> ClusterSnapshot:
     """
     from migrate.kafka.snapshot import take_snapshot
 
-    with timed(f"asking {config['bootstrap.servers']} about {about}"):
-        return take_snapshot(config, about)
+    with timed(f"asking {config['bootstrap.servers']} about {question}"):
+        return take_snapshot(config, question)
 
 
 def _check_names(policies: Policies, topics: set[str]) -> None:

@@ -17,7 +17,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.log import log
 from migrate.model.positions import SAVEPOINT, SPARK, Origin
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import look, read_input
+from migrate.moves.load_inputs import ask_about, read_input
 from migrate.moves.options import Request
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 
@@ -111,7 +111,7 @@ def plan_parts(
         UsageError: options that do not go together, or name what no source reads.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    snapshot = look(request, positions, chosen if asked_about is None else asked_about, into)
+    snapshot = ask_about(request, positions, chosen if asked_about is None else asked_about, into)
     brokers = str(request.kafka.config()["bootstrap.servers"]) if request.kafka.is_named else None
     plans = []
     for sources in parts:

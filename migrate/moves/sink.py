@@ -52,7 +52,7 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
         if writer is not None:
             raise UsageError("--sink-writer goes with --sink")
         return ()
-    name, memory = _look(sink)
+    name, memory = _read_memory(sink)
     refusals = [*_skips_files(name, memory), *_skips_by_name(name, memory, writer)]
     if refusals:
         raise Refused(refusals)
@@ -75,7 +75,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
             f"after batch {batch}; --sink DIR looks"
         )
         return
-    name, memory = _look(sink)
+    name, memory = _read_memory(sink)
     ahead = [
         writer
         for writer in memory.remembered
@@ -105,12 +105,12 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
     """
     if sink is None:
         return ()
-    name, memory = _look(sink)
+    name, memory = _read_memory(sink)
     _report_formats(name, memory)
     return _warn((*_not_known(name, memory), *_drops_a_job(name, memory), *_hides(name, memory)))
 
 
-def _look(sink: AnyPath) -> tuple[str, SinkMemory]:
+def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory]:
     """Return the sink's name, and what it remembers."""
     place = named_location("--sink", sink)
     try:
