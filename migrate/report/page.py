@@ -52,4 +52,6 @@ def _shown(value: object) -> object:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    return printable(value) if type(value) is str else value  # Markup is a str, too
+    if type(value) is not str or value.isprintable():  # Markup is a str, too
+        return value
+    return printable(value)

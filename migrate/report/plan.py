@@ -23,7 +23,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
-        # The checkpoint's position gets a column only if another row is written.
+        # The checkpoint's position gets a column only if another one is written.
         Column("CHECKPOINT", _position, right=True, wide=not differs, spare=2),
         Column("FROM", _origin, wide=True),
         numbers("CURRENT-OFFSET", lambda row: row.current),
