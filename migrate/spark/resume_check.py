@@ -60,6 +60,7 @@ _FILES = {
     "ssl.key.location": "ssl.keystore.key",
 }
 _CREDENTIALS = ("sasl.username", "sasl.password")
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 # Spark must obey properties that begin so: else it would log in as another user, or trust anyone.
 _MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
@@ -215,18 +216,10 @@ def _login(mechanism: str, texts: Mapping[str, str]) -> str:
     module = _LOGIN_MODULES.get(mechanism.upper())
     if module is None:
         raise _no_match(f"sasl.mechanism {mechanism}")
-    options = " ".join(
-        f"{name.removeprefix('sasl.')}={_quoted(texts[name])}"
-        for name in _CREDENTIALS
-        if name in texts
-    )
+    # Quoted for java.io.StreamTokenizer, which the Java client uses.
+    escaped = {name: texts[name].translate(_ESCAPES) for name in _CREDENTIALS if name in texts}
+    options = " ".join(f'{name.removeprefix("sasl.")}="{value}"' for name, value in escaped.items())
     return f"{module} required {options};"
-
-
-def _quoted(value: str) -> str:
-    """Quote a value for java.io.StreamTokenizer, which the Java client uses."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _pem(name: str, path: str) -> str:

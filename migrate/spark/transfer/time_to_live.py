@@ -116,7 +116,8 @@ def leave_out_expired(
             f"ttl_ms: the column {LAST_ACCESS} shows which entries have expired, and is missing; "
             "keep it, or call unexpired on the state itself"
         )
-    newest = _newest_access(state)
+    access = F.array_max(LAST_ACCESS) if _of_list(state) else F.col(LAST_ACCESS)
+    newest: int | None = state.agg(F.max(access)).collect()[0][0]
     if newest is None:  # no entries
         return mark_unexpired(state), ExpiredEntries(ttl_ms)
     stop, copied_from = _stop(state, stopped_at_ms, newest)
@@ -151,12 +152,6 @@ def check_time_to_live(states: Sequence[DataFrame], ttl_ms: TimeToLive = ...) ->
 
 def _of_list(state: DataFrame) -> bool:
     return isinstance(state.schema[LAST_ACCESS].dataType, ArrayType)
-
-
-def _newest_access(state: DataFrame) -> int | None:
-    access: Column = F.array_max(LAST_ACCESS) if _of_list(state) else F.col(LAST_ACCESS)
-    newest: int | None = state.agg(F.max(access)).collect()[0][0]
-    return newest
 
 
 def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.source import Source
-from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Gone, NewPartitions, Policies
 from migrate.model.positions import Marker, Position, PositionState, TopicPartition
 from migrate.model.wording import join_some
@@ -74,7 +73,8 @@ def source_change(
     for partition, position in own.items():
         if partition in known or _stays(position, policies):
             continue
-        if not _is_gone(partition, plan.snapshot):
+        topic, number = partition
+        if plan.snapshot is None or number in plan.snapshot.topics.get(topic, {}):
             unknown.append(partition)
         elif policies.gone is Gone.SKIP:
             new_offsets[ClusterPartition(cluster, *partition)] = None
@@ -100,11 +100,6 @@ def _stays(position: Position, policies: Policies) -> bool:
         policies.topic_map.get(topic, topic) == position.topic and position.partition in numbers
         for topic, numbers in policies.partitions.items()
     )
-
-
-def _is_gone(partition: TopicPartition, snapshot: ClusterSnapshot | None) -> bool:
-    topic, number = partition
-    return snapshot is not None and number not in snapshot.topics.get(topic, {})
 
 
 def _refusals(

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Set
 from decoder.cursor import Cursor, RecordingCursor
 from decoder.java import signed_32, string_hash
 from decoder.kafka.dynamic import read_dynamic_enumerator
-from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, read_entries
+from decoder.kafka.enumerator import AssignmentStatus, read_entries
 from decoder.kafka.hybrid import read_hybrid_enumerator
 from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource
 from decoder.kafka.split import NOT_SET, SPLIT_VERSION
@@ -219,7 +219,7 @@ def _changed_entries(
         if key in removed:
             continue
         data = body[start : cursor.byte_offset]
-        if missing.pop(key, None) is not None and _has_status(entry, version):
+        if missing.pop(key, None) is not None and version >= 2:
             data = data[:-4] + _ASSIGNED
         kept.append(data)
     kept += [_entry(key, next_offset, version) for key, next_offset in sorted(missing.items())]
@@ -227,10 +227,6 @@ def _changed_entries(
 
 
 _ASSIGNED = i32(AssignmentStatus.ASSIGNED.value)
-
-
-def _has_status(entry: EnumeratorEntry, version: int) -> bool:
-    return version >= 2 and entry.status is not AssignmentStatus.ASSIGNED
 
 
 def _entry(key: ClusterPartition, next_offset: int, version: int) -> bytes:
