@@ -174,7 +174,7 @@ def _state_lines(move: PlannedMove) -> Iterator[str]:
         return
     for states, fate in (
         (move.states.taken, "would be handed to the command"),
-        (move.states.left, "would stay behind"),
+        (move.states.left_behind, "would stay behind"),
         (move.states.unreadable, "cannot be read"),
     ):
         if states:

@@ -93,9 +93,9 @@ def ran_on_since(
         newer_checkpoints: the job's complete checkpoints that are newer than the plan's, the last
             written at the end.
     """
-    since = _since(plan.origin, newer_checkpoints)
-    if since:
-        yield f"it has completed chk-{since[-1]}"
+    completed = _completed_since(plan.origin, newer_checkpoints)
+    if completed:
+        yield f"it has completed chk-{completed[-1]}"
     group = snapshot.source_group if snapshot is not None else None
     if group is None:
         return
@@ -118,7 +118,7 @@ def ran_on_since(
         )
 
 
-def _since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
+def _completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
     """Return the newer checkpoints that were not there when the plan was made."""
     if not origin.newer:
         return newer

@@ -51,26 +51,26 @@ class TakenStates:
 
     Attributes:
         taken: what goes along, in the order in which it was named.
-        left: what stays, by choice.
+        left_behind: what stays, by choice.
         unreadable: what could not go along: an operator, a state where it is known, and why.
         merging: the ids of operators whose windows are sessions.
-        closed: pending timers of windows that go along.
-        timers: pending timers that Spark has none in place of.
-        looked: whether their entries were read, so that all are pending.
+        window_timers: pending timers of windows that go along.
+        other_timers: pending timers, which Spark has no timers for.
+        timers_read: whether entries of timers were read, so that all of these are pending.
     """
 
     taken: tuple[KeyedState, ...]
-    left: tuple[KeyedState, ...]
+    left_behind: tuple[KeyedState, ...]
     unreadable: tuple[str, ...]
     merging: frozenset[str]
-    closed: tuple[KeyedState, ...] = ()
-    timers: tuple[KeyedState, ...] = ()
-    looked: bool = True
+    window_timers: tuple[KeyedState, ...] = ()
+    other_timers: tuple[KeyedState, ...] = ()
+    timers_read: bool = True
 
     @property
     def whole_operators(self) -> frozenset[str]:
         """The ids of operators of which no keyed state stays."""
-        staying = {state.operator_id for state in self.left}
+        staying = {state.operator_id for state in self.left_behind}
         return frozenset(state.operator_id for state in self.taken) - staying
 
     def to_prime(self) -> Iterator[StateToPrime]:
@@ -103,7 +103,7 @@ class TakenStates:
         """Yield the lines of what goes along."""
         for state in self.taken:
             yield f"state {_label(state)} {taken}"
-        for state in self.closed:
+        for state in self.window_timers:
             yield f"timers {_label(state)}: in their place Spark's watermark closes what goes along"
 
     def warnings(self) -> Iterator[str]:
@@ -114,13 +114,13 @@ class TakenStates:
                     f"state {_label(state)} has a time to live, whose length is in the job's code "
                     "alone: priming takes it as ttl_ms, and refuses without it"
                 )
-        if self.timers:
-            pending = "pending timers" if self.looked else "timers, pending or not,"
-            labels = ", ".join(map(_label, self.timers))
+        if self.other_timers:
+            pending = "pending timers" if self.timers_read else "timers, pending or not,"
+            labels = ", ".join(map(_label, self.other_timers))
             yield f"{pending} left behind, as Spark sets none for them: {labels}"
-        if self.left:
-            labels = ", ".join(map(_label, self.left))
-            yield f"{counted(len(self.left), 'state')} left behind by choice: {labels}"
+        if self.left_behind:
+            labels = ", ".join(map(_label, self.left_behind))
+            yield f"{counted(len(self.left_behind), 'state')} left behind by choice: {labels}"
         for reason in self.unreadable:
             yield f"left behind, as it cannot be read: {reason}"
 
@@ -145,9 +145,9 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     along = {(state.operator_id, state.name) for state in taken}
     along |= {(operator_id, MERGING) for operator_id, _ in along}
     operators = {state.operator_id for state in taken}
-    left: list[KeyedState] = []
-    closed: list[KeyedState] = []
-    timers: list[KeyedState] = []
+    left_behind: list[KeyedState] = []
+    window_timers: list[KeyedState] = []
+    other_timers: list[KeyedState] = []
     unreadable: list[str] = []
     unreadable_timers: list[str] = []
     for state in keyed.states:
@@ -161,20 +161,20 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
                 continue
             if pending:
                 with_windows = state.operator_id in operators and state.name == _OF_WINDOWS
-                (closed if with_windows else timers).append(state)
+                (window_timers if with_windows else other_timers).append(state)
         elif state.readable:
-            left.append(state)
+            left_behind.append(state)
         else:
             unreadable.append(f"{_label(state)}: {state.reason}")
     unread = (f"operator {unread.operator_id}: {unread.error}" for unread in keyed.unread)
     return TakenStates(
         taken,
-        tuple(left),
+        tuple(left_behind),
         (*unreadable, *unreadable_timers, *unread),
         frozenset(state.operator_id for state in keyed.states if state.name == MERGING),
-        tuple(closed),
-        tuple(timers),
-        looked=bool(names),
+        tuple(window_timers),
+        tuple(other_timers),
+        timers_read=bool(names),
     )
 
 

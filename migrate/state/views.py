@@ -102,14 +102,13 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table to be read.
+    """A table, or a share of it, which one task reads.
 
     Attributes:
-        columns: all that is needed to read a share.
         slices: where its rows are; of view=states none.
         states: of view=states, its rows.
         key: the only key to read; None: all.
-        state: of view=entries, the state, without its parts.
+        state: of view=entries, the state, without its parts; None of a share.
         pointer, allow_external_files: the checkpoint, as the user named it.
     """
 
@@ -122,10 +121,8 @@ class Table:
     pointer: str = ""
     allow_external_files: bool = False
 
-    def shares(self) -> list[Share]:
-        """Return the work of a task each: some slices, or some rows."""
-        if self.view is StateView.STATES:
-            return [Share(self.view, self.columns, (), self.states)]
+    def shares(self) -> list[Table]:
+        """Return the tables of a task each: some slices, or some rows."""
         packed: list[list[Slice]] = []
         bytes_left = 0
         for slice_ in self.slices:
@@ -135,20 +132,7 @@ class Table:
             packed[-1].append(slice_)
             bytes_left -= slice_.size
         # Without a partition Spark makes one, in ways that differ by its version.
-        return [
-            Share(self.view, self.columns, tuple(slices), key=self.key) for slices in packed or [[]]
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The part of a table that one task reads."""
-
-    view: StateView
-    columns: tuple[StateColumn, ...]
-    slices: tuple[Slice, ...]
-    states: tuple[StateRow, ...] = ()
-    key: Key | None = None
+        return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
 def open_table(chk: str, options: StateOptions) -> Table:
@@ -217,7 +201,7 @@ def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
                 yield Slice(alone, part, range(only, only + 1), size)
 
 
-def read_share(share: Share) -> Iterator[pa.RecordBatch]:
+def read_share(share: Table) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a share.
 
     Raises:

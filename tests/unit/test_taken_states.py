@@ -94,11 +94,11 @@ def test_pending_timers_are_told() -> None:
     (kinds,) = (GOLDEN / "state/2.2/kinds/canonical").glob("savepoint-*")
     first = next(one for one in migrate.keyed_states(kinds).states if one.kind.value == "value")
     found = take_states(migrate.keyed_states(kinds), [f"{first.operator_id}/{first.name}"])
-    assert [one.name for one in found.timers] == [
+    assert [one.name for one in found.other_timers] == [
         "_timer_state/processing_user-timers",
         "_timer_state/event_user-timers",
     ]
-    assert found.closed == ()
+    assert found.window_timers == ()
 
 
 def test_what_cannot_be_read_is_named() -> None:
