@@ -158,7 +158,7 @@ class _Compiler:
             self._heap()
         else:
             size = prefix_bytes(self._max_parallelism)
-            prefix = (self._integer(self._table, size), size)
+            prefix = (self._number("long", size), size)
             self._canonical()
         self._op(k.END, a=self._table)
         self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
@@ -168,80 +168,82 @@ class _Compiler:
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise Unknown("lengths behind key and namespace")
         if info.kind is StateKind.TIMERS:
-            nodes["value"] = self._integer(self._table, 8, "timer")
+            nodes["value"] = self._number("timer", 8)
             self._key_and_namespace()
             self._op(k.KEY_END)
             return
         self._key_and_namespace()
         if info.kind is StateKind.MAP:
             assert info.map_key is not None
-            nodes["map_key"] = self._value(info.map_key, self._table)
+            nodes["map_key"] = self._value(info.map_key)
         self._op(k.KEY_END)
         if info.kind is StateKind.MAP:
-            self._map_value(self._table, ends=True)
+            self._map_value(ends=True)
             return
         if info.kind is StateKind.LIST:
-            column, table = self._list_column(self._table)
             first = len(self._program.ops)
-            self._elements_of_list(column, table)
-            self._op(k.NEXT, column, a=table, b=first, c=1)
+            with self._elements() as (column, table):
+                self._with_access()
+                self._op(k.NEXT, column, a=table, b=first, c=1)
+            self._put_into_list(column)
         else:
-            self._with_access(self._table)
+            self._with_access()
         self._op(k.VALUE_END)
 
     def _heap(self) -> None:
         info, nodes = self._info, self._program.nodes
         if info.kind is StateKind.TIMERS:
-            nodes["value"] = self._integer(self._table, 8, "timer")
+            nodes["value"] = self._number("timer", 8)
             self._key_and_namespace()
             return
-        nodes["namespace"] = self._value(info.namespace, self._table)
+        nodes["namespace"] = self._value(info.namespace)
         nodes["key"] = self._key()
         match info.kind:
             case StateKind.MAP:
                 assert info.map_key is not None
-                with self._list_of(self._table) as (column, table):
-                    nodes["map_key"] = self._value(info.map_key, table)
-                    self._map_value(table)
-                self._program.elements = Node("list", column, self._table)
+                with self._list_of() as column:
+                    nodes["map_key"] = self._value(info.map_key)
+                    self._map_value()
+                self._program.elements = self._node("list", column)
             case StateKind.LIST:
-                with self._list_of(self._table) as (column, table):
-                    self._elements_of_list(column, table)
+                with self._list_of() as column:
+                    self._with_access()
+                self._put_into_list(column)
                 self._program.not_empty = nodes["value"]
             case _:
-                self._with_access(self._table)
+                self._with_access()
 
     def _key_and_namespace(self) -> None:
         self._program.nodes["key"] = self._key()
-        self._program.nodes["namespace"] = self._value(self._info.namespace, self._table)
+        self._program.nodes["namespace"] = self._value(self._info.namespace)
 
     def _key(self) -> Node:
         if key_group_of(self._info.key, self._max_parallelism) is None:
-            return self._value(self._info.key, self._table)
+            return self._value(self._info.key)
         self._hashes = self._key_hashes
-        node = self._value(self._info.key, self._table)
+        node = self._value(self._info.key)
         self._hashes = None
         return node
 
-    def _with_access(self, table: int) -> None:
+    def _with_access(self) -> None:
         """Read a value, with TTL behind the time of its last access."""
         if self._info.ttl:
-            self._program.nodes["last_access"] = self._integer(table, 8)
-        self._program.nodes["value"] = self._value(self._info.value, table)
+            self._program.nodes["last_access"] = self._number("long", 8)
+        self._program.nodes["value"] = self._value(self._info.value)
 
-    def _map_value(self, table: int, ends: bool = False) -> None:
+    def _map_value(self, ends: bool = False) -> None:
         """Read a flag and a value; in canonical form anything may follow a null."""
         with self._nullable():
-            self._with_access(table)
+            self._with_access()
             if ends:
                 self._op(k.VALUE_END)
 
-    def _elements_of_list(self, column: int, table: int) -> None:
-        self._with_access(table)
+    def _put_into_list(self, column: int) -> None:
+        """Make the value and its last access elements of a list."""
+        nodes = self._program.nodes
         for name in ("value", "last_access"):
-            if name in self._program.nodes:
-                element = self._program.nodes[name]
-                self._program.nodes[name] = Node("list", column, self._table, (element,))
+            if name in nodes:
+                nodes[name] = self._node("list", column, (nodes[name],))
 
     # -- operations and columns ------------------------------------------------------------------
 
@@ -260,16 +262,37 @@ class _Compiler:
         self._program.ops.append([op, column, needs, a, b, c, d, e])
         return len(self._program.ops) - 1
 
-    def _column(self, kind: int, table: int, child: int = 0) -> int:
+    def _column(self, kind: int, child: int = 0) -> int:
         if len(self._program.columns) == _MAX_COLUMNS:
             raise Unknown("very many columns")
-        self._program.columns.append([kind, table, child])
+        self._program.columns.append([kind, self._table, child])
         return len(self._program.columns) - 1
 
-    def _integer(self, table: int, size: int, form: str = "long") -> Node:
-        column = self._column(k.NUMBER, table)
-        self._op(k.INTEGER, column, needs=size, a=size)
-        return Node(form, column, table)
+    def _node(
+        self,
+        form: str,
+        column: int,
+        parts: tuple[Node, ...] = (),
+        constants: tuple[str | int, ...] = (),
+    ) -> Node:
+        node = Node(form, column, self._table, parts, constants)
+        if form in CHECKS:
+            self._program.checks.append(node)
+        return node
+
+    def _number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
+        """Read a big-endian number into a column, or one in several parts into one for each."""
+        first = len(self._program.columns)
+        for size in sizes:
+            self._op(k.INTEGER, self._column(k.NUMBER), needs=size, a=size)
+        return self._node(form, first, constants=constants)
+
+    def _hash(self) -> bool:
+        """Add a column for the hash of the last one if it is part of a key with a known hash."""
+        if self._hashes is None:
+            return False
+        self._hashes.append(self._node("hash", self._column(k.NUMBER)))
+        return True
 
     @contextmanager
     def _nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
@@ -280,203 +303,186 @@ class _Compiler:
         ops[flag][3] = len(columns) - 1
         ops[flag][5] = len(ops)
 
-    def _list_column(self, table: int) -> tuple[int, int]:
-        """Add a list's column and the table of its elements."""
-        elements = self._program.tables
+    @contextmanager
+    def _elements(self) -> Iterator[tuple[int, int]]:
+        """Add a list's column, and the table of its elements for the columns of the block."""
+        table, elements = self._table, self._program.tables
+        column = self._column(k.LIST, elements)
         self._program.tables += 1
-        return self._column(k.LIST, table, elements), elements
+        self._table = elements
+        yield column, elements
+        self._table = table
 
     @contextmanager
-    def _list_of(self, table: int) -> Iterator[tuple[int, int]]:
-        """Read a list of what the block reads; with its column and the table of its elements."""
-        column, elements = self._list_column(table)
+    def _list_of(self) -> Iterator[int]:
+        """Read a list whose elements the block reads; with its column."""
         self._depth += 1
         if self._depth > MAX_LISTS:
             raise Unknown("lists in lists")
-        begin = self._op(k.LIST_OF, column, needs=4, a=elements)
-        yield column, elements
-        self._op(k.NEXT, column, a=elements, b=begin + 1)
-        self._program.ops[begin][4] = len(self._program.ops)
+        with self._elements() as (column, table):
+            begin = self._op(k.LIST_OF, column, needs=4, a=table)
+            yield column
+            self._op(k.NEXT, column, a=table, b=begin + 1)
+            self._program.ops[begin][4] = len(self._program.ops)
         self._depth -= 1
 
     # -- values ----------------------------------------------------------------------------------
 
-    def _value(self, type_: types.Type, table: int, not_null: bool = False) -> Node:
+    def _value(self, type_: types.Type, not_null: bool = False) -> Node:
         """Read a value; ``not_null`` for a map's key, which cannot be null in Arrow."""
         match type_:
             case types.Scalar(kind, mutable=False):
-                return self._scalar(kind, table, not_null)
+                return self._scalar(kind, not_null)
             case types.PrimitiveArray(Kind.BYTE):
-                return self._sized(table, "bytes")
+                return self._sized("bytes")
             case types.PrimitiveArray(element):
-                return self._list(types.Scalar(element), table)
+                return self._list(types.Scalar(element))
             case types.JavaEnum(_, constants):
-                node = self._integer(table, 4)
-                return self._checked(Node("enum", node.column, table, constants=constants))
+                return self._number("enum", 4, constants=constants)
             case types.Struct(_, fields) if fields:
                 if self._hashes is not None and type_ is not self._info.key:
                     raise Unknown("a tuple in a key's tuple")
-                column = self._column(k.STRUCT, table)
-                parts = tuple(self._value(part, table) for _, part in fields)
-                return Node("struct", column, table, parts)
+                column = self._column(k.STRUCT)
+                return self._node("struct", column, tuple(self._value(part) for _, part in fields))
             case types.List(element):
-                return self._list(element, table)
+                return self._list(element)
             case types.NullableList(element, null):
-                return self._list(element, table, null)
+                return self._list(element, null)
             case types.Map(key, value, null_keys=False) if not isinstance(
                 column_type(type_), PairsOf
             ):
-                return self._map(key, value, table)
+                return self._map(key, value)
             case types.Nullable(inner, padding) if not not_null and self._hashes is None:
                 with self._nullable(padding=padding):
-                    return self._value(inner, table)
+                    return self._value(inner)
             case types.Pojo() if not not_null and not (type_.registered or type_.subclasses):
-                return self._pojo(type_, table)
+                return self._pojo(type_)
             case types.Sql(sql):
-                return self._sql(sql, table)
+                return self._sql(sql)
             case _:
                 raise Unknown(type(type_).__name__)
 
-    def _scalar(self, kind: Kind, table: int, not_null: bool) -> Node:
+    def _scalar(self, kind: Kind, not_null: bool) -> Node:
         if kind is Kind.STRING:
-            hashed = self._hashes is not None
-            column = self._column(k.TEXT, table)
-            if self._hashes is not None:
-                self._hashes.append(Node("hash", self._column(k.NUMBER, table), table))
-            self._op(k.STRING, column, needs=1, a=hashed, b=not_null)
-            return Node("text", column, table)
+            column = self._column(k.TEXT)
+            self._op(k.STRING, column, needs=1, a=self._hash(), b=not_null)
+            return self._node("text", column)
         if kind in (Kind.VOID_NAMESPACE, Kind.GLOBAL_WINDOW):
-            return self._integer(table, 1, "nothing")
+            return self._number("nothing", 1)
         if kind in (Kind.TIME_WINDOW, Kind.COUNT_WINDOW):
-            column = self._column(k.STRUCT, table)
+            column = self._column(k.STRUCT)
             count = 2 if kind is Kind.TIME_WINDOW else 1
-            return Node(
-                "struct", column, table, tuple(self._integer(table, 8) for _ in range(count))
+            return self._node(
+                "struct", column, tuple(self._number("long", 8) for _ in range(count))
             )
         if kind not in _SIZES or (kind in _NULLABLE and (not_null or self._hashes is not None)):
             raise Unknown(kind.name)
-        form, *sizes = _SIZES[kind]
-        node, *_ = [self._integer(table, size, form) for size in sizes]
+        node = self._number(*_SIZES[kind])
         if self._hashes is not None:
             self._hashes.append(node)
-        return self._checked(node)
+        return node
 
-    def _sized(self, table: int, form: str, constants: tuple[int, ...] = ()) -> Node:
-        column = self._column(k.TEXT, table)
+    def _sized(self, form: str, constants: tuple[int, ...] = ()) -> Node:
+        column = self._column(k.TEXT)
         self._op(k.SIZED, column, needs=4)
-        return self._checked(Node(form, column, table, constants=constants))
+        return self._node(form, column, constants=constants)
 
-    def _list(self, element: types.Type, table: int, null: int | None = None) -> Node:
-        with self._list_of(table) as (column, elements):
+    def _list(self, element: types.Type, null: int | None = None) -> Node:
+        with self._list_of() as column:
             if null is None:
-                part = self._value(element, elements)
+                part = self._value(element)
             else:
                 with self._nullable(null, 1 - null):
-                    part = self._value(element, elements)
-        return Node("list", column, table, (part,))
+                    part = self._value(element)
+        return self._node("list", column, (part,))
 
-    def _map(self, key: types.Type, value: types.Type, table: int) -> Node:
-        with self._list_of(table) as (column, elements):
-            key_node = self._value(key, elements, not_null=True)
+    def _map(self, key: types.Type, value: types.Type) -> Node:
+        with self._list_of() as column:
+            key_node = self._value(key, not_null=True)
             with self._nullable():
-                value_node = self._value(value, elements)
-        return Node("map", column, table, (key_node, value_node))
+                value_node = self._value(value)
+        return self._node("map", column, (key_node, value_node))
 
-    def _pojo(self, type_: types.Pojo, table: int) -> Node:
+    def _pojo(self, type_: types.Pojo) -> Node:
         parts = []
         with self._nullable(not_null=2):
-            column = self._column(k.STRUCT, table)
+            column = self._column(k.STRUCT)
             for name, part in type_.fields:
                 with self._nullable():
-                    node = self._value(part, table)
+                    node = self._value(part)
                 if not name.startswith(types.MISSING_FIELD):
                     parts.append(node)
         if not parts or len({name for name, _ in type_.fields}) < len(type_.fields):
             raise Unknown("a POJO without fields, or with two of one name")
-        return Node("struct", column, table, tuple(parts))
+        return self._node("struct", column, tuple(parts))
 
     # -- SQL -------------------------------------------------------------------------------------
 
-    def _sql(self, type_: types.SqlType, table: int) -> Node:
+    def _sql(self, type_: types.SqlType) -> Node:
         match type_:
             case types.SqlRow(fields) if fields:
-                return self._row(fields, table)
+                return self._row(fields)
             case types.SqlScalar(SqlKind.STRING):
-                return self._sized(table, "utf8")
+                return self._sized("utf8")
             case types.SqlScalar(SqlKind.RAW):
-                return self._sized(table, "bytes")
+                return self._sized("bytes")
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
-                node = self._integer(table, 8)
-                return self._checked(Node("decimal", node.column, table, (), (10**precision,)))
+                return self._number("decimal", 8, constants=(10**precision,))
             case types.SqlDecimal(precision):
-                return self._sized(table, "long_decimal", (10**precision,))
+                return self._sized("long_decimal", (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
-                return self._checked(self._integer(table, 8, "millis"))
+                return self._number("millis", 8)
             case types.SqlTimestamp():
-                node, _ = (self._integer(table, size, "millis_nanos") for size in (8, 4))
-                return self._checked(node)
+                return self._number("millis_nanos", 8, 4)
             case _:
                 raise Unknown(type(type_).__name__)
 
-    def _row(self, fields: Sequence[tuple[str, types.SqlType]], table: int) -> Node:
-        column = self._column(k.STRUCT, table)
-        if self._hashes is not None:
-            self._hashes.append(Node("hash", self._column(k.NUMBER, table), table))
+    def _row(self, fields: Sequence[tuple[str, types.SqlType]]) -> Node:
+        column = self._column(k.STRUCT)
         width = (len(fields) + 8 + 63) // 64 * 8
         fixed = width + 8 * len(fields)
-        self._op(k.ROW, column, needs=4, a=fixed, b=self._hashes is not None)
+        self._op(k.ROW, column, needs=4, a=fixed, b=self._hash())
         parts = tuple(
-            self._slot(part, 8 + index, width + 8 * index, table)
-            for index, (_, part) in enumerate(fields)
+            self._slot(part, 8 + index, width + 8 * index) for index, (_, part) in enumerate(fields)
         )
-        return Node("struct", column, table, parts)
+        return self._node("struct", column, parts)
 
-    def _slot(self, type_: types.SqlType, bit: int, byte: int, table: int) -> Node:
+    def _slot(self, type_: types.SqlType, bit: int, byte: int) -> Node:
         match type_:
             case types.SqlScalar(SqlKind.STRING):
-                return self._slot_sized("utf8", bit, byte, table)
+                return self._slot_sized("utf8", bit, byte)
             case types.SqlScalar(SqlKind.BYTES | SqlKind.RAW):
-                return self._slot_sized("bytes", bit, byte, table)
+                return self._slot_sized("bytes", bit, byte)
             case types.SqlScalar(kind) if kind in _SLOTS:
                 size, form = _SLOTS[kind]
-                return self._slot_integer(form, bit, byte, size, table)
+                return self._slot_integer(form, bit, byte, size)
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
-                node = self._slot_integer("long", bit, byte, 8, table)
-                return self._checked(Node("decimal", node.column, table, (), (10**precision,)))
+                return self._slot_integer("decimal", bit, byte, 8, (10**precision,))
             case types.SqlDecimal(precision):
                 # Never in the slot, even if it is short.
-                self._slot_integer("pointer", bit, byte, 8, table)
-                return self._slot_sized("long_decimal", bit, byte, table, (10**precision,))
+                self._slot_integer("pointer", bit, byte, 8)
+                return self._slot_sized("long_decimal", bit, byte, (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
-                return self._slot_integer("millis", bit, byte, 8, table)
+                return self._slot_integer("millis", bit, byte, 8)
             case types.SqlTimestamp():
-                self._slot_integer("int", bit, byte, 4, table)
-                return self._slot_sized("slot_millis_nanos", bit, byte, table, size=8)
+                self._slot_integer("int", bit, byte, 4)
+                return self._slot_sized("slot_millis_nanos", bit, byte, size=8)
             case _:
                 raise Unknown(type(type_).__name__)
 
-    def _slot_integer(self, form: str, bit: int, byte: int, size: int, table: int) -> Node:
-        column = self._column(k.NUMBER, table)
+    def _slot_integer(
+        self, form: str, bit: int, byte: int, size: int, constants: tuple[int, ...] = ()
+    ) -> Node:
+        column = self._column(k.NUMBER)
         self._op(k.SLOT_INTEGER, column, a=bit, b=byte, c=size)
-        return self._checked(Node(form, column, table))
+        return self._node(form, column, constants=constants)
 
     def _slot_sized(
-        self,
-        form: str,
-        bit: int,
-        byte: int,
-        table: int,
-        constants: tuple[int, ...] = (),
-        size: int = 0,
+        self, form: str, bit: int, byte: int, constants: tuple[int, ...] = (), size: int = 0
     ) -> Node:
-        column = self._column(k.TEXT, table)
+        column = self._column(k.TEXT)
         self._op(k.SLOT_SIZED, column, a=bit, b=byte, c=size)
-        return self._checked(Node(form, column, table, constants=constants))
-
-    def _checked(self, node: Node) -> Node:
-        if node.form in CHECKS:
-            self._program.checks.append(node)
-        return node
+        return self._node(form, column, constants=constants)
 
 
 # Numbers in big-endian form: their form, and the size of each of their columns.
