@@ -124,6 +124,7 @@ def pack(
     empty, and each keeps the order of the candidates.
 
     Args:
+        candidates: what to share out.
         shares: how many; None: as many as the number and size of the candidates need.
         limit: how many candidates a share may hold, if ``shares`` is None.
     """

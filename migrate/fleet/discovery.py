@@ -66,6 +66,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
             parts of a path; local, or of any URL that ``files`` knows.
+        files: where to look.
         latest_only: return of each job's directory only the newest complete ``chk-<n>`` (if none
             is complete, the newest), and all savepoints.
 
@@ -91,10 +92,10 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             size = -(-len(level) // (_THREADS * _BATCHES_PER_THREAD))
             batches = [level[start : start + size] for start in range(0, len(level), size)]
             steps = chain.from_iterable(pool.map(walk.look_at_all, batches))
-    found: Iterable[Candidate] = by_pointer.values()
-    if latest_only:  # of roots that name checkpoints one by one (chk-*)
-        found = [newest for newest in mark_newest(found) if newest.job_numbers is not None]
-    return sorted(found, key=_sort_key)
+    unique: Iterable[Candidate] = by_pointer.values()
+    if latest_only:  # a root may be a glob of checkpoints (chk-*)
+        unique = (marked for marked in mark_newest(unique) if marked.job_numbers is not None)
+    return sorted(unique, key=_sort_key)
 
 
 def _sort_key(candidate: Candidate) -> tuple[str, int, str]:
@@ -210,12 +211,9 @@ def is_glob(path: str) -> bool:
 
 
 def _matches(pattern: str, files: Files) -> list[str]:
-    """Return the directories that match a glob, sorted.
+    """Return the directories that match a glob, an absolute path or a URL; sorted.
 
     If the last part matches ``_metadata``, such files are returned as well.
-
-    Args:
-        pattern: an absolute path or a URL.
 
     Raises:
         OSError, MissingExtra: a directory on the way cannot be listed.

@@ -213,8 +213,7 @@ def _summarise_share(
 ) -> ScanSummary:
     """Return the summary of a share, and write its rows to its files of the tables.
 
-    Args:
-        folder: of the files of ``_keep_share``; None to read the checkpoints.
+    Without the folder of ``_keep_share``, the checkpoints are read.
     """
     summary = ScanSummary()
     output = request.output

@@ -80,10 +80,7 @@ def check_output(output: Output) -> None:
 def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
     """Return a local folder with a folder for each table; at the end they get their names.
 
-    After an error nothing is left of them.
-
-    Args:
-        output: one that ``check_output`` allows.
+    After an error nothing is left of them. The output is one that ``check_output`` allows.
 
     Raises:
         Refused: one of the tables exists already; none gets its name then.

@@ -77,6 +77,7 @@ class WorkerPool:
 
         Args:
             function: picklable, as are items and results; unpickled once in each worker.
+            items: the items, in any number.
             done: called with each item that is done, from any thread, one call at a time.
 
         Raises:

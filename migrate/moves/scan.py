@@ -85,13 +85,13 @@ def scan(
     if output is not None:
         tables = _output(os.fspath(output), table_format, on_spark)
     with timed("looking for checkpoints"):
-        found = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
-    _check_found(found)
+        candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
+    _check_any(candidates)
+    candidates = mark_newest(candidates)
 
     def ask(topics: set[str]) -> ClusterSnapshot:
         return ask_broker(broker.config(), Question(frozenset(topics)))
 
-    candidates = mark_newest(found)
     ask_about = ask if broker.is_named else None
     if on_spark:
         summary = _scan_on_spark(master, candidates, tables, ask_about, progress)
@@ -142,12 +142,12 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     return tables
 
 
-def _check_found(candidates: Sequence[Candidate]) -> None:
+def _check_any(candidates: Sequence[Candidate]) -> None:
     failures = [candidate.failure for candidate in candidates if candidate.failure is not None]
     if failures and len(failures) == len(candidates):
         raise InputError("; ".join(failure.message for failure in failures))
     if not candidates:
-        log.warning("no checkpoint, and no savepoint, lies there")
+        log.warning("found no checkpoint and no savepoint")
 
 
 def _plan(

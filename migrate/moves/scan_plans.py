@@ -32,11 +32,11 @@ INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
 # The placeholder of the job in the name of a group.
 JOB = "{job}"
 
-# Stores and brokers take their time to answer.
-_AT_ONCE = 8
-# What is left of a name in the name of a file; and how much of it.
-_STRANGE = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST = 100
+# Stores and brokers are slow to answer.
+_THREADS = 8
+# The characters of a job's label that are not kept in a file's name, and how many are kept.
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_LABEL = 100
 _DIGITS = 16
 
 
@@ -101,9 +101,9 @@ def plan_each(
         except DecodeError as error:  # it was there when it was scanned
             return BulkPlan(target, None, reasons=(str(error),))
         except Exception as error:  # one job's, a bug of ours too, must not cost the others
-            return BulkPlan(target, None, reasons=(_in_words(error),), failure=error)
+            return BulkPlan(target, None, reasons=(_describe(error),), failure=error)
 
-    pool = ThreadPoolExecutor(_AT_ONCE)
+    pool = ThreadPoolExecutor(_THREADS)
     try:
         for job, plan in zip(jobs, pool.map(plan_job, jobs), strict=True):
             yield job.pointer, plan
@@ -131,12 +131,12 @@ def _undecided(plan: Plan) -> Iterator[str]:
         first = suspects[0]
         yield (
             f"suspect: {counted(len(suspects), 'partition')} may be of a topic created again (the "
-            f"first is {first.name}, at {first.next_offset}): what lies there "
-            "may be other records; look, and plan this job by its own command"
+            f"first is {first.name}, at {first.next_offset}): the records "
+            "there may be others; look, and plan this job by its own command"
         )
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, MigrateError | OSError):
         return str(error)
     return f"internal error: {type(error).__name__}: {error}"
@@ -148,9 +148,9 @@ def file_name(job: ScannedJob) -> str:
     Names of directories are whatever somebody gave them: none of it leads out of the directory.
     """
     checkpoint = posixpath.basename(job.pointer)
-    what = job.label if job.label == checkpoint else f"{job.label}-{checkpoint}"
+    label = job.label if job.label == checkpoint else f"{job.label}-{checkpoint}"
     digest = hashlib.sha256(job.pointer.encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{_STRANGE.sub('_', what)[:_LONGEST]}-{digest[:_DIGITS]}.json"
+    return f"{_UNSAFE.sub('_', label)[:_MAX_LABEL]}-{digest[:_DIGITS]}.json"
 
 
 def index(jobs: Iterable[ScannedJob], plans: dict[str, BulkPlan]) -> str:

@@ -98,15 +98,15 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
     if totals.unreadable:
         yield f"unreadable: {totals.unreadable} ({_counts(totals.errors)})"
     if inventory.plans is not None:
-        made = sum(plan.file is not None for plan in inventory.plans.values())
+        saved = sum(plan.file is not None for plan in inventory.plans.values())
         failed = len(inventory.failures)
-        refused = totals.movable - made - failed
+        refused = totals.movable - saved - failed
         yield (
-            f"plans: {made}"
+            f"plans: {saved}"
             + (f"; {refused} that can move were refused" if refused else "")
             + (f"; {failed} that can move failed" if failed else "")
         )
 
 
 def _counts(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{what} {number}" for what, number in numbers.items())
+    return ", ".join(f"{name} {number}" for name, number in numbers.items())

@@ -20,7 +20,7 @@ _MICROS = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _LOW = (1 << 64) - 1
-# More columns than this have less room each, down to a minimum.
+# More columns than this have less capacity each, down to a minimum.
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -33,25 +33,25 @@ class Rejected(Exception):
 
 
 class Buffers:
-    """The columns of a program: room for some rows, and the values that the kernel has put there.
+    """The columns of a program: capacity for some rows, and the values from the kernel.
 
     Attributes:
-        ops, columns, slots, valid, text, rows, room, used: the arguments of the kernel.
+        ops, columns, slots, valid, text, rows, capacity, used: the arguments of the kernel.
     """
 
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:
         count = len(program.columns)
         entries = {table for _, table in program.starts}
-        # Less room for each of very many columns: their memory together is bounded.
+        # Less capacity for each of very many columns: their memory together is bounded.
         rows = min(rows, max(_MIN_ROWS, rows * _FULL_COLUMNS // max(count, 1)))
         text_bytes = min(text_bytes, max(_MIN_TEXT, text_bytes * 8 // max(count, 1)))
-        room = [rows if table in entries else 4 * rows for table in range(program.tables)]
+        capacity = [rows if table in entries else 4 * rows for table in range(program.tables)]
         self.columns = np.zeros((count, 6), np.int64)
         slots = texts = 0
         for column, (kind, table, child) in enumerate(program.columns):
             bytes_ = text_bytes if kind == k.TEXT else 0
             self.columns[column] = (kind, table, slots, child, texts, bytes_)
-            slots += room[table]
+            slots += capacity[table]
             texts += bytes_
         ops = np.array(program.ops, np.int64)
         columns_of_ops = self.columns[ops[:, 1]]
@@ -60,7 +60,7 @@ class Buffers:
         self.valid = np.ones(slots, np.uint8)
         self.text = np.empty(max(texts, 1), np.uint8)
         self.rows = np.zeros(program.tables, np.int64)
-        self.room = np.array(room, np.int64)
+        self.capacity = np.array(capacity, np.int64)
         self.used = np.zeros(count, np.int64)
 
     def clear(self) -> None:

@@ -131,9 +131,9 @@ def _put(text: _Array, to: int, character: int) -> int:
     """Write a character of more than seven bits as UTF-8, and return its end."""
     following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
     text[to] = (0xFF00 >> following + 1 & 0xFF) | character >> 6 * following
-    for place in range(following - 1, -1, -1):
+    for index in range(following - 1, -1, -1):
         to += 1
-        text[to] = 0x80 | character >> 6 * place & 0x3F
+        text[to] = 0x80 | character >> 6 * index & 0x3F
     return to + 1
 
 
@@ -265,7 +265,7 @@ def _entry(
     valid: _Array,
     text: _Array,
     rows: _Array,
-    room: _Array,
+    capacity: _Array,
     used: _Array,
     lists: _Array,
 ) -> tuple[int, int]:
@@ -336,7 +336,7 @@ def _entry(
             if not 0 <= count <= end - position:
                 return REFUSED, position
             if count:
-                if rows[a] == room[a]:
+                if rows[a] == capacity[a]:
                     return FULL, position
                 lists[depth] = count
                 depth += 1
@@ -356,7 +356,7 @@ def _entry(
                 depth -= not more
             if not more:
                 slots[slot] = rows[a]
-            elif rows[a] == room[a]:
+            elif rows[a] == capacity[a]:
                 return FULL, position
             else:
                 pc = b * WIDTH
@@ -371,8 +371,8 @@ def _entry(
                 if size > columns[column, BYTES] - used[column]:
                     return FULL, position
                 to = columns[column, BYTE] + used[column]
-                for place in range(size):
-                    text[to + place] = data[row + place]
+                for index in range(size):
+                    text[to + index] = data[row + index]
                 used[column] += size
                 slots[slot] = used[column]
             elif size < a or (b and size & 3):
@@ -402,8 +402,8 @@ def _entry(
             if size > columns[column, BYTES] - used[column]:
                 return FULL, position
             to = columns[column, BYTE] + used[column]
-            for place in range(size):
-                text[to + place] = data[row + offset + place]
+            for index in range(size):
+                text[to + index] = data[row + offset + index]
             used[column] += size
             slots[slot] = used[column]
 
@@ -419,7 +419,7 @@ def _walk(
     valid: _Array,
     text: _Array,
     rows: _Array,
-    room: _Array,
+    capacity: _Array,
     used: _Array,
     at: _Array,
     seen: _Array,
@@ -438,7 +438,7 @@ def _walk(
         valid: by slot, 0 for null; 1 for what is not filled yet.
         text: the bytes of the texts of all columns.
         rows: by table, the number of its rows.
-        room: by table, the number of rows that there is room for.
+        capacity: by table, the number of rows that fit.
         used: by column, the number of bytes of its texts.
         at: where to start, see POSITION; and where the next call is to start.
         seen: by the number of a state, whether the heap backend's form has had it.
@@ -493,7 +493,7 @@ def _walk(
         if heap or state == target:
             status, ends = REFUSED, start
             table = starts[state, ENTRIES]
-            if rows[table] == room[table]:
+            if rows[table] == capacity[table]:
                 status = FULL
             elif starts[state, START] >= 0:
                 status, ends = _entry(
@@ -508,7 +508,7 @@ def _walk(
                     valid,
                     text,
                     rows,
-                    room,
+                    capacity,
                     used,
                     lists,
                 )

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The status of a run: all bytes are read; no room for the next entry; an entry is refused.
+# The status of a run: all bytes are read; the columns are full; an entry is refused.
 DONE, FULL, REFUSED = 0, 1, 2
 
 # The kinds of columns, and the indexes of ``columns[column]``: kind, table, first slot, the table
-# of a list's elements, first byte of its texts, room for texts in bytes.
+# of a list's elements, first byte of its texts, capacity for texts in bytes.
 NUMBER, TEXT, LIST, STRUCT = 0, 1, 2, 3
 KIND, TABLE, SLOT, CHILD, BYTE, BYTES = 0, 1, 2, 3, 4, 5
 

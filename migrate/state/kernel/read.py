@@ -18,10 +18,10 @@ from migrate.state.kernel import operations as k
 from migrate.state.kernel.arrays import Buffers, Rejected
 from migrate.state.kernel.program import MAX_LISTS, Unknown, program_of
 
-# The room of the buffers: rows, and bytes of text in each column.
+# The capacity of the buffers: rows, and bytes of text in each column.
 _ROWS = 16_384
 _TEXT_BYTES = 1 << 20
-# How often the room is doubled for a large entry.
+# How often the capacity is doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
 # (key group, number of its entries to leave out) -> the rest of it, by the plain reader
@@ -145,7 +145,7 @@ class FastReader:
         frame = np.frombuffer(data, np.uint8)
         return walk(
             *(frame, self._heap, self._part.number, self._starts, buffers.ops, buffers.columns),
-            *(buffers.slots, buffers.valid, buffers.text, buffers.rows, buffers.room),
+            *(buffers.slots, buffers.valid, buffers.text, buffers.rows, buffers.capacity),
             *(buffers.used, self._at, self._seen, self._lists),
         )
 
