@@ -132,13 +132,10 @@ def translate_os_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DecodeError(
-            ErrorKind.UNAVAILABLE
-            if isinstance(error, StorageUnavailable)
-            else ErrorKind.UNREADABLE,
-            f"cannot be read: {error.strerror or error}",
-            file=error.filename or path,
-        ) from error
+        unavailable = isinstance(error, StorageUnavailable)
+        kind = ErrorKind.UNAVAILABLE if unavailable else ErrorKind.UNREADABLE
+        problem = f"cannot be read: {error.strerror or error}"
+        raise DecodeError(kind, problem, file=error.filename or path) from error
 
 
 def _path(pointer: str, files: ByteSource) -> str:

@@ -196,7 +196,8 @@ class Cursor:
     def version(self, what: str, known: Collection[int]) -> int:
         """Read the i32 version of ``what``; refuse one that is not ``known``."""
         value = self.i32(f"{what} version")
-        self.check_version(value, what, known)
+        if value not in known:
+            self.check_version(value, what, known)
         return value
 
     def varint(self, field: str, bits: int = 32) -> int:

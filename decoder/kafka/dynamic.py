@@ -1,12 +1,12 @@
 """The state of a DynamicKafkaSource: that of a KafkaSource for each cluster.
 
 Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit to the end. Version
-2: after the cluster's id ``bool retained`` and, where it is, ``i64 retainedUntil``.
+2: after the cluster's id ``bool retained`` and, if set, ``i64 retainedUntil``.
 
 Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId,
 i32 n`` x ``UTF topic, UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x
 {``UTF clusterId, i32 len``, a KafkaSourceEnumState}. Version 2: after the bootstrap servers the
-starting and the stopping offsets initializer, each ``bool present`` and, where it is, ``i32 n`` and
+starting and the stopping offsets initializer, each ``bool present`` and, if set, ``i32 n`` and
 n bytes. Version 3: at the end ``i32 n`` retained clusters x {``UTF clusterId, i64 retainedUntil,
 i32 len``, a KafkaSourceEnumState}.
 

@@ -65,6 +65,9 @@ class EnumeratorEntry(NamedTuple):
 # memory: a DynamicKafkaSource may list thousands of clusters of one partition.
 _MANY = 5
 
+# Checked even without a split: it may be all that tells this from another source.
+_SPLIT_VERSIONS = (SPLIT_VERSION,)
+
 _STATUSES = {status.value: status for status in AssignmentStatus}
 
 
@@ -124,7 +127,7 @@ def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     only the readers' state says whose it is now.
     """
     subtasks = cursor.i32("subtasks")
-    _check_split_version(cursor)
+    cursor.version("split", _SPLIT_VERSIONS)
     if not 0 <= subtasks <= cursor.remaining // 8:
         cursor.fail(
             f"{subtasks} subtasks cannot fit into the {cursor.remaining} bytes left", "subtasks"
@@ -144,7 +147,7 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
     """Read versions 1 to 3; all entries at once, if they are many and all of them plain."""
     if version == 3:
         count = cursor.i32("partitions")
-        _check_split_version(cursor)
+        cursor.version("split", _SPLIT_VERSIONS)
         if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
             cursor.fail(
                 f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits"
@@ -191,11 +194,6 @@ def _entries_of(columns: EntryColumns) -> Rows[EnumeratorEntry]:
 
 def _read_framed_split(cursor: Cursor) -> Split:
     return read_split(cursor.frame(cursor.i32("split length"), "split"), SPLIT_VERSION)
-
-
-def _check_split_version(cursor: Cursor) -> None:
-    """Check it even without a split: it may be all that tells this from another source."""
-    cursor.version("split", (SPLIT_VERSION,))
 
 
 def _read_status(cursor: Cursor) -> AssignmentStatus:

@@ -17,6 +17,8 @@ from decoder.kafka.split import SPLIT_VERSION, Split, read_split
 
 SOURCE_READER_STATE = "SourceReaderState"
 
+_SPLIT_VERSIONS = (SPLIT_VERSION, *DYNAMIC_SPLIT_VERSIONS)
+
 
 def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit | HybridSplit:
     """Read the split in one element.
@@ -43,10 +45,10 @@ def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSpli
     """
     if version in DYNAMIC_SPLIT_VERSIONS:
         return read_dynamic_split(Cursor(split, what), version)
-    known = (SPLIT_VERSION, *DYNAMIC_SPLIT_VERSIONS)
-    Cursor(split, what).check_version(version, "split", known, back=0)
+    cursor = Cursor(split, what)
+    cursor.check_version(version, "split", _SPLIT_VERSIONS, back=0)
     try:
-        return read_split(Cursor(split, what), version)
+        return read_split(cursor, version)
     except DecodeError as not_kafka:
         try:
             return read_hybrid_split(Cursor(split, what))

@@ -18,8 +18,7 @@ KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 
 ``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
 writer: ``i32 magic 0x1E764B79``, the bucket's id as ``i32 version, i32 n``, n bytes, ``UTF path,
-i64 created, boolean inProgress``, and where it is, ``i32 version, i32 n``, n bytes to go on with
-that file.
+i64 created, boolean inProgress``, and if set, ``i32 version, i32 n``, n bytes to resume that file.
 
 Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRequestState,
 FileWriterBucketStateSerializer @ Flink 1.15.4, 1.20.3, 2.2.0; KafkaCommittableSerializer,
@@ -154,8 +153,7 @@ def read_committer_state(element: bytes, what: str) -> tuple[PendingTransaction,
     if version == 1:
         pending = tuple(_versioned_list(cursor, "committables", (1,), _read_committable))
     else:
-        checkpoints = _versioned_list(cursor, "checkpoints", (0, 1), _read_checkpoint)
-        pending = _joined(checkpoints)
+        pending = _joined(_versioned_list(cursor, "checkpoints", (0, 1), _read_checkpoint))
     cursor.finish("committer state")
     return pending
 

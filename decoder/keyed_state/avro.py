@@ -23,9 +23,6 @@ from decoder.keyed_state.strings import decode_text
 from decoder.keyed_state.value_sizes import avro_may_be_nothing
 
 _i32 = Struct(">i").unpack_from
-_i64 = Struct(">q").unpack_from
-_f32 = Struct(">f").unpack_from
-_f64 = Struct(">d").unpack_from
 
 # The deepest nesting of a value whose type refers to itself: the bound keeps hostile bytes off
 # Python's stack.
@@ -193,20 +190,17 @@ def _boolean(data: bytes, position: int, depth: int) -> tuple[Any, int]:
     return value == 1, position + 1
 
 
-def _int(data: bytes, position: int, depth: int) -> tuple[int, int]:
-    return _i32(data, position)[0], position + 4
+def _number(layout: str) -> _Read:
+    packed = Struct(layout)
+    unpack, size = packed.unpack_from, packed.size
+
+    def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+        return unpack(data, position)[0], position + size
+
+    return read
 
 
-def _long(data: bytes, position: int, depth: int) -> tuple[int, int]:
-    return _i64(data, position)[0], position + 8
-
-
-def _float(data: bytes, position: int, depth: int) -> tuple[Any, int]:
-    return _f32(data, position)[0], position + 4
-
-
-def _double(data: bytes, position: int, depth: int) -> tuple[Any, int]:
-    return _f64(data, position)[0], position + 8
+_int, _long = _number(">i"), _number(">q")
 
 
 def _bytes(data: bytes, position: int, depth: int) -> tuple[bytes, int]:
@@ -227,8 +221,8 @@ _SCALARS: dict[types.AvroKind, _Read] = {
     types.AvroKind.BOOLEAN: _boolean,
     types.AvroKind.INT: _int,
     types.AvroKind.LONG: _long,
-    types.AvroKind.FLOAT: _float,
-    types.AvroKind.DOUBLE: _double,
+    types.AvroKind.FLOAT: _number(">f"),
+    types.AvroKind.DOUBLE: _number(">d"),
     types.AvroKind.BYTES: _bytes,
     types.AvroKind.STRING: _text,
 }

@@ -104,7 +104,7 @@ def canonical_parts(blocks: Iterable[bytes], max_bytes: int, what: str) -> Itera
                     break
                 last, position = key, end
         except (IndexError, struct_error):
-            pass  # it goes on in the next block
+            pass  # it continues in the next block
         part = bytearray(first + data[start:position]) if last >= 0 else None
         data = left = data[position:]
         if len(left) > max_bytes:

@@ -151,7 +151,7 @@ def kryo_type(
     if own := next(iter(defaults), None) or next(own_parts, None):
         return Unreadable(name, f"Kryo writes it, with the job's own serializer of {own}")
     if name not in _ABSTRACT and name not in _CLASSES:
-        return Unreadable(name, "Kryo writes it, and no snapshot tells its fields")
+        return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
     # A class that has an id gets another one only with a serializer of the job's own, whose form is
     # unknown: it has no name here.
     known = _REGISTERED.values()

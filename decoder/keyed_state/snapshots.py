@@ -460,7 +460,7 @@ def _row_data(reader: _Reader) -> Type:
 
 
 def _binary_row_data(reader: _Reader) -> Type:
-    """Read ``i32`` arity: nothing tells the types."""
+    """Read ``i32`` arity; the types are unknown."""
     reader.known_versions(3)
     reader.cursor.i32("fields of a row")
     return Sql(SqlScalar(SqlKind.RAW))
@@ -482,7 +482,7 @@ def _decimal_data(reader: _Reader) -> Type:
 
 
 def _timestamp_data(reader: _Reader) -> Type:
-    """Read ``i32 precision``; whether of a local time zone is not told."""
+    """Read ``i32 precision``; a local time zone is not stored."""
     reader.known_versions(1)
     return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))
 

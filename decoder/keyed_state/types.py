@@ -219,7 +219,7 @@ class AvroScalar:
     kind: AvroKind
     logical: str | None = None
     scale: int = 0
-    precision: int | None = None  # of a decimal, where the schema tells it
+    precision: int | None = None  # of a decimal, if the schema has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def _check_depth(cursor: Cursor, depth: int, field: str) -> None:
         cursor.fail(f"handles nested more than {MAX_NESTING} deep", field)
 
 
-# -- streams: where bytes of state lie -----------------------------------------------------------
+# -- streams of state -------------------------------------------------------------------------
 
 
 def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | None:

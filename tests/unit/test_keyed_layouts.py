@@ -447,7 +447,7 @@ def _only_value(snapshot: bytes, value: bytes) -> Any:
             + i32(2)
             + utf("com.user.Own")
             + (i64(0x4F2C69A3D70) + i32(0)) * 3,
-            "com.user.Own: Kryo writes it, and no snapshot tells its fields",
+            "com.user.Own: Kryo writes it, and no snapshot has its fields",
         ),
         (
             utf("org.apache.flink.KryoSerializerSnapshot")
@@ -984,7 +984,7 @@ def test_timers_that_an_operator_wrote_itself() -> None:
                 )
             ),
             UNSUPPORTED,
-            "a.private.Object: Kryo writes it, and no snapshot tells its fields",
+            "a.private.Object: Kryo writes it, and no snapshot has its fields",
             "timers",
             None,
         ),

@@ -250,7 +250,7 @@ def test_the_list_tells_which_cannot_be_read_and_why() -> None:
 def test_the_list_names_the_field_that_cannot_be_read() -> None:
     by_name = {one["state"]: one for one in _states(_golden("2.2/pojos/canonical"))}
     assert by_name["holder"]["reason"] == (
-        "testjobs.Secret: Kryo writes it, and no snapshot tells its fields (field 'secret')"
+        "testjobs.Secret: Kryo writes it, and no snapshot has its fields (field 'secret')"
     )
     assert by_name["then"]["readable"]
 
