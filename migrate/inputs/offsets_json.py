@@ -90,11 +90,11 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
         if not isinstance(partitions, dict):
             raise NotOffsets(f"topic {_valid_topic(topic)}: not an object of partitions")
         for partition, number in partitions.items():
-            number_of = whole_number(partition, LARGEST_PARTITION, "a partition number")
+            partition_number = whole_number(partition, LARGEST_PARTITION, "a partition number")
             if type(number) is not int or number > LARGEST_OFFSET:
                 value = reprlib.repr(number)
                 raise NotOffsets(f"{quoted(topic)} partition {partition}: {value} is not an offset")
-            offsets[_valid_topic(topic), number_of] = number
+            offsets[_valid_topic(topic), partition_number] = number
     return offsets
 
 
