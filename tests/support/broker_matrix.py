@@ -74,7 +74,7 @@ def measure(release: str) -> Measured:
 
 
 def read_results() -> list[Measured]:
-    """What was measured last of each release, ascending."""
+    """Return the last measurement of each release, ascending."""
     if not RESULTS.exists():
         return []
     entries = json.loads(RESULTS.read_text(encoding="utf-8"))

@@ -58,7 +58,7 @@ def splits(topic: str, starts: Sequence[int]) -> list[KafkaSplit]:
 
 
 def source_operator(state: SourceState) -> Operator:
-    """The operator of a KafkaSource, its reader state inline."""
+    """Return the operator of a KafkaSource, its reader state inline."""
     entries = state.entries
     if entries is None:
         entries = [EnumeratorSplit(split) for held in state.readers.values() for split in held]
@@ -88,7 +88,7 @@ def operator_with_elements(
     operator_id: bytes = OPERATOR_ID,
     uid: str | None = None,
 ) -> Operator:
-    """A source operator with these elements of SourceReaderState, whatever they are."""
+    """Return a source operator with any elements of SourceReaderState."""
     subtasks = tuple(
         _subtask(index, {READER_STATE: held}, DistributionMode.SPLIT_DISTRIBUTE)
         for index, held in elements.items()
@@ -109,7 +109,7 @@ def operator_with_states(
     operator_id: bytes = OPERATOR_ID,
     sized: bool = True,
 ) -> Operator:
-    """An operator of one subtask with these list states, by name; ``sized`` as in ListState."""
+    """Return an operator of one subtask with list states by name; ``sized`` as in ListState."""
     return Operator(operator_id, 1, 128, subtasks=(_subtask(0, states, mode, sized),))
 
 
@@ -129,7 +129,7 @@ def legacy_operator(
     compressed: bool = False,
     header_per_state: bool = False,
 ) -> Operator:
-    """A FlinkKafkaConsumer whose subtasks list these elements, among other states."""
+    """Return a FlinkKafkaConsumer whose subtasks list these elements, among other states."""
     others = (
         ListState("_default_", DistributionMode.SPLIT_DISTRIBUTE, (b"x",)),
         ListState("zebra", DistributionMode.UNION, (b"after",)),
@@ -146,7 +146,7 @@ def legacy_operator(
 
 
 def in_flight_operator(size: int) -> Operator:
-    """An operator with ``size`` bytes of records in its input channel."""
+    """Return an operator with ``size`` bytes of records in its input channel."""
     channel = ChannelHandle(0, (0, 0), (0,), size, ByteStreamHandle("channel", bytes(size)))
     return Operator(
         bytes(reversed(OPERATOR_ID)), 1, 128, subtasks=(Subtask(0, input_channels=(channel,)),)
@@ -160,7 +160,7 @@ def write_checkpoint(
     version: int = 3,
     kind: str = RETAINED,
 ) -> Path:
-    """A checkpoint directory with these operators; `kind` as properties.json names it."""
+    """Write a checkpoint directory of operators; `kind` as properties.json names it."""
     directory.mkdir(parents=True)
     model = Metadata(checkpoint_id, tuple(operators))
     metadata = encode_metadata(model, version, trailing_properties(version, kind))
@@ -169,7 +169,7 @@ def write_checkpoint(
 
 
 def trailing_properties(version: int, kind: str = RETAINED) -> bytes:
-    """What Flink wrote after metadata of this version, of a snapshot of this kind."""
+    """Return the bytes that Flink writes after the metadata of a version and a kind of snapshot."""
     if version <= 3:
         return b""
     written = next(entry for entry in _PROPERTIES if version in entry["metadata_versions"])
@@ -177,5 +177,5 @@ def trailing_properties(version: int, kind: str = RETAINED) -> bytes:
 
 
 def write_source(directory: Path, readers: Mapping[int, Sequence[KafkaSplit]]) -> Path:
-    """A checkpoint of one KafkaSource whose enumerator knows what its readers hold."""
+    """Write a checkpoint of one KafkaSource whose enumerator lists the splits of its readers."""
     return write_checkpoint(directory, source_operator(SourceState(readers)))

@@ -28,10 +28,10 @@ class NoChromium(RuntimeError):
 
 @contextmanager
 def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
-    """A browser that records what it asks for (`requests`) and complains of (`complaints`).
+    """Start a browser that records its `requests` and its console's `complaints`.
 
     Raises:
-        NoChromium: there is none.
+        NoChromium: no browser or driver is installed.
     """
     browser, driver = find_chromium()
     options = ChromeOptions()
@@ -56,7 +56,7 @@ def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
 
 
 def requests(browser: Chrome) -> list[str]:
-    """The addresses that pages have asked for since this was last asked, their own included."""
+    """Return the addresses requested since the last call, the pages' own included."""
     events = [json.loads(message)["message"] for message in _log(browser, "performance")]
     return [
         event["params"]["request"]["url"]
@@ -66,7 +66,7 @@ def requests(browser: Chrome) -> list[str]:
 
 
 def complaints(browser: Chrome) -> list[str]:
-    """What has come to the console since this was last asked: errors, and what a policy stopped."""
+    """Return the console's errors and policy violations since the last call."""
     return _log(browser, "browser")
 
 
@@ -77,10 +77,10 @@ def _log(browser: Chrome, kind: str) -> list[str]:
 
 @cache
 def find_chromium() -> tuple[str, str]:
-    """The paths of the browser and of its driver.
+    """Return the paths of the browser and of its driver.
 
     Raises:
-        NoChromium: there is none.
+        NoChromium: no browser or driver is installed.
     """
     found = _on_the_path()
     if found is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:

@@ -7,12 +7,12 @@ from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, re
 
 
 def read_coordinator_state(data: bytes, what: str) -> EnumeratorState:
-    """A KafkaSource's. Raises DecodeError."""
+    """Decode a KafkaSource's enumerator state; raises DecodeError."""
     version, body = open_coordinator_state(data, what)
     return read_enumerator(body, version)
 
 
 def read_dynamic_coordinator_state(data: bytes, what: str) -> DynamicEnumeratorState:
-    """A DynamicKafkaSource's. Raises DecodeError."""
+    """Decode a DynamicKafkaSource's enumerator state; raises DecodeError."""
     version, body = open_coordinator_state(data, what)
     return read_dynamic_enumerator(body, version)

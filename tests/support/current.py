@@ -68,7 +68,7 @@ def _artifacts() -> dict[tuple[str, str], set[str]]:
 
 
 def _java() -> Iterator[str]:
-    """A line for the artifacts of a group that lack the same releases."""
+    """Yield a line for the artifacts of a group that lack the same releases."""
     alike = defaultdict[tuple[str, str], list[str]](list)
     with tempfile.TemporaryDirectory() as repository:
         context = MavenContext(repo_cache=Path(repository), timeout=_TIMEOUT_SECONDS)
@@ -82,7 +82,7 @@ def _java() -> Iterator[str]:
 
 
 def _python() -> Iterator[str]:
-    """A line for each package that is named and not the newest."""
+    """Yield a line for each named package that is not the newest."""
     with _PYPROJECT.open("rb") as file:
         named = set(_named(tomllib.load(file)))
     outdated = json.loads(

@@ -34,7 +34,7 @@ _ROWS: tuple[tuple[str, int, Start, Start, int, int], ...] = (
 
 
 def example() -> Diff:
-    """A checkpoint beside a consumer group, with a row of every kind."""
+    """Compare a checkpoint with a consumer group, with a row of every kind."""
     logs: dict[str, dict[int, LogRange]] = {}
     left: dict[tuple[str, int], Start] = {}
     right: dict[tuple[str, int], Start] = {}

@@ -84,7 +84,7 @@ class Estate:
         return {path: one for path, one in self.checkpoints.items() if one.fate in fates}
 
     def newest(self) -> dict[str, str]:
-        """The directory of each job's newest complete checkpoint, by the job's id."""
+        """Return the directory of each job's newest complete checkpoint, by job id."""
         newest: dict[str, str] = {}
         for path, one in self.checkpoints.items():
             if one.job is not None and one.fate is not Fate.HALF_WRITTEN:
@@ -201,7 +201,7 @@ def _write(
 
 
 def _another(topic: str, number: int) -> str:
-    """A name as long as the topic's own, for each number up to some ten thousand."""
+    """Return a name as long as the topic's own, for each number up to some ten thousand."""
     digits = ""
     while number:
         number, digit = divmod(number, len(_DIGITS))

@@ -26,7 +26,7 @@ _SECONDS = 240
 
 
 def bare_python(directory: Path) -> Path:
-    """A Python without this package: PyArrow and pandas, as PySpark needs them, and no other."""
+    """Make a Python environment without this package: PyArrow and pandas for PySpark, no more."""
     venv.create(directory, symlinks=True, with_pip=False)
     (packages,) = directory.glob("lib/python*/site-packages")
     spec = find_spec("pyarrow")
@@ -40,11 +40,9 @@ def bare_python(directory: Path) -> Path:
 
 
 def drive(python: Path, root: Path, state: Path, *submit: str, master: str) -> dict[str, Any]:
-    """Submit the driver, with these arguments; its executors run `python`. What it printed.
+    """Submit the driver, whose executors run `python`, and return what it printed.
 
-    Args:
-        root: the checkpoints whose positions it reads.
-        state: one whose keyed state it reads.
+    It reads the positions of the checkpoints of `root`, and the keyed state of `state`.
     """
     import pyspark
 

@@ -15,8 +15,10 @@ from migrate.spark import add_package, read_checkpoints, read_keyed_state
 
 
 def attempt(spark: SparkSession, root: str) -> list[Any]:
-    """What each of the two ways gives: its positions in each kind of error, or which module is
-    missing where they are read."""
+    """Return what each of the two ways gives.
+
+    These are its positions in each kind of error, or the module that executors lack.
+    """
     return [_outcome(way, spark, root) for way in (_function, _data_source)]
 
 

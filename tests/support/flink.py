@@ -137,13 +137,13 @@ _PARTS |= {patch: _PARTS[patch.rpartition(".")[0]] for patch in PATCHES}
 
 
 def line_sources(version: str) -> list[str]:
-    """The kinds of source that `count_job` has beside a KafkaSource."""
+    """Return the kinds of source that `count_job` has beside a KafkaSource."""
     kinds = {"Legacy": "legacy", "Dynamic": "dynamic", "Hybrid": None}
     return [kind for kind, part in kinds.items() if part is None or part in _PARTS[version]]
 
 
 def metadata_part(version: str) -> str:
-    """The folder of java/flink that fits the metadata of a Flink version."""
+    """Return the folder of java/flink that fits the metadata of a Flink version."""
     return next(part for part in _PARTS[version] if part.startswith("metadata_"))
 
 
@@ -171,7 +171,7 @@ class MissionRun:
 
 
 def java_classpath(version: str, extra: str | None = None) -> list[Path]:
-    """The compiled jobs and the jars of a Flink version; `extra` names a set that has some more."""
+    """Return the compiled jobs and jars of a Flink version; `extra` names a set of more jars."""
     jars = classpath(f"flink-{version}-{extra}" if extra else f"flink-{version}")
     parts = (*_PARTS[version], *_PARTS_OF_EXTRA.get(extra, ()))
     folders = [_JAVA, *(_JAVA / part for part in parts)]
@@ -210,8 +210,9 @@ def count_job(
     extra: str | None = None,
     parallelism: int = 2,
 ) -> CountRun:
-    """Run CountJob until it has processed `until` many records per (topic, partition), then stop it
-    with a savepoint, or cancel it, which retains a checkpoint.
+    """Run CountJob until it has processed `until` records per (topic, partition), then stop it.
+
+    It is stopped with a savepoint, or cancelled, which retains a checkpoint.
 
     `topics` are a KafkaSource's; of another kind of source, of those that the version has, each has
     its own: `Legacy=topic`, `Dynamic=topic`, `Hybrid=topic`; `Second=host:port/topic` is one more
@@ -250,8 +251,7 @@ def run_mission(
     parallelism: int = 2,
     drain: bool = False,
 ) -> MissionRun:
-    """Run MissionJob until it has processed `until` many records per (topic, partition), then
-    stop it with a savepoint.
+    """Run MissionJob until `until` records per (topic, partition), then stop it with a savepoint.
 
     The source reads from the earliest offset, its partitions in step, a few records of each in
     turn; once every count is reached it takes four records a second, so it overshoots by a few.
@@ -286,8 +286,7 @@ def copy_job(
     restored: Path | None = None,
     dies: bool = False,
 ) -> Path:
-    """Run CopyJob until it has copied `until` records, then stop it with a savepoint, which is
-    returned.
+    """Run CopyJob until it has copied `until` records, stop it, and return its savepoint.
 
     `copies` are the topics that it copies to, each with its transactions' timeout in milliseconds.
     One that dies does so once the savepoint is complete, and before it has committed anything.
@@ -311,7 +310,7 @@ def copy_job(
 
 
 def committed_lines(sink_dir: Path) -> list[Record]:
-    """The records in the committed files of a FileSink; its hidden in-progress files are not."""
+    """Return the records of a FileSink's committed files, without its hidden in-progress files."""
     records: list[Record] = []
     for file in sink_dir.rglob("part-*"):
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -347,8 +346,9 @@ def golden_jobs(
 
 
 def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dict[str, Any]:
-    """Run one of LONE_JOBS until it has processed enough records, then cancel it, keeping its last
-    checkpoint; the keys are those of `golden_jobs`, but for `scenario`.
+    """Run one of LONE_JOBS until it has processed enough records, then cancel it.
+
+    Its last checkpoint is kept. The keys are those of `golden_jobs`, but for `scenario`.
     """
     job = LONE_JOBS[version]
     jars = classpath(job.jars)
@@ -382,7 +382,7 @@ def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
 def dump_states(
     version: str, checkpoints: Mapping[Path, Mapping[str, Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    """What Flink itself reads in checkpoints: checkpoint directory -> kind -> operator ids.
+    """Read checkpoints with Flink itself: checkpoint directory -> kind -> operator ids.
 
     The kinds are those of `KINDS`; `sink_operators` are a KafkaSink's. One JSON object per
     checkpoint, as StateDump writes it: ids, sizes, state names, and of each operator of such a kind

@@ -104,7 +104,7 @@ class FlinkSession(Service):
         self._processes[0].wait()
 
     def program(self, main: str, *arguments: str) -> list[str]:
-        """The command line of one of Flink's programs against this cluster."""
+        """Return the command line of one of Flink's programs against this cluster."""
         java, *rest = java_command(main, classpath(JARS), arguments)
         # They warn of what a session of local processes does not have: YARN, plugins, native code.
         quiet = [f"-Dorg.slf4j.simpleLogger.log.org.apache.{name}=error" for name in _VERBOSE]
@@ -146,7 +146,7 @@ class FlinkSession(Service):
         return {job["name"]: job["jid"] for job in jobs if job["state"] == "RUNNING"}
 
     def log(self) -> str:
-        """The end of what the cluster's processes wrote."""
+        """Return the end of the logs of the cluster's processes."""
         return "\n".join(tail(log.read_text(errors="replace")) for log in self._home.glob("*.log"))
 
     def _write_configuration(self, settings: Mapping[str, str]) -> None:

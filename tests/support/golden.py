@@ -52,12 +52,12 @@ class Held(NamedTuple):
 
 
 def golden(name: str) -> Path:
-    """The directory of a golden checkpoint, such as ``2.2/retained``."""
+    """Return the directory of a golden checkpoint, such as ``2.2/retained``."""
     return GOLDEN / next(str(entry["path"]) for entry in ENTRIES if entry["name"] == name)
 
 
 def positions_of(entry: Mapping[str, Any]) -> list[Held]:
-    """What is held of every partition, in no order."""
+    """Return what a checkpoint has of every partition, in no order."""
     return [
         held for operator in entry["expected"]["operators"] for held in _operator(operator, entry)
     ]
@@ -112,7 +112,7 @@ def _merged(
 
 
 def _not_held(split: Mapping[str, Any]) -> tuple[str, int | None]:
-    """What only the enumerator lists: its state and next offset."""
+    """Return state and next offset of a split that only the enumerator lists."""
     start, stop = split["starting_offset"], _stop(split["stopping_offset"])
     if split["status"] in ("ASSIGNED", None):  # None: version 1, which has no other
         if start is None or stop is None or stop < 0 or (start < 0 and start != _EARLIEST):
@@ -124,7 +124,7 @@ def _not_held(split: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 def _legacy(operator_id: str, listed: Iterable[Mapping[str, Any]]) -> Iterator[Held]:
-    """A FlinkKafkaConsumer stores the last offset it has read; none here is listed twice."""
+    """Yield a FlinkKafkaConsumer's positions: it stores the last offset read, each once here."""
     for split in listed:
         stored = split["stored_offset"]
         state = _LEGACY_MARKERS.get(stored, "next")

@@ -29,5 +29,5 @@ def lay_out(broker: Broker, *topics: str) -> dict[str, str]:
 
 
 def topic_map(names: dict[str, str]) -> list[str]:
-    """The flags that tell ``migrate`` of the new names."""
+    """Return the flags that give ``migrate`` the new names."""
     return [word for old, new in names.items() for word in ("--topic-map", f"{old}={new}")]

@@ -19,7 +19,7 @@ PROTOCOLS = ("classic", "consumer")
 
 @contextmanager
 def member(broker: Broker, group: str, topic: str, protocol: str = "classic") -> Iterator[Consumer]:
-    """A consumer that has joined the group and has got partitions of the topic."""
+    """Run a consumer that has joined the group and was assigned partitions of the topic."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -43,9 +43,9 @@ def member(broker: Broker, group: str, topic: str, protocol: str = "classic") ->
 
 
 def read_on(broker: Broker, group: str, topics: Iterable[str], protocol: str) -> list[Record]:
-    """What a consumer that goes on in the group reads, up to the end of every partition.
+    """Continue in the group and return the records up to the end of every partition.
 
-    It commits where it has come to. A partition for which the group has no offset is an error.
+    The consumer commits its positions. A partition without a group offset is an error.
     """
     todo = {(topic, partition) for topic in topics for partition in broker.partitions(topic)}
     consumer = Consumer(

@@ -42,7 +42,7 @@ def utf(text: str | bytes) -> bytes:
 
 
 def metadata(operators: Sequence[bytes], version: int = 3, trailing: bytes = b"") -> bytes:
-    """A ``_metadata`` of these operators."""
+    """Encode a ``_metadata`` of these operators."""
     header = pack(">iiqii", 0x4960672D, version, 1, 0, len(operators))
     return header + b"".join(operators) + trailing
 
@@ -76,7 +76,7 @@ def in_file(path: str, size: int) -> bytes:
 
 
 def reader_state(byte_offsets: Sequence[int], handle: bytes) -> bytes:
-    """Managed operator state with one list, SourceReaderState."""
+    """Encode managed operator state with one list, SourceReaderState."""
     head = pack(">ibi", 1, 4, 1) + utf(_READER_STATE) + b"\0" + pack(">i", len(byte_offsets))
     return head + pack(f">{len(byte_offsets)}q", *byte_offsets) + handle
 
@@ -87,7 +87,7 @@ def split(partition: int, offset: int = 5, topic: str = "t") -> bytes:
 
 
 def state_stream(elements: Iterable[bytes], compressed: bool = False) -> tuple[bytes, list[int]]:
-    """An operator-state stream and where its elements begin; compressed ones come as chunks."""
+    """Encode an operator-state stream; return it with the offsets of its elements or chunks."""
     stream = bytearray(pack(">ib", 6, compressed))
     byte_offsets = []
     for element in elements:
@@ -115,7 +115,7 @@ def source(
 
 
 def java_object(annotation: bytes) -> bytes:
-    """A Java object stream: one object whose class wrote ``annotation`` itself."""
+    """Encode a Java object stream: one object whose class wrote ``annotation`` itself."""
     return b"\xac\xed\0\x05\x73" + java_class("A", 3) + annotation + b"\x78"
 
 
@@ -277,12 +277,12 @@ def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambd
 
 
 def one_file_under_many_names(directory: Path) -> None:
-    """A file that is missing is looked for beside ``_metadata`` under its last name."""
+    """Write many handles of missing files, which are searched beside ``_metadata`` by last name."""
     one_file_of_many_readers(directory, lambda index: f"d{index}/f")
 
 
 def sparse_zeros(directory: Path) -> None:
-    """A ``_metadata`` of 1 GB, of which nothing was ever written."""
+    """Write a sparse ``_metadata`` of 1 GB."""
     _sparse(directory, 10**9, b"")
 
 
@@ -292,7 +292,7 @@ def sparse_metadata_beyond_the_limit(directory: Path) -> None:
 
 
 def sparse_state(directory: Path) -> None:
-    """A reader's state in a file of 1 TiB, of which little was ever written."""
+    """Write a reader's state into a sparse file of 1 TiB."""
     stream, (first,) = state_stream([split(0)])
     size = 1 << 40
     with (directory / "f").open("wb") as file:
@@ -422,7 +422,7 @@ def _kernel_says(file: str, name: str) -> int:
 
 
 def _table() -> None:
-    """What every attack costs, as docs/reliability.md has it."""
+    """Print the cost of every attack, as docs/reliability.md shows it."""
     print("| attack | input | memory | processor | |\n|---|--:|--:|--:|---|")
     for name in (*METADATA_ATTACKS, *FILE_ATTACKS):
         with tempfile.TemporaryDirectory() as place:

@@ -78,7 +78,7 @@ class Jar:
 
 @cache
 def classpath(set_name: str) -> list[Path]:
-    """The jars of a set, present in the cache and verified, in the order of the lock."""
+    """Return the jars of a set, cached and verified, in the order of the lock."""
     locked = read_lock()
     if set_name not in locked:
         raise JarError(f"no jar set {set_name!r} in {LOCK.name}; it has {', '.join(locked)}")

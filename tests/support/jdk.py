@@ -41,7 +41,7 @@ class JavaError(RuntimeError):
 
 @cache
 def find_jdk() -> Path:
-    """The home directory of the oldest installed JDK that is at least version 17."""
+    """Return the home directory of the oldest installed JDK of version 17 or newer."""
     candidates = list(Path("/usr/lib/jvm").glob("*"))
     if home := os.environ.get("JAVA_HOME"):
         candidates.append(Path(home))
@@ -59,7 +59,7 @@ def find_jdk() -> Path:
 def java_command(
     main: str, classpath: Sequence[Path], args: Iterable[str] = (), heap: str = "512m"
 ) -> list[str]:
-    """The command line that runs a main class."""
+    """Return the command line that runs a main class."""
     return [
         str(find_jdk() / "bin" / "java"),
         f"-Xmx{heap}",
@@ -144,7 +144,7 @@ def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
 
 
 def tail(text: str, lines: int = 40) -> str:
-    """The last lines of a program's output: where it says what went wrong."""
+    """Return the last lines of a program's output, which show its error."""
     return "\n".join(text.splitlines()[-lines:])
 
 
@@ -158,7 +158,7 @@ def _compile_key(files: Sequence[Path], classpath: Sequence[Path]) -> str:
 
 
 def _version(home: Path) -> int:
-    """The feature version of a JDK; 0 where there is none (a JRE has no javac)."""
+    """Return the feature version of a JDK; 0 if there is none (a JRE has no javac)."""
     release = home / "release"
     if not (home / "bin" / "javac").exists() or not release.is_file():
         return 0

@@ -174,7 +174,7 @@ class _ProcessNode:
         (self._home / "pid").write_text(f"{self._process.pid}\n")
 
     def _start_zookeeper(self) -> None:
-        """The broker waits for it by itself."""
+        """Start ZooKeeper; the broker waits for it by itself."""
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         arguments = [str(self._zookeeper_port), str(self._home / "zookeeper")]
         with (self._home / "zookeeper.log").open("ab") as log:
@@ -305,7 +305,7 @@ class Broker(Service):
         self._node.remove()
 
     def log(self) -> str:
-        """What the broker wrote to its log so far (warnings and worse)."""
+        """Return the broker's log so far (warnings and worse)."""
         return self._node.log()
 
     def create_topic(
@@ -374,7 +374,7 @@ class Broker(Service):
         return offsets
 
     def partitions(self, topic: str) -> list[int]:
-        """The partition numbers of a topic; none where there is no such topic."""
+        """Return the partition numbers of a topic; empty if there is no such topic."""
         metadata = self._admin.list_topics(topic=topic, timeout=_ANSWER_SECONDS).topics[topic]
         return [] if metadata.error is not None else sorted(metadata.partitions)
 
@@ -476,7 +476,7 @@ class Broker(Service):
         }
 
     def _await_partitions(self, topic: str, count: int) -> None:
-        """Created is not yet known everywhere: wait until the broker tells the count itself."""
+        """Wait until the broker reports the count: a new topic is not known everywhere."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while len(self.partitions(topic)) != count:
             if time.monotonic() > deadline:

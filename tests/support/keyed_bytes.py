@@ -1,5 +1,7 @@
-"""Checkpoints with keyed state of one operator, put together of raw bytes: what Flink's own
-serializers write, and what nothing of Flink's ever would."""
+"""Checkpoints with keyed state of one operator, made of raw bytes.
+
+Some are what Flink's own serializers write, some what Flink never writes.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ class Handle:
 def read(
     *handles: Handle, max_parallelism: int = MAX_PARALLELISM, flink: str = "1.20"
 ) -> KeyedStates:
-    """The keyed states of an operator of so many subtasks. ``flink`` says which Kryo wrote."""
+    """Read the keyed states of an operator; ``flink`` determines which Kryo wrote them."""
     files = MemoryFiles({POINTER: metadata(*handles, max_parallelism=max_parallelism, flink=flink)})
     return read_keyed_states(POINTER, files)
 
@@ -105,14 +107,14 @@ def of_states(states: Sequence[Encoded], *, heap: bool = False, key: Serializer 
 
 
 def of_value(snapshot: bytes, value: bytes, *, heap: bool = False, name: str = "state") -> Handle:
-    """A value state that holds ``value`` under the key 1."""
+    """Return a value state that holds ``value`` under the key 1."""
     group = key_group_of(1, MAX_PARALLELISM)
     entry = Entry(group, 1, None, value)
     return of_states([Encoded(name, "VALUE", VOID_NAMESPACE, Raw(snapshot), (entry,))], heap=heap)
 
 
 def canonical_group(*entries: tuple[int, bytes, bytes]) -> bytes:
-    """A key group in canonical form: of each entry its state's number, its key and its value."""
+    """Encode a key group in canonical form from entries of state number, key and value."""
     out = DataOutput()
     numbers = [number for number, _, _ in entries]
     out.raw(numbers[0].to_bytes(2, "big"))
@@ -128,7 +130,7 @@ def canonical_group(*entries: tuple[int, bytes, bytes]) -> bytes:
 
 
 def only(found: KeyedStates) -> KeyedState:
-    """The one state there is; what stands in the way of it is raised."""
+    """Return the only state; raise the error with which it was refused."""
     for unread in found.unread:
         raise unread.error
     (state,) = found.states

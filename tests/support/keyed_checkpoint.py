@@ -14,8 +14,10 @@ OPERATOR = "0123456789abcdef0123456789abcdef"
 
 
 def write_totals(directory: Path, count: int, name: str = "total") -> Path:
-    """In canonical form, in the file `totals`: the state `total`, or of another name, of
-    `name-0…<n>` is n."""
+    """Write a canonical savepoint whose state `name` has the value n for the key `name-<n>`.
+
+    Its stream is in the file `totals`.
+    """
     keys = (f"name-{number:060}" for number in range(count))
     entries = tuple(
         Entry(key_group_of(key, MAX_PARALLELISM), key, None, number)

@@ -23,7 +23,7 @@ ASYNC_STATE = ("2.2",)
 
 
 def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
-    """The compiled jobs and the jars of a Flink version; `pojo`: a class as it was, or became."""
+    """Return the compiled jobs and jars of a Flink version; `pojo` is the version of a class."""
     jars = classpath(f"flink-{version}-state")
     span = "time" if version.startswith("1.") else "duration"
     sources = [
@@ -50,9 +50,9 @@ def keyed_jobs(
 
 
 def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dict[str, Any]]]:
-    """What Flink's heap backend restores of checkpoints, in the words of `tests.golden.state`.
+    """Restore checkpoints with Flink's heap backend; the rows are those of `tests.golden.state`.
 
-    Of canonical savepoints, and of what that backend itself wrote.
+    It restores canonical savepoints and what that backend itself wrote.
     """
     paths = [str(checkpoint.absolute()) for checkpoint in checkpoints]
     printed = run_java("testjobs.KeyedDump", keyed_classpath(version), paths, _HEAP)
@@ -61,7 +61,7 @@ def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dic
 
 
 def serializers(version: str) -> list[dict[str, Any]]:
-    """What Flink's serializers write, one value each: see Serializers.java."""
+    """Return one value written by each of Flink's serializers: see Serializers.java."""
     jobs, *jars = keyed_classpath(version)
     program = compile_java([_JAVA / "serializers" / "Serializers.java"], [jobs, *jars])
     told: list[dict[str, Any]] = json.loads(

@@ -21,7 +21,7 @@ _NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
 
 
 def expected_states(entry: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """What a golden snapshot holds, by operator id and name of the state."""
+    """Return the states of a golden snapshot, by operator id and state name."""
     return {
         (operator["operator_id"], state["state"]): state
         for operator in json.loads((STATE / entry["expected"]).read_text())
@@ -44,7 +44,7 @@ def assert_same_rows(found: pa.Table, told: Iterable[dict[str, Any]]) -> None:
 
 
 def with_numbers(table: pa.Table) -> pa.Table:
-    """The same with days and microseconds since the epoch as numbers: Python's own dates end."""
+    """Replace dates by days and microseconds since the epoch: Python's own dates have an end."""
     return table.cast(pa.schema([(field.name, _numbers(field.type)) for field in table.schema]))
 
 
@@ -125,7 +125,7 @@ def _day(told: str) -> int:
 
 
 def _from_json(text: str) -> tuple[Any, ...]:
-    """The value, alone; nothing where the text is not JSON."""
+    """Return the value in a tuple; an empty tuple if the text is not JSON."""
     try:
         return (json.loads(text),)
     except ValueError:

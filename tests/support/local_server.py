@@ -17,7 +17,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The address of a server on a free port of 127.0.0.1, stopped at the end."""
+    """Run a server on a free port of 127.0.0.1 and yield its address."""
     server = HTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -10,7 +10,7 @@ from rocksdict import Options, Rdict
 
 
 def write_rocksdb(directory: Path, family: str, rows: Iterable[tuple[bytes, bytes]]) -> list[Path]:
-    """The files of a new database that Flink would keep: of one column family with these rows."""
+    """Write a new database of one column family; return the files that Flink would keep."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     database = Rdict(str(directory), options)

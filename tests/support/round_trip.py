@@ -35,7 +35,7 @@ def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
 
 
 def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes]]]) -> list[Told]:
-    """What Flink restores, per checkpoint directory, of the operators with the given ids.
+    """Restore the operators with the given ids with Flink, per checkpoint directory.
 
     By hexadecimal operator id: per subtask the elements of every operator state and the splits of
     its reader, and the state of the enumerator.
@@ -49,7 +49,7 @@ def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes
 
 
 def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[Any]:
-    """What Flink finds in elements of a KafkaSink's list states, each of a "writer" or "committer".
+    """Decode elements of a KafkaSink's "writer" or "committer" list states with Flink.
 
     Of a writer: its prefix and the transactions under way; of a committer: its requests.
     """

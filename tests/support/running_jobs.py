@@ -24,12 +24,11 @@ def running_job(
     retained: int = 3,
     version: str = "2.2",
 ) -> Iterator[tuple[str, str]]:
-    """The REST address of a cluster, and the id of the one job that runs there.
+    """Run a cluster with one job; yield its REST address and the job's id.
 
-    It reads the topics that match a pattern, as a name without special characters does itself.
-
-    It takes a checkpoint every 200 ms. At the end it is cancelled, and its last ones stay below
-    ``checkpoints``.
+    It reads the topics that match a pattern; a name without special characters matches itself.
+    It takes a checkpoint every 200 ms. At the end it is cancelled, and its last checkpoints stay
+    below ``checkpoints``.
     """
     jars = classpath(f"flink-{version}")
     command = java_command(

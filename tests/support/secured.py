@@ -94,7 +94,7 @@ class Authority:
         return self._root.certificate
 
     def identity(self, name: str, hosts: Sequence[x509.GeneralName] = ()) -> Identity:
-        """A new key, and a certificate for it by the intermediate authority."""
+        """Return a new key, and a certificate for it by the intermediate authority."""
         return _issue(name, self._intermediate, hosts, is_authority=False)
 
 
@@ -191,7 +191,7 @@ class SecuredBroker(Broker):
             future.result(_ANSWER_SECONDS)
 
     def _store(self, identity: Identity) -> Path:
-        """A PEM store as the broker reads it: key and certificates in one file."""
+        """Write a PEM store as the broker reads it: key and certificates in one file."""
         file = self._stores / f"{identity.name}.pem"
         file.write_text(identity.key_pem() + identity.chain_pem)
         return file

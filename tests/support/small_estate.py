@@ -27,7 +27,7 @@ _WITHOUT_SPARK = (
 
 
 def write_job(root: Path, job: int, number: int, topic: str, starts: list[int]) -> Path:
-    """A job's directory with one checkpoint, of one KafkaSource."""
+    """Write a job's directory with one checkpoint of one KafkaSource."""
     state = SourceState({0: splits(topic, starts)})
     return write_checkpoint(
         root / JOB(job) / f"chk-{number}", source_operator(state), checkpoint_id=number
@@ -86,7 +86,7 @@ def scan(*arguments: str | Path) -> Result:
 
 
 def lines(result: Result) -> dict[str, list[str]]:
-    """The cells of each line of the table but the total, by checkpoint."""
+    """Return the cells of each line of the table except the total, by checkpoint."""
     assert result.code == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()[1:]]
     return {row[1]: [row[0], *row[2:]] for row in rows if row[0] != "total"}

@@ -41,7 +41,7 @@ class SparkQueryError(RuntimeError):
 
 
 def launch_environment() -> dict[str, str]:
-    """What Spark's launcher takes from the environment alone."""
+    """Return the variables that Spark's launcher takes from the environment alone."""
     return {
         "JAVA_HOME": str(find_jdk()),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -50,7 +50,7 @@ def launch_environment() -> dict[str, str]:
 
 
 def process_environment(conf_dir: Path) -> dict[str, str]:
-    """The environment of a process that starts a Spark of its own, with quick JVMs.
+    """Return the environment of a process that starts a Spark of its own, with quick JVMs.
 
     Args:
         conf_dir: an empty directory, for the defaults of this Spark.
@@ -74,7 +74,7 @@ _IVY = """\
 
 
 def submit_environment(home: Path) -> dict[str, str]:
-    """The environment of ``spark-submit --packages`` for Kafka's source, and of ``spark-shell``.
+    """Return the environment of ``spark-submit --packages`` for Kafka, and of ``spark-shell``.
 
     Ivy finds what is asked for among the locked jars, and nothing elsewhere; what that needs in
     turn, which POMs would tell, is on the class path anyway.
@@ -153,8 +153,10 @@ class Spark:
     def stream(
         self, bootstrap_servers: str, name: str | None = None, /, **options: str
     ) -> DataFrame:
-        """A stream from Kafka, with a name from Spark 4.2 on; where no seed is heeded it starts at
-        the log end."""
+        """Return a stream from Kafka, with a name from Spark 4.2 on.
+
+        If the seed is ignored, it starts at the log end.
+        """
         reader = self._session.readStream
         if name is not None:
             reader = reader.name(name)  # type: ignore[attr-defined]  # since 4.2
@@ -211,7 +213,7 @@ class Spark:
         return written
 
     def _written(self, sink: Path) -> list[Record]:
-        """What a query's file sink has committed."""
+        """Return the records that a query's file sink has committed."""
         if not sink.exists():
             return []
         rows = self._session.read.schema(_RECORD).json(str(sink)).collect()

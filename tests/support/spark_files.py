@@ -12,7 +12,7 @@ SEED = '\0v1\n{"t":{"0":3}}'
 
 
 def spark_directory(path: Path, files: Mapping[str, str]) -> Path:
-    """The directory with these files in it, by their paths."""
+    """Write files by their paths and return their directory."""
     for name, content in files.items():
         file = path / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -21,5 +21,5 @@ def spark_directory(path: Path, files: Mapping[str, str]) -> Path:
 
 
 def batch(*lines: str, version: str = "v1") -> str:
-    """An entry of the offset log with a line for each source."""
+    """Return an entry of the offset log with a line for each source."""
     return "\n".join([version, METADATA, *lines])

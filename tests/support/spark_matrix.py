@@ -91,7 +91,7 @@ def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS
 
 
 def outcomes(report: Path) -> Iterable[tuple[str, str]]:
-    """What came of each test of a JUnit report, by its name."""
+    """Yield each test's name in a JUnit report, and its outcome."""
     for case in ElementTree.parse(report).iter("testcase"):
         kinds = {child.tag for child in case}
         failed = kinds & {"failure", "error"}
@@ -100,7 +100,7 @@ def outcomes(report: Path) -> Iterable[tuple[str, str]]:
 
 
 def read_results(results: Path = RESULTS) -> list[Measured]:
-    """What was measured last of each line of Spark."""
+    """Return the last measurement of each Spark release line."""
     if not results.exists():
         return []
     return [Measured(**entry) for entry in json.loads(results.read_text(encoding="utf-8"))]

@@ -83,7 +83,7 @@ class Environment:
             stage.rename(self.path)
 
     def variables(self) -> dict[str, str]:
-        """The environment variables with which Python finds this PySpark first."""
+        """Return the environment variables with which Python finds this PySpark first."""
         path = os.pathsep.join([str(self.path), str(ROOT)])
         return {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
 

@@ -29,7 +29,7 @@ SPLIT_DISTRIBUTE = DistributionMode.SPLIT_DISTRIBUTE
 def split_stream(
     partition: int, others: Sequence[ListState] = (), compressed: bool = False
 ) -> tuple[bytes, PartitionableHandle]:
-    """A stream that holds a split of this partition, and its handle but for where it is."""
+    """Return a stream with a split of this partition, and its handle without a location."""
     element = encode_reader_element(encode_split("orders", partition, 100 + partition))
     reader = ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,))
     stream, states = encode_operator_state_stream(6, compressed, [*others, reader])
@@ -42,7 +42,7 @@ def source_operator(*handles: PartitionableHandle) -> Operator:
 
 
 def write_in_files(directory: Path, subtasks: int = 1, checkpoint_id: int = 7) -> Path:
-    """A checkpoint whose subtasks each keep their split in a file."""
+    """Write a checkpoint whose subtasks each keep their split in a file."""
     handles = []
     files = {}
     for index in range(subtasks):
@@ -57,7 +57,7 @@ def write_in_files(directory: Path, subtasks: int = 1, checkpoint_id: int = 7) -
 
 
 def big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path:
-    """A source operator's state in a file that holds twice this much of something else."""
+    """Write a source operator's state in a file with twice ``size`` bytes of other data."""
     stream, handle = split_stream(
         0, [ListState("before", SPLIT_DISTRIBUTE, (os.urandom(size),))], compressed
     )
@@ -68,7 +68,7 @@ def big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path
 
 
 def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
-    """A checkpoint whose state is at ``place(size)``; the stream is in ``directory/../stream``."""
+    """Write a checkpoint whose state is at ``place(size)``, in ``directory/../stream``."""
     stream, handle = split_stream(0)
     outside = directory.parents[1] / "outside" / "state"
     outside.parent.mkdir(exist_ok=True)
@@ -79,8 +79,10 @@ def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
 
 
 def savepoint_with_files(directory: Path, sizes: Mapping[str, int]) -> Path:
-    """A source that reads t-0 from 3 on, and keyed state in files of zeros, of which the disk holds
-    nothing."""
+    """Write a savepoint of a source that reads t-0 from 3 on, and of keyed state.
+
+    The keyed state is in sparse files of zeros.
+    """
     keyed = tuple(
         Subtask(
             index,

@@ -1,5 +1,6 @@
-"""Measures with which Sparks keyed state goes on, and writes docs/state-matrix.md: as
-tests/support/spark_matrix.py, of tests/integration/test_state_versions.py.
+"""The matrix of Spark versions with which keyed state goes on: docs/state-matrix.md.
+
+It is measured as by tests/support/spark_matrix.py, with tests/integration/test_state_versions.py.
 
     python -m tests.support.state_matrix [NAME…]      # such as 4.1; without one, all
 """

@@ -19,10 +19,9 @@ _SHARED = ("LocalFlink.java", "Progress.java", "KafkaLines.java")
 def stateful_job(
     version: str, bootstrap_servers: str, topic: str, records: int, workdir: Path
 ) -> tuple[Path, list[str]]:
-    """The savepoint, and the lines that the job's sink has committed (see StatefulJob.java).
+    """Run StatefulJob.java; return its savepoint and the lines that its sink has committed.
 
-    Args:
-        records: how many of each of the topic's two partitions are processed at least.
+    It processes at least ``records`` of each of the topic's two partitions.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -90,13 +89,13 @@ def case_class_job(workdir: Path) -> Path:
 
 
 def event(random_: random.Random, number: int) -> str:
-    """A record of the topic: ``user,amount,id,millis``. Every id comes more than once."""
+    """Return a record ``user,amount,id,millis``. Every id occurs more than once."""
     at = START + number * 100 - random_.randrange(1000)
     return f"{random_.randrange(40)},{random_.randrange(-50, 100)},id-{number // 2},{at}"
 
 
 def totals_processor() -> Any:
-    """A processor of Spark's that goes on from each user's count and sum."""
+    """Return a Spark stateful processor that continues from each user's count and sum."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     # Within a function it is sent to the workers whole.

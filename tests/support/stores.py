@@ -59,7 +59,7 @@ class S3:
     log: Path
 
     def requests(self) -> list[dict[str, Any]]:
-        """What has been asked since the log was last forgotten."""
+        """Return the requests since the log was last cleared."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def forget(self) -> None:
@@ -96,7 +96,7 @@ def given(settings: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iter
 
 @contextmanager
 def s3() -> Iterator[S3]:
-    """An S3 server with one bucket."""
+    """Run an S3 server with one bucket."""
     from s3fs import S3FileSystem
 
     with tempfile.TemporaryDirectory() as directory:
@@ -177,7 +177,7 @@ def abfs() -> Iterator[Store]:
 
 @contextmanager
 def webhdfs() -> Iterator[Store]:
-    """A name node and a data node."""
+    """Run a name node and a data node."""
     from fsspec.implementations.webhdfs import WebHDFS
 
     jars = classpath("hadoop-3.4.1")
@@ -197,7 +197,7 @@ def _process(
     endpoint: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """A server: the port that its first line names, or 0 where it is ``endpoint`` that answers."""
+    """Run a server; yield the port in its first line, or 0 if it answers at ``endpoint``."""
     errors = directory / "stderr"
     with errors.open("w") as stderr:
         server = subprocess.Popen(

@@ -50,19 +50,19 @@ class DataOutput:
         self._bytes += value
 
     def sized(self, value: bytes) -> None:
-        """An `i32` length and that many bytes."""
+        """Write an `i32` length and that many bytes."""
         self.i32(len(value))
         self.raw(value)
 
     def counted(self, items: Sequence[_Item], write: Callable[[_Item], None]) -> None:
-        """An `i32` count and that many items."""
+        """Write an `i32` count and that many items."""
         self.i32(len(items))
         for item in items:
             write(item)
 
 
 def modified_utf8(value: str) -> bytes:
-    """The bytes of `DataOutput.writeUTF` after its length.
+    """Return the bytes of `DataOutput.writeUTF` after its length.
 
     UTF-8 but for two things: NUL takes two bytes, and a character beyond U+FFFF is written as its
     two UTF-16 surrogates, of three bytes each.

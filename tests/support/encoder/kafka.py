@@ -186,7 +186,7 @@ def _write_initializer(out: DataOutput, initializer: bytes | None) -> None:
 def encode_coordinator(
     version: int, enumerator_version: int, enumerator: bytes, assignment_tracker: bytes = b""
 ) -> bytes:
-    """The coordinator state of a source operator, as `SourceCoordinator` writes it.
+    """Encode the coordinator state of a source operator, as `SourceCoordinator` writes it.
 
     Version 0 was followed by the bytes of its `SplitAssignmentTracker`, which Flink has not read
     since; version 1 ends with the enumerator's.

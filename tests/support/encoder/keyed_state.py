@@ -47,7 +47,7 @@ class KeyedState:
 
 
 def encode_head(key: Serializer, states: Sequence[KeyedState], compressed: bool = False) -> bytes:
-    """What every stream of keyed state begins with."""
+    """Encode the head of a stream of keyed state."""
     out = DataOutput()
     out.i32(_PROXY_VERSION)
     out.boolean(compressed)
@@ -77,7 +77,7 @@ def _serializer(out: DataOutput, serializer: Serializer) -> None:
 def encode_canonical(
     key: Serializer, states: Sequence[KeyedState], key_groups: range, max_parallelism: int
 ) -> tuple[bytes, tuple[int, ...]]:
-    """A stream of a canonical savepoint, and the offset of each key group: 0 where it is empty."""
+    """Encode a canonical savepoint's stream and the offset of each key group: 0 if it is empty."""
     out = DataOutput()
     out.raw(encode_head(key, states))
     offsets = []
@@ -105,7 +105,7 @@ def encode_canonical(
 def _pairs(
     key: Serializer, state: KeyedState, entry: Entry, wide: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The keys and values, as RocksDB would hold them: of a map, one for each of its keys."""
+    """Yield keys and values as RocksDB stores them: of a map, one for each of its keys."""
     head = DataOutput()
     head.raw(entry.key_group.to_bytes(2 if wide else 1, "big"))
     both_vary = key.length < 0 and state.namespace.length < 0
@@ -140,7 +140,7 @@ def _length(length: int) -> bytes:
 def encode_heap(
     key: Serializer, states: Sequence[KeyedState], key_groups: range
 ) -> tuple[bytes, tuple[int, ...]]:
-    """A stream that the heap backend writes, and the offset of each key group."""
+    """Encode a stream as the heap backend does, and the offset of each key group."""
     out = DataOutput()
     out.raw(encode_head(key, states))
     offsets = []

@@ -503,7 +503,7 @@ class Metadata:
 
 
 def encode_metadata(metadata: Metadata, version: int, properties: bytes = b"") -> bytes:
-    """The bytes of a `_metadata` file.
+    """Encode a `_metadata` file.
 
     `properties` are the Java-serialized CheckpointProperties that follow since version 4; the real
     ones are in `tests/golden/synthetic/properties.json`. What a version cannot hold is refused.

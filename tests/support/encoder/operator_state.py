@@ -48,8 +48,11 @@ _MIN_COMPRESSION_RATIO = 0.85
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """A list state and its elements, each a byte array, or (`sized` false) what another serializer
-    made of one, whatever the meta info says."""
+    """A list state and its elements.
+
+    Each is a byte array, or, if `sized` is false, the output of another serializer than the meta
+    info names.
+    """
 
     name: str
     mode: DistributionMode
@@ -73,7 +76,7 @@ def encode_operator_state_stream(
     *,
     header_per_state: bool = False,
 ) -> tuple[bytes, tuple[StateOffsets, ...]]:
-    """The bytes of the stream and, for the handle, where in them every state lies.
+    """Encode the stream and, for its handle, the offsets of every state.
 
     Compression came with version 6, broadcast states with version 3. A compressed stream has one
     header of Snappy's, before the first state; with `header_per_state` one before each, as Flink
@@ -165,14 +168,14 @@ def _write_meta_info(
 
 
 def _write_serializer_snapshot(out: DataOutput) -> None:
-    """A serializer since Flink 1.7: the class of its snapshot, which holds nothing more here."""
+    """Write a serializer since Flink 1.7: the class of its snapshot, which is empty here."""
     out.i32(2)
     out.utf(_SERIALIZER_SNAPSHOT)
     out.i32(_SERIALIZER_SNAPSHOT_VERSION)
 
 
 def _write_serializers_with_resilience(out: DataOutput, count: int) -> None:
-    """Serializers until Flink 1.6: each Java-serialized, then described, found by its offsets."""
+    """Write serializers until Flink 1.6: each Java-serialized, then described, with its offsets."""
     buffer = DataOutput()
     out.i32(count)
     for _ in range(count):
@@ -188,7 +191,7 @@ def _write_serializers_with_resilience(out: DataOutput, count: int) -> None:
 
 
 def _java_serialized_serializer() -> bytes:
-    """What `ObjectOutputStream` makes of an object without fields."""
+    """Return an object without fields as `ObjectOutputStream` writes it."""
     out = DataOutput()
     out.raw(b"\xac\xed\x00\x05")
     out.raw(b"s")  # TC_OBJECT

@@ -9,9 +9,12 @@ from tests.support.encoder import METADATA_VERSIONS
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The versions of each format, the newest type code of a state handle, whether a split may
-    still wait for its starting offset (`KafkaPartitionSplit.MIGRATED`), and whether there are Kafka
-    sources that are not KafkaSources."""
+    """The formats that a Flink version writes.
+
+    These are the versions of each format, the newest type code of a state handle, whether a split
+    may still wait for its starting offset (`KafkaPartitionSplit.MIGRATED`), and whether there are
+    Kafka sources that are not KafkaSources.
+    """
 
     metadata_versions: tuple[int, ...] = METADATA_VERSIONS
     newest_handle: int = 17

@@ -102,8 +102,10 @@ class LegacyFacts:
 
 @dataclass(frozen=True, slots=True)
 class KafkaCheckpoint:
-    """A checkpoint: its metadata, its state files by path below the job's directory, and the facts
-    about each of its Kafka sources."""
+    """A checkpoint and the facts about each of its Kafka sources.
+
+    It is its metadata, and its state files by path below the job's directory.
+    """
 
     version: int
     metadata: Metadata
@@ -180,7 +182,7 @@ def kafka_checkpoints(
 
 @cache
 def kafka_splits(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[list[KafkaSplit]]:
-    """Splits of a few topics, each topic-partition once."""
+    """Draw splits of a few topics, each topic-partition once."""
     few_topics = st.lists(topics, min_size=1, max_size=3)
     return few_topics.flatmap(
         lambda some: st.lists(
@@ -306,7 +308,7 @@ def _state_subtask(
     files: _Files,
     may_finish: bool = True,
 ) -> Subtask:
-    """A subtask with this state among others, or with none at all where it is empty."""
+    """Draw a subtask with this state among others, or with no state if it is empty."""
     if not state.elements and draw(st.booleans()):
         return Subtask(index, finished=may_finish and draw(st.booleans()))
     proxy_version = draw(st.sampled_from(dialect.proxy_versions))

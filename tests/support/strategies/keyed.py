@@ -136,7 +136,7 @@ class KeyedCheckpoint:
     told: dict[str, list[dict[str, Any]]]
 
     def damaged(self, at: int, byte: int) -> KeyedCheckpoint:
-        """The same with another byte somewhere in its key groups."""
+        """Return a copy with another byte somewhere in its key groups."""
         (operator,) = self.metadata.operators
         (subtask,) = operator.subtasks
         handle = subtask.managed_keyed

@@ -170,7 +170,7 @@ def _changelog_files_handles(dialect: Dialect) -> st.SearchStrategy[ChangelogFil
 def channel_handles(
     version: int, dialect: Dialect = EVERYTHING
 ) -> st.SearchStrategy[ChannelHandle | MergedChannelHandle]:
-    """Records in flight, in the forms that a version of the metadata has."""
+    """Draw handles of records in flight, in the forms of a metadata version."""
     indexes = st.integers(0, HIGHEST_INT)
     channels = st.tuples(indexes, indexes)
     delegates = stream_handles(dialect)
@@ -211,7 +211,7 @@ def subtasks(version: int, dialect: Dialect = EVERYTHING) -> st.SearchStrategy[S
 @cache
 @st.composite
 def operators(draw: st.DrawFn, version: int, dialect: Dialect = EVERYTHING) -> Operator:
-    """An operator that is no Kafka source."""
+    """Draw an operator that is no Kafka source."""
     operator = Operator(
         operator_id=draw(operator_ids),
         parallelism=1,
@@ -249,7 +249,7 @@ def operator_names(version: int) -> st.SearchStrategy[str | None]:
 def operator_tuples(
     version: int, dialect: Dialect = EVERYTHING, max_size: int = 3
 ) -> st.SearchStrategy[tuple[Operator, ...]]:
-    """A few operators, no two of one id."""
+    """Draw a few operators with different ids."""
     return tuples_of(
         operators(version, dialect), max_size, unique_by=lambda operator: operator.operator_id
     )
@@ -257,7 +257,7 @@ def operator_tuples(
 
 @cache
 def metadatas(version: int, dialect: Dialect = EVERYTHING) -> st.SearchStrategy[Metadata]:
-    """The metadata of a checkpoint, with any handles."""
+    """Draw the metadata of a checkpoint, with any handles."""
     return st.builds(
         Metadata,
         st.integers(0, HIGHEST_LONG),
