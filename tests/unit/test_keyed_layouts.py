@@ -299,6 +299,7 @@ def test_a_version_of_a_serializer_that_is_not_known(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(_written()))
+@pytest.mark.slow
 def test_every_cut_of_a_serializer_is_said_to_be_one(name: str) -> None:
     whole = head(key=flinks(name))
     ends = range(len(whole)) if len(whole) < 400 else range(0, len(whole), len(whole) // 97)

@@ -239,6 +239,7 @@ def test_where_blocks_end_does_not_matter(
 
 @pytest.mark.parametrize("left_over", [b"", b"\0"])
 @pytest.mark.parametrize("cut", range(1, 30))
+@pytest.mark.slow
 def test_a_key_group_in_blocks_that_is_cut_short(
     cut: int, left_over: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def test_in_a_process_of_its_own():
 """
 
 
+@pytest.mark.slow
 def test_two_recordings_are_equal_and_a_change_is_seen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -397,6 +397,7 @@ def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
     ],
     ids=lambda text: text[:12],
 )
+@pytest.mark.slow
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     redact_secrets(text)

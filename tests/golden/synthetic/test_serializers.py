@@ -127,6 +127,7 @@ _MOST_CUTS = 12
 
 
 @pytest.mark.parametrize("written", _by_name(WRITTEN))
+@pytest.mark.slow
 def test_a_value_cut_short_anywhere_is_truncated(written: list[dict[str, Any]]) -> None:
     """In the heap backend's form, where nothing follows it."""
     for one in written:
