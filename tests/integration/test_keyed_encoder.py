@@ -46,7 +46,7 @@ def test_flink_restores_every_entry(version: str, tmp_path: Path) -> None:
     for checkpoint, operators in zip(checkpoints, told, strict=True):
         (operator,) = operators
         restored = {state["state"]: lines(state["entries"]) for state in operator["states"]}
-        assert restored == {name: lines(entries) for name, entries in checkpoint.told.items()}
+        assert restored == {name: lines(entries) for name, entries in checkpoint.rows.items()}
 
 
 def lines(entries: list[dict[str, Any]]) -> Counter[str]:

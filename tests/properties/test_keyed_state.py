@@ -46,11 +46,11 @@ def test_entries_decode_to_what_was_encoded(examples: int) -> None:
             }
             for state in found.states:
                 both_ways(state)
-        for name, lines in drawn.told.items():
+        for name, lines in drawn.rows.items():
             assert_same_rows(tables[name], lines)
         assert told == {
             name: Counter(json.dumps(line, sort_keys=True) for line in lines)
-            for name, lines in drawn.told.items()
+            for name, lines in drawn.rows.items()
         }
 
     holds()

@@ -45,27 +45,29 @@ def _part(state: KeyedState, part: Part) -> Way:
         handed_over.append((key_group, leave_out))
         return plain_batches(state, part, [key_group], made, leave_out=leave_out)
 
-    told = _told(lambda: plain_batches(state, part, part.key_groups, made), schema)
+    plain_rows = _outcome(lambda: plain_batches(state, part, part.key_groups, made), schema)
     try:
         reader = FastReader(state, part, schema, {}, plain)
     except Unknown:
         return Way(False, [], None)
-    found = _told(lambda: reader.batches(part.key_groups), schema)
-    if isinstance(told, str) or isinstance(found, str):
-        assert found == told, (state.name, found, told)
+    fast_rows = _outcome(lambda: reader.batches(part.key_groups), schema)
+    if isinstance(plain_rows, str) or isinstance(fast_rows, str):
+        assert fast_rows == plain_rows, (state.name, fast_rows, plain_rows)
         return Way(True, handed_over, None)
-    found.validate(full=True)
-    assert found.equals(told) or _told_apart(found) == _told_apart(told), state.name
-    return Way(True, handed_over, found.num_rows)
+    fast_rows.validate(full=True)
+    assert fast_rows.equals(plain_rows) or _distinguished(fast_rows) == _distinguished(
+        plain_rows
+    ), state.name
+    return Way(True, handed_over, fast_rows.num_rows)
 
 
-def _told(read: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema) -> pa.Table | str:
+def _outcome(read: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema) -> pa.Table | str:
     try:
         return pa.Table.from_batches(list(read()), schema)
     except (DecodeError, DoesNotFit) as error:
         return f"{type(error).__name__}: {error}"
 
 
-def _told_apart(table: pa.Table) -> str:
+def _distinguished(table: pa.Table) -> str:
     """Where a NaN is one."""
     return repr(with_numbers(table).to_pylist())

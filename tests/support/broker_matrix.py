@@ -68,8 +68,8 @@ def measure(release: str) -> Measured:
             env={**os.environ, "KAFKA_RELEASE": release},
             check=False,
         )
-        found = dict(outcomes(report))
-    cells = {test: found.get(test, "not run") for test in COLUMNS.values()}
+        outcome_of = dict(outcomes(report))
+    cells = {test: outcome_of.get(test, "not run") for test in COLUMNS.values()}
     return Measured(release, datetime.now(timezone.utc).date().isoformat(), cells)
 
 

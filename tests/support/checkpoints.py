@@ -61,7 +61,7 @@ def source_operator(state: SourceState) -> Operator:
     """Return the operator of a KafkaSource, its reader state inline."""
     entries = state.entries
     if entries is None:
-        entries = [EnumeratorSplit(split) for held in state.readers.values() for split in held]
+        entries = [EnumeratorSplit(split) for splits in state.readers.values() for split in splits]
     enumerator = encode_enumerator(
         state.enumerator_version, entries, state.initial_discovery_finished
     )
@@ -72,9 +72,9 @@ def source_operator(state: SourceState) -> Operator:
                 encode_reader_element(
                     encode_split(s.topic, s.partition, s.starting_offset, s.stopping_offset)
                 )
-                for s in held
+                for s in splits
             ]
-            for subtask, held in state.readers.items()
+            for subtask, splits in state.readers.items()
         },
         coordinator,
         state.operator_id,
@@ -90,8 +90,8 @@ def operator_with_elements(
 ) -> Operator:
     """Return a source operator with any elements of SourceReaderState."""
     subtasks = tuple(
-        _subtask(index, {READER_STATE: held}, DistributionMode.SPLIT_DISTRIBUTE)
-        for index, held in elements.items()
+        _subtask(index, {READER_STATE: splits}, DistributionMode.SPLIT_DISTRIBUTE)
+        for index, splits in elements.items()
     )
     return Operator(
         operator_id,

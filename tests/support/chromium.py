@@ -82,15 +82,15 @@ def find_chromium() -> tuple[str, str]:
     Raises:
         NoChromium: no browser or driver is installed.
     """
-    found = _on_the_path()
-    if found is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:
+    paths = _on_the_path()
+    if paths is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:
         install = [apt, "install", "-y", "-q", "--no-install-recommends", *_PACKAGES]
         # Without an update first, a fresh machine knows no packages; with one, it costs time.
         _ = _run(install) or (_run([apt, "update", "-q"]) and _run(install))
-        found = _on_the_path()
-    if found is None:
+        paths = _on_the_path()
+    if paths is None:
         raise NoChromium(f"no Chromium with its driver (Debian: {' '.join(_PACKAGES)})")
-    return found
+    return paths
 
 
 def _on_the_path() -> tuple[str, str] | None:

@@ -60,11 +60,11 @@ def _artifacts() -> dict[tuple[str, str], set[str]]:
     """(group, artifact) -> the versions that ``jars.toml`` names."""
     with ROOTS.open("rb") as file:
         sets: Mapping[str, Mapping[str, list[str]]] = tomllib.load(file)
-    found = defaultdict[tuple[str, str], set[str]](set)
+    versions = defaultdict[tuple[str, str], set[str]](set)
     for root in chain.from_iterable(of_set["roots"] for of_set in sets.values()):
         group, artifact, version = root.rstrip("!").split(":")[:3]
-        found[group, artifact].add(version)
-    return found
+        versions[group, artifact].add(version)
+    return versions
 
 
 def _java() -> Iterator[str]:
@@ -93,9 +93,10 @@ def _python() -> Iterator[str]:
             text=True,
         ).stdout
     )
-    for one in outdated:
-        if one["name"].lower().replace("_", "-") in named:
-            yield f"{one['name']}: {one['latest_version']}; {one['version']} is installed"
+    for package in outdated:
+        if package["name"].lower().replace("_", "-") in named:
+            name, newest = package["name"], package["latest_version"]
+            yield f"{name}: {newest}; {package['version']} is installed"
 
 
 def _named(pyproject: Mapping[str, Mapping[str, object]]) -> Iterator[str]:

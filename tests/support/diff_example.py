@@ -40,9 +40,9 @@ def example() -> Diff:
     right: dict[tuple[str, int], Start] = {}
     for topic, partition, on_left, on_right, start, end in _ROWS:
         logs.setdefault(topic, {})[partition] = LogRange(start, end)
-        for held, where in ((on_left, left), (on_right, right)):
-            if held is not Unknown.ABSENT:
-                where[topic, partition] = held
+        for position, where in ((on_left, left), (on_right, right)):
+            if position is not Unknown.ABSENT:
+                where[topic, partition] = position
     return diff(
         PositionSet("checkpoints/5f1c20/chk-42", left, "checkpoint 42"),
         PositionSet("group:orders-spark", right),

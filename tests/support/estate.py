@@ -81,14 +81,18 @@ class Estate:
 
     def of(self, *fates: Fate) -> dict[str, Expected]:
         """Its checkpoints of these fates."""
-        return {path: one for path, one in self.checkpoints.items() if one.fate in fates}
+        return {
+            path: checkpoint
+            for path, checkpoint in self.checkpoints.items()
+            if checkpoint.fate in fates
+        }
 
     def newest(self) -> dict[str, str]:
         """Return the directory of each job's newest complete checkpoint, by job id."""
         newest: dict[str, str] = {}
-        for path, one in self.checkpoints.items():
-            if one.job is not None and one.fate is not Fate.HALF_WRITTEN:
-                newest[one.job] = path  # a job's are in the order of their numbers
+        for path, checkpoint in self.checkpoints.items():
+            if checkpoint.job is not None and checkpoint.fate is not Fate.HALF_WRITTEN:
+                newest[checkpoint.job] = path  # a job's are in the order of their numbers
         return newest
 
 
@@ -144,7 +148,9 @@ def _jobs() -> Iterator[tuple[_Template, Fate]]:
     templates = [_template(entry) for entry in WRITTEN]
     templates_in_turn, damages = cycle(templates), cycle(DAMAGES)
     # Those whose source keeps its state in files of its own.
-    in_files = cycle([one for one in templates if one.name.endswith("/retained-files")])
+    in_files = cycle(
+        [checkpoint for checkpoint in templates if checkpoint.name.endswith("/retained-files")]
+    )
     for job in count(1):
         fate = Fate.WHOLE
         if job % _DAMAGED_EVERY == 0:
@@ -161,7 +167,7 @@ def _template(entry: Mapping[str, Any]) -> _Template:
     # Snappy's frames hold a sum of what is in them, a FlinkKafkaConsumer's state a hash of a topic;
     # Beam's marks hold topics as Avro writes them.
     as_it_is = "/compressed" in entry["name"] or {"legacy_sources", "beam_sources"} & entry.keys()
-    topics = {held.topic for held in positions if len(held.topic) >= _SHORTEST_TOPIC}
+    topics = {position.topic for position in positions if len(position.topic) >= _SHORTEST_TOPIC}
     return _Template(
         entry["name"],
         path.name,
@@ -181,7 +187,8 @@ def _write(
 ) -> None:
     names = {topic: _another(topic, len(estate.checkpoints)) for topic in template.topics}
     positions = (
-        held._replace(topic=names.get(held.topic, held.topic)) for held in template.positions
+        position._replace(topic=names.get(position.topic, position.topic))
+        for position in template.positions
     )
     directory.mkdir(parents=True)
     for name, data in template.own.items():
@@ -242,10 +249,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.support.estate")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--checkpoints", type=int, default=10_000)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     begun = time.monotonic()
-    estate = generate(given.directory, given.checkpoints)
-    positions = sum(len(one.positions) for one in estate.of(Fate.WHOLE).values())
+    estate = generate(arguments.directory, arguments.checkpoints)
+    positions = sum(len(checkpoint.positions) for checkpoint in estate.of(Fate.WHOLE).values())
     print(
         f"{len(estate.checkpoints)} checkpoints of {len(estate.newest())} jobs, "
         f"{len(estate.of(*DAMAGES))} damaged, {positions} positions in whole ones, "

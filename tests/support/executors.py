@@ -33,9 +33,9 @@ def bare_python(directory: Path) -> Path:
     assert spec is not None and spec.origin is not None
     origin = Path(spec.origin).parents[1]
     for name in (*_FOR_ARROW, *_FOR_PANDAS):
-        for found in (origin / name, origin / f"{name}.py"):
-            if found.exists():
-                (packages / found.name).symlink_to(found)
+        for module in (origin / name, origin / f"{name}.py"):
+            if module.exists():
+                (packages / module.name).symlink_to(module)
     return directory / "bin" / "python"
 
 

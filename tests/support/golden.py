@@ -59,7 +59,9 @@ def golden(name: str) -> Path:
 def positions_of(entry: Mapping[str, Any]) -> list[Held]:
     """Return what a checkpoint has of every partition, in no order."""
     return [
-        held for operator in entry["expected"]["operators"] for held in _operator(operator, entry)
+        listed
+        for operator in entry["expected"]["operators"]
+        for listed in _operator(operator, entry)
     ]
 
 
@@ -92,10 +94,10 @@ def _merged(
     splits: Iterable[Mapping[str, Any]],
     enumerator: Mapping[str, Any],
 ) -> Iterator[Held]:
-    held = set()
+    listed = set()
     for split in splits:
         topic, partition, start = split["topic"], split["partition"], split["starting_offset"]
-        held.add((topic, partition))
+        listed.add((topic, partition))
         state = "next" if start >= 0 else _MARKERS.get(start, "unresolved")
         yield Held(
             *(operator_id, cluster, topic, partition, state),
@@ -103,7 +105,7 @@ def _merged(
         )
     for split in enumerator["splits"]:
         topic, partition = split["topic"], split["partition"]
-        if (topic, partition) not in held:
+        if (topic, partition) not in listed:
             state, next_offset = _not_held(split)
             yield Held(
                 *(operator_id, cluster, topic, partition, state),

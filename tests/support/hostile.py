@@ -56,8 +56,8 @@ def operator(
 ) -> bytes:
     """``count`` is what it says of its subtasks, where that is a lie."""
     ids = pack(">qqii", 0, number, max(1, len(subtasks)), max_parallelism)
-    told = len(subtasks) if count is None else count
-    return ids + coordinator + pack(">i", told) + b"".join(subtasks)
+    number = len(subtasks) if count is None else count
+    return ids + coordinator + pack(">i", number) + b"".join(subtasks)
 
 
 def subtask(
@@ -256,9 +256,9 @@ def snappy_chunk_that_lies_about_its_size() -> bytes:
 
 
 def snappy_chunks_of_one_byte() -> bytes:
-    one = chunk(b"\0")
-    count = MB // len(one)
-    return source([chunk(pack(">i", count)) + one * count], compressed=True)
+    smallest = chunk(b"\0")
+    count = MB // len(smallest)
+    return source([chunk(pack(">i", count)) + smallest * count], compressed=True)
 
 
 def snappy_padding() -> bytes:
@@ -431,9 +431,11 @@ def _table() -> None:
             write_attack(name, directory)
             size = sum(file.stat().st_size for file in directory.iterdir())
             measured = measure(directory)
-        told = "decoded" if measured.refused is None else "refused"
+        verdict = "decoded" if measured.refused is None else "refused"
         memory, seconds = measured.peak_bytes / MB, measured.seconds
-        print(f"| {name} | {size / MB:,.1f} MiB | {memory:,.1f} MiB | {seconds:.1f} s | {told} |")
+        print(
+            f"| {name} | {size / MB:,.1f} MiB | {memory:,.1f} MiB | {seconds:.1f} s | {verdict} |"
+        )
 
 
 if __name__ == "__main__":

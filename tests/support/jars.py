@@ -105,9 +105,9 @@ def fetch(jar: Jar) -> Path:
     # Downloaded aside and renamed: an interrupted or parallel run never sees half a jar.
     with tempfile.TemporaryDirectory(dir=jar.path.parent) as staging:
         downloaded = _download(jar.coordinates, Path(staging))
-        found = _sha256(downloaded)
-        if found != jar.sha256:
-            raise JarError(f"{jar.coordinates}: sha256 is {found}, locked is {jar.sha256}")
+        digest = _sha256(downloaded)
+        if digest != jar.sha256:
+            raise JarError(f"{jar.coordinates}: sha256 is {digest}, locked is {jar.sha256}")
         downloaded.replace(jar.path)
     return jar.path
 
@@ -132,12 +132,12 @@ def _sha256(path: Path) -> str:
 
 def _resolve(roots: Iterable[str], exclude: Iterable[str], context: MavenContext) -> list[Jar]:
     inputs, transitive = context.resolver.resolve([context.create_dependency(r) for r in roots])
-    wanted: set[Jar] = set()
+    locked: set[Jar] = set()
     for dependency in (*inputs, *transitive):
         name = f"{dependency.groupId}:{dependency.artifactId}"
         if not any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude):
-            wanted.add(_locked(dependency))
-    return sorted(wanted)
+            locked.add(_locked(dependency))
+    return sorted(locked)
 
 
 def _locked(dependency: Dependency) -> Jar:

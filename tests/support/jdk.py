@@ -47,13 +47,15 @@ def find_jdk() -> Path:
         candidates.append(Path(home))
     if javac := shutil.which("javac"):
         candidates.append(Path(javac).resolve().parent.parent)
-    found = sorted((version, home) for home in candidates if (version := _version(home)) >= OLDEST)
-    if not found:
+    installed = sorted(
+        (version, home) for home in candidates if (version := _version(home)) >= OLDEST
+    )
+    if not installed:
         raise JavaError(
             f"no JDK {OLDEST} or newer: install one (Debian: openjdk-17-jdk-headless) "
             "or point JAVA_HOME at one"
         )
-    return found[0][1]
+    return installed[0][1]
 
 
 def java_command(
@@ -86,8 +88,8 @@ def run_java(
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as expired:
-        told = expired.stderr.decode(errors="replace") if expired.stderr else ""
-        raise JavaError(f"{main}: not done after {timeout:.0f} s\n{tail(told)}") from None
+        stderr = expired.stderr.decode(errors="replace") if expired.stderr else ""
+        raise JavaError(f"{main}: not done after {timeout:.0f} s\n{tail(stderr)}") from None
     if done.returncode:
         raise JavaError(f"{main}: exit code {done.returncode}\n{tail(done.stderr)}")
     return done.stdout

@@ -358,19 +358,19 @@ class Broker(Service):
             )
             producer.poll(0)
         if producer.flush(_ANSWER_SECONDS):
-            raise BrokerError(f"{topic}-{partition}: records not delivered\n{tail(self.log())}")
-        told: list[int | None] = []
+            raise BrokerError(f"{topic}-{partition}: records not reported\n{tail(self.log())}")
+        reported: list[int | None] = []
         for error, message in delivered:
             if error is not None:
-                raise BrokerError(f"{topic}-{partition}: record not delivered: {error}")
-            told.append(message.offset())
-        offsets = [offset for offset in told if offset is not None]
-        if len(offsets) < len(told):
+                raise BrokerError(f"{topic}-{partition}: record not reported: {error}")
+            reported.append(message.offset())
+        offsets = [offset for offset in reported if offset is not None]
+        if len(offsets) < len(reported):
             # Of a batch that was sent again and was there already, none is told; it ends the log.
             _, end = self.watermarks(topic)[partition]
-            offsets = list(range(end - len(told), end))
-            if any(one not in (None, at) for one, at in zip(told, offsets, strict=True)):
-                raise BrokerError(f"{topic}-{partition}: others write here too: {told}")
+            offsets = list(range(end - len(reported), end))
+            if any(offset not in (None, at) for offset, at in zip(reported, offsets, strict=True)):
+                raise BrokerError(f"{topic}-{partition}: others write here too: {reported}")
         return offsets
 
     def partitions(self, topic: str) -> list[int]:
@@ -402,7 +402,7 @@ class Broker(Service):
                 "enable.partition.eof": True,
             }
         )
-        found: list[Record] = []
+        records: list[Record] = []
         try:
             consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in todo])
             deadline = time.monotonic() + _ANSWER_SECONDS
@@ -421,10 +421,10 @@ class Broker(Service):
                     todo.pop(partition, None)
                 else:
                     value = message.value() or b""
-                    found.append((topic, partition, offset, value.decode()))
+                    records.append((topic, partition, offset, value.decode()))
         finally:
             consumer.close()
-        return sorted(found)
+        return sorted(records)
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit offsets of a consumer group without members."""
@@ -451,9 +451,9 @@ class Broker(Service):
         request = [ConsumerGroupTopicPartitions(group)]
         deadline = time.monotonic() + _ANSWER_SECONDS
         while True:
-            asked = self._admin.list_consumer_group_offsets(request)[group]
+            future = self._admin.list_consumer_group_offsets(request)[group]
             try:
-                answer = asked.result(_ANSWER_SECONDS)
+                answer = future.result(_ANSWER_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() not in _COORDINATOR_AWAY or time.monotonic() > deadline:
                     raise

@@ -129,11 +129,11 @@ def canonical_group(*entries: tuple[int, bytes, bytes]) -> bytes:
     return out.to_bytes()
 
 
-def only(found: KeyedStates) -> KeyedState:
+def only(states: KeyedStates) -> KeyedState:
     """Return the only state; raise the error with which it was refused."""
-    for unread in found.unread:
+    for unread in states.unread:
         raise unread.error
-    (state,) = found.states
+    (state,) = states.states
     return state
 
 

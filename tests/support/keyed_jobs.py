@@ -56,15 +56,15 @@ def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dic
     """
     paths = [str(checkpoint.absolute()) for checkpoint in checkpoints]
     printed = run_java("testjobs.KeyedDump", keyed_classpath(version), paths, _HEAP)
-    told: list[list[dict[str, Any]]] = json.loads(printed)
-    return told
+    values: list[list[dict[str, Any]]] = json.loads(printed)
+    return values
 
 
 def serializers(version: str) -> list[dict[str, Any]]:
     """Return one value written by each of Flink's serializers: see Serializers.java."""
     jobs, *jars = keyed_classpath(version)
     program = compile_java([_JAVA / "serializers" / "Serializers.java"], [jobs, *jars])
-    told: list[dict[str, Any]] = json.loads(
+    values: list[dict[str, Any]] = json.loads(
         run_java("testjobs.Serializers", [program, jobs, *jars], (), _HEAP)
     )
-    return told
+    return values

@@ -29,15 +29,15 @@ def expected_states(entry: dict[str, Any]) -> dict[tuple[str, str], dict[str, An
     }
 
 
-def assert_same_rows(found: pa.Table, told: Iterable[dict[str, Any]]) -> None:
+def assert_same_rows(actual: pa.Table, expected: Iterable[dict[str, Any]]) -> None:
     """Every row is one that Flink told, and the other way round; they have no order."""
     left: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in told:
+    for row in expected:
         left[row["key_group"]].append(row)
-    table = with_numbers(found)
+    table = with_numbers(actual)
     for row in table.to_pylist():
         candidates = left[row["key_group"]]
-        same = next((one for one in candidates if _is_row(row, one, found.schema)), None)
+        same = next((item for item in candidates if _is_row(row, item, actual.schema)), None)
         assert same is not None, (row, candidates)
         candidates.remove(same)
     assert not any(left.values()), left
@@ -62,63 +62,67 @@ def _numbers(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def _is_row(row: dict[str, Any], told: dict[str, Any], schema: pa.Schema) -> bool:
-    return row.keys() == told.keys() and all(
-        is_value(row[field.name], told[field.name], field.type) for field in schema
+def _is_row(row: dict[str, Any], expected: dict[str, Any], schema: pa.Schema) -> bool:
+    return row.keys() == expected.keys() and all(
+        is_value(row[field.name], expected[field.name], field.type) for field in schema
     )
 
 
-def is_value(found: Any, told: Any, type_: pa.DataType) -> bool:
+def is_value(actual: Any, expected: Any, type_: pa.DataType) -> bool:
     """Whether a value of a column is what Flink told of it."""
-    if found is None or told is None:
-        return found is told
+    if actual is None or expected is None:
+        return actual is expected
     if types.is_struct(type_):
         # A column has the fields of all subclasses.
-        assert isinstance(told, dict)
-        return told.keys() <= {field.name for field in type_} and all(
-            is_value(found[field.name], told.get(field.name), field.type) for field in type_
+        assert isinstance(expected, dict)
+        return expected.keys() <= {field.name for field in type_} and all(
+            is_value(actual[field.name], expected.get(field.name), field.type) for field in type_
         )
     if types.is_map(type_):
-        pairs = told.items() if isinstance(told, dict) else ((p["key"], p["value"]) for p in told)
+        pairs = (
+            expected.items()
+            if isinstance(expected, dict)
+            else ((p["key"], p["value"]) for p in expected)
+        )
         return all(
-            is_value(key, told_key, type_.key_type) and is_value(value, of, type_.item_type)
-            for (key, value), (told_key, of) in _zip(found, list(pairs))
+            is_value(key, expected_key, type_.key_type) and is_value(value, of, type_.item_type)
+            for (key, value), (expected_key, of) in _zip(actual, list(pairs))
         )
     if types.is_list(type_):
-        return all(is_value(one, of, type_.value_type) for one, of in _zip(found, told))
+        return all(is_value(item, of, type_.value_type) for item, of in _zip(actual, expected))
     if types.is_timestamp(type_):
-        return bool(found == _moment(told))
+        return bool(actual == _moment(expected))
     if types.is_date(type_):
-        return bool(found == _day(told))
+        return bool(actual == _day(expected))
     if types.is_decimal(type_):
-        return bool(found == Decimal(told))
+        return bool(actual == Decimal(expected))
     if types.is_binary(type_):
-        return bool(found.hex() == told)
-    if types.is_floating(type_) and told in _NOT_FINITE:
-        return str(found) == str(float(told))
-    if types.is_string(type_) and found != told:
-        return _from_json(found) == (told,)  # of one type here and of another there
-    return bool(found == told and isinstance(found, bool) == isinstance(told, bool))
+        return bool(actual.hex() == expected)
+    if types.is_floating(type_) and expected in _NOT_FINITE:
+        return str(actual) == str(float(expected))
+    if types.is_string(type_) and actual != expected:
+        return _from_json(actual) == (expected,)  # of one type here and of another there
+    return bool(actual == expected and isinstance(actual, bool) == isinstance(expected, bool))
 
 
-def _zip(found: Any, told: Any) -> Iterable[tuple[Any, Any]]:
-    assert len(found) == len(told), (found, told)
-    return zip(found, told, strict=True)
+def _zip(actual: Any, expected: Any) -> Iterable[tuple[Any, Any]]:
+    assert len(actual) == len(expected), (actual, expected)
+    return zip(actual, expected, strict=True)
 
 
-def _moment(told: str) -> int:
+def _moment(expected: str) -> int:
     """Cut to microseconds; a time alone is of 1970-01-01, as a java.sql.Time is."""
-    match = _MOMENT.fullmatch(told)
-    assert match is not None, told
+    match = _MOMENT.fullmatch(expected)
+    assert match is not None, expected
     day, hour, minute, second, fraction = match.groups()
     seconds = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
     micros = int((fraction or "0").ljust(9, "0")[:6])
     return ((_day(day) if day else 0) * 86_400 + seconds) * 1_000_000 + micros
 
 
-def _day(told: str) -> int:
+def _day(expected: str) -> int:
     """Since the epoch: the calendar repeats after 400 years."""
-    year, month, day = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)", told).groups()  # type: ignore[union-attr]
+    year, month, day = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)", expected).groups()  # type: ignore[union-attr]
     cycles, rest = divmod(int(year), 400)
     days = date(rest + 400, int(month), int(day)) - date(1970, 1, 1)
     return days.days + (cycles - 1) * 146_097

@@ -26,7 +26,9 @@ def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
     """Everything that Flink finds in each `_metadata` file, down to the fields of every handle."""
     with tempfile.TemporaryDirectory() as directory:
         records = Path(directory, "records")
-        records.write_bytes(b"".join(struct.pack(">i", len(one)) + one for one in encoded))
+        records.write_bytes(
+            b"".join(struct.pack(">i", len(element)) + element for element in encoded)
+        )
         # Relative handles resolve against a checkpoint that exists.
         pointer = Path(directory, "chk-1")
         pointer.mkdir()
@@ -61,18 +63,18 @@ def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[
 
 def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Told:
     """Flink writes a `_metadata` file with every kind of handle; what it finds on loading it."""
-    (told,) = _run(flink, "AllHandles", "metadata", str(metadata_version), str(directory))
-    return told
+    (output,) = _run(flink, "AllHandles", "metadata", str(metadata_version), str(directory))
+    return output
 
 
 def checkpoint_properties(flink: str) -> dict[str, Told]:
     """Java-serialized CheckpointProperties, in hex, by the kind of checkpoint."""
-    (told,) = _run(flink, "AllHandles", "properties")
-    return told
+    (output,) = _run(flink, "AllHandles", "properties")
+    return output
 
 
 def _run(flink: str, main: str, *arguments: str) -> list[Told]:
     jars = classpath(f"flink-{flink}")
     classes = compile_java(_SOURCES, jars)
-    told = run_java(main, [classes, *jars], arguments, heap="384m")
-    return [json.loads(line) for line in told.splitlines()]
+    output = run_java(main, [classes, *jars], arguments, heap="384m")
+    return [json.loads(line) for line in output.splitlines()]

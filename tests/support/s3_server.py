@@ -30,10 +30,10 @@ class _Logged:
     def __call__(
         self, environment: _Environment, start_response: Callable[..., Any]
     ) -> Iterator[bytes]:
-        told: list[str] = []
+        statuses: list[str] = []
 
         def start(status: str, *arguments: Any) -> Any:
-            told.append(status)
+            statuses.append(status)
             return start_response(status, *arguments)
 
         sent = 0
@@ -44,7 +44,7 @@ class _Logged:
             "method": environment["REQUEST_METHOD"],
             "path": environment["PATH_INFO"],
             "range": environment.get("HTTP_RANGE"),
-            "status": int(told[-1].split()[0]),
+            "status": int(statuses[-1].split()[0]),
             "bytes": sent,
         }
         with self._log.open("a") as file:

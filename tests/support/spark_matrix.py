@@ -85,8 +85,8 @@ def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS
             except (SparkVersionError, JarError) as error:
                 return Measured(name, version, on, with_, {}, str(error).splitlines()[0])
             environments()[name].run("pytest", *arguments)
-        found = dict(outcomes(report))
-    cells = {test: found.get(test, "not run") for test in columns.values()}
+        outcome_of = dict(outcomes(report))
+    cells = {test: outcome_of.get(test, "not run") for test in columns.values()}
     return Measured(name, version, on, with_, cells)
 
 
@@ -118,8 +118,8 @@ def table(
     for line in measured:
         cells = [line.cells.get(test, "not run") for test in columns.values()]
         rows.append(f"| {line.version} | " + " | ".join(cells) + " |")
-        told = line.not_run or f"measured on {line.on} with {line.with_}{_connector(line.version)}"
-        notes.append(f"- Spark {line.version}: {told}.")
+        how = line.not_run or f"measured on {line.on} with {line.with_}{_connector(line.version)}"
+        notes.append(f"- Spark {line.version}: {how}.")
     return (text or _TEXT).format(rows="\n".join(rows), notes="\n".join(notes))
 
 

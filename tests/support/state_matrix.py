@@ -69,9 +69,9 @@ goes on from a copy of the location over no records, and emits all of its state.
 
 def main(names: list[str]) -> None:
     for name in names or sorted({line_of(OWN), *environments()}):
-        found = measure(name, _TESTS, COLUMNS)
+        cells = measure(name, _TESTS, COLUMNS)
         # Another line may have been measured meanwhile.
-        measured = {**{line.line: line for line in read_results(RESULTS)}, name: found}
+        measured = {**{line.line: line for line in read_results(RESULTS)}, name: cells}
         lines = [measured[line] for line in sorted(measured)]
         text = json.dumps([asdict(line) for line in lines], indent=2)
         RESULTS.write_text(text + "\n", encoding="utf-8")

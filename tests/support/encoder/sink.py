@@ -77,7 +77,12 @@ def encode_committer_element(
     out = DataOutput()
     out.i32(_MAGIC)
     if flink == "1.14":
-        every = [c for subtasks in checkpoints.values() for held in subtasks.values() for c in held]
+        every = [
+            c
+            for subtasks in checkpoints.values()
+            for elements in subtasks.values()
+            for c in elements
+        ]
         _write_list(out, 1, [_committable(committable) for committable in every])
         return _versioned(1, out.to_bytes())
     checkpoint_version, subtask_version = {"1.15": (0, 0), "1.20": (1, 1), "2.2": (1, 2)}[flink]
@@ -87,8 +92,10 @@ def encode_committer_element(
         checkpoint.i64(checkpoint_id)
         if checkpoint_version == 1:
             checkpoint.i32(len(subtasks))
-        held = [_subtask(subtask, list_, subtask_version) for subtask, list_ in subtasks.items()]
-        _write_list(checkpoint, subtask_version, held)
+        elements = [
+            _subtask(subtask, list_, subtask_version) for subtask, list_ in subtasks.items()
+        ]
+        _write_list(checkpoint, subtask_version, elements)
         encoded.append(checkpoint.to_bytes())
     _write_list(out, checkpoint_version, encoded)
     return _versioned(2, out.to_bytes())

@@ -130,10 +130,10 @@ _NAMESPACES = (
 
 @dataclass(frozen=True, slots=True)
 class KeyedCheckpoint:
-    """A checkpoint of one operator, and what each of its states holds: lines as they are told."""
+    """A checkpoint of one operator, and the JSON rows of each of its states."""
 
     metadata: Metadata
-    told: dict[str, list[dict[str, Any]]]
+    rows: dict[str, list[dict[str, Any]]]
 
     def damaged(self, at: int, byte: int) -> KeyedCheckpoint:
         """Return a copy with another byte somewhere in its key groups."""
@@ -161,7 +161,7 @@ def keyed_checkpoints(draw: st.DrawFn) -> KeyedCheckpoint:
     key = draw(st.sampled_from(_KEYS))
     max_parallelism = draw(st.sampled_from((1, 7, 128, 129, 300)))
     states: list[KeyedState] = []
-    told: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for number in range(draw(st.integers(1, 4))):
         kind = draw(_kinds)
         inner = draw(types)
@@ -180,7 +180,7 @@ def keyed_checkpoints(draw: st.DrawFn) -> KeyedCheckpoint:
         )
         name = f"{kind.lower()} {number}"
         states.append(KeyedState(name, kind, namespace.serializer, value.serializer, entries))
-        told[name] = [line for entry in entries for line in _lines(kind, namespace, value, entry)]
+        rows[name] = [line for entry in entries for line in _lines(kind, namespace, value, entry)]
     canonical = draw(st.booleans())
     key_groups = range(max_parallelism)
     if canonical:
@@ -191,14 +191,14 @@ def keyed_checkpoints(draw: st.DrawFn) -> KeyedCheckpoint:
     handle = KeyGroupsHandle(0, offsets, inline, None if canonical else "handle", canonical)
     subtask = Subtask(0, managed_keyed=handle)
     operator = Operator(_OPERATOR, 1, max_parallelism, subtasks=(subtask,))
-    return KeyedCheckpoint(Metadata(1, (operator,)), told)
+    return KeyedCheckpoint(Metadata(1, (operator,)), rows)
 
 
 def _lines(kind: str, namespace: Type, value: Type, entry: Entry) -> list[dict[str, Any]]:
     head = {"key_group": entry.key_group, "key": entry.key}
     if entry.namespace is not None:
         head["namespace"] = namespace.tell(entry.namespace)
-    told = value.tell(entry.value)
+    form = value.tell(entry.value)
     if kind != "MAP":
-        return [head | {"value": told}]
-    return [head | {"map_key": key, "value": item} for key, item in told.items()]
+        return [head | {"value": form}]
+    return [head | {"map_key": key, "value": item} for key, item in form.items()]
