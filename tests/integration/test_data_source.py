@@ -29,7 +29,7 @@ from migrate.spark import read_checkpoints, write_package
 from tests.support import stores
 from tests.support.checkpoints import splits, write_source
 from tests.support.executors import bare_python, drive
-from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
+from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
 from tests.support.keyed_checkpoint import write_totals
 from tests.support.spark import Spark
 from tests.support.stores import S3, Store
@@ -74,10 +74,10 @@ def sorted_rows(frame: DataFrame) -> list[str]:
 
 
 def test_positions_are_what_flinks_classes_tell(read: Any) -> None:
-    held: dict[str, list[Held]] = {}
+    held: dict[str, list[ExpectedPosition]] = {}
     for row in rows(read(GOLDEN)):
         assert row["error"] is None, row["error"]
-        one = Held(*(row[name] for name in Held._fields))
+        one = ExpectedPosition(*(row[name] for name in ExpectedPosition._fields))
         held.setdefault(row["pointer"], []).append(one)
     expected = {str(GOLDEN / entry["path"]): positions_of(entry) for entry in WRITTEN}
     for pointer, positions in expected.items():
@@ -274,7 +274,7 @@ def test_in_s3(session: SparkSession, store: Store) -> None:
     store.put(GOLDEN / "2.2" / "unaligned", "others/unaligned")
 
     def told(frame: DataFrame) -> list[list[Any]]:
-        return sorted([row[name] for name in Held._fields] for row in rows(frame))
+        return sorted([row[name] for name in ExpectedPosition._fields] for row in rows(frame))
 
     assert told(read(url)) == told(read(here)) != []
     pointers = {row["pointer"] for row in rows(read(f"{store.root}/o*/*", latestOnly=True))}

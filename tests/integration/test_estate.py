@@ -23,7 +23,7 @@ import pytest
 
 from migrate.fleet.workers import cores
 from tests.support.estate import DAMAGES, Estate, Expected, Fate, generate, vanish
-from tests.support.golden import Held
+from tests.support.golden import ExpectedPosition
 from tests.support.spark import process_environment
 
 pytestmark = pytest.mark.integration
@@ -158,14 +158,14 @@ def _rows(output: Path, view: str, *columns: str) -> list[dict[str, Any]]:
 
 
 def test_every_position_is_what_flinks_own_classes_read(estate: Estate, scanned: Path) -> None:
-    found: dict[str, Counter[Held]] = {}
+    found: dict[str, Counter[ExpectedPosition]] = {}
     failed: dict[str, str] = {}
-    for row in _rows(scanned, "positions", *Held._fields):
+    for row in _rows(scanned, "positions", *ExpectedPosition._fields):
         if row["error_kind"] is not None:
             assert row["pointer"] not in failed
             failed[row["pointer"]] = row["error_kind"]
             continue
-        held = Held(*(row[name] for name in Held._fields))
+        held = ExpectedPosition(*(row[name] for name in ExpectedPosition._fields))
         found.setdefault(row["pointer"], Counter())[held] += 1
     for path, expected in estate.checkpoints.items():
         match expected.fate:
@@ -209,7 +209,7 @@ def test_each_checkpoint_is_one_row_in_each_table(estate: Estate, scanned: Path)
     assert told.keys() >= estate.of(*DAMAGES).keys()
 
 
-def _other_positions(expected: Expected) -> tuple[Held, ...]:
+def _other_positions(expected: Expected) -> tuple[ExpectedPosition, ...]:
     first, *rest = expected.positions
     return (first._replace(next_offset=(first.next_offset or 0) + 1), *rest)
 

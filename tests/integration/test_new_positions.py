@@ -15,7 +15,7 @@ from decoder import read_checkpoint
 from migrate.model.errors import Refused
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from tests.support.flink import RUN_BY_TESTS, dump_states
-from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
+from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +32,7 @@ def _kinds(entry: dict[str, Any]) -> dict[str, list[str]]:
     return {kind: entry[kind] for kind in kinds if entry.get(kind)}
 
 
-def _moved(held: Held) -> Held:
+def _moved(held: ExpectedPosition) -> ExpectedPosition:
     start = held.next_offset
     return held._replace(state="next", next_offset=_MARKER_AT if start is None else start + _MOVED)
 
@@ -47,11 +47,11 @@ def _owner(topic: str, parallelism: int) -> int:
 
 def _changes(
     entry: dict[str, Any],
-) -> tuple[dict[str, dict[ClusterPartition, int | None]], list[Held]]:
+) -> tuple[dict[str, dict[ClusterPartition, int | None]], list[ExpectedPosition]]:
     """All that readers hold moves, the last of each source is removed, and of each topic another
     partition added; and what is held then."""
     wanted: dict[str, dict[ClusterPartition, int | None]] = {}
-    after: list[Held] = []
+    after: list[ExpectedPosition] = []
     parallelism = {o["operator_id"]: o["parallelism"] for o in entry["expected"]["operators"]}
     positions = positions_of(entry)
     bounded = any(held.stopping_offset is not None for held in positions)
@@ -73,7 +73,11 @@ def _changes(
                 continue
             places[ClusterPartition(cluster, topic, _ADDED)] = _ADDED_AT
             owner = _owner(topic, parallelism[operator_id])
-            after.append(Held(operator_id, cluster, topic, _ADDED, "next", _ADDED_AT, None, owner))
+            after.append(
+                ExpectedPosition(
+                    operator_id, cluster, topic, _ADDED, "next", _ADDED_AT, None, owner
+                )
+            )
     return wanted, after
 
 
@@ -87,7 +91,7 @@ def test_flink_reads_the_positions_that_were_written(version: str, tmp_path: Pat
         and any(entry.get(kind) for kind in _SOURCES)
     ]
     written: dict[Path, dict[str, list[str]]] = {}
-    expected: list[tuple[dict[str, Any], list[Held]]] = []
+    expected: list[tuple[dict[str, Any], list[ExpectedPosition]]] = []
     for entry in entries:
         wanted, after = _changes(entry)
         new = tmp_path / entry["name"].replace("/", "-")

@@ -22,7 +22,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
+from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
 
 METADATA = "_metadata"
 # The number of a checkpoint in its metadata, after the magic and the version.
@@ -69,7 +69,7 @@ class Expected:
     number: int
     template: str
     fate: Fate
-    positions: tuple[Held, ...]
+    positions: tuple[ExpectedPosition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class _Template(NamedTuple):
     directory: str
     own: Mapping[str, bytes]
     beside: Mapping[str, bytes]
-    positions: tuple[Held, ...]
+    positions: tuple[ExpectedPosition, ...]
     topics: tuple[str, ...]
 
     @property

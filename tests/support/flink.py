@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.jars import classpath
-from tests.support.jdk import JavaError, compile_java, java_command, java_tells, run_java, tail
+from tests.support.jdk import JavaError, compile_java, java_command, java_lines, run_java, tail
 from tests.support.kafka import Record
 
 _JAVA = Path(__file__).parent / "java" / "flink"
@@ -60,7 +60,7 @@ class LoneJob:
         kind: what its source is, as in `KINDS`, or BEAM_SOURCES.
         reader: the version whose classes read what it leaves.
         main: its main class, of `sources`.
-        told: what it reads, and before that, of Beam, the experiment by which.
+        arguments: the topics that it reads; for Beam, the experiment before them.
         records: how many it processes at least.
     """
 
@@ -69,19 +69,19 @@ class LoneJob:
     reader: str
     main: str
     sources: tuple[str, ...]
-    told: tuple[str, ...] = ("orders",)
+    arguments: tuple[str, ...] = ("orders",)
     records: int = 40
 
 
-# What BeamDump tells apart, in whose own jars it runs.
+# The kind of source that BeamDump reads; it runs with the jars of Beam.
 BEAM_SOURCES = "beam_sources"
 _BEAM = ("beam/BeamJob.java", "beam/BeamDump.java")
 
 
 def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> LoneJob:
     # Six partitions, of which two splits read three each.
-    told = (experiment, "orders", "payments", "x")
-    return LoneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, told, records=80)
+    arguments = (experiment, "orders", "payments", "x")
+    return LoneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
 
 # By the name that stands for a version in RELEASES: those whose layouts are read and no more
@@ -147,7 +147,7 @@ def metadata_part(version: str) -> str:
     return next(part for part in _PARTS[version] if part.startswith("metadata_"))
 
 
-# What StateDump tells apart, and is told: a checkpoint itself does not say.
+# The kinds of source that StateDump is given: a checkpoint itself does not name them.
 KINDS = (
     "kafka_sources",
     "dynamic_sources",
@@ -329,7 +329,7 @@ def golden_jobs(
     scenarios: Iterable[str],
     extra: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Run scenarios of GoldenJobs in one JVM; what it told of each, as soon as it is done.
+    """Run scenarios of GoldenJobs in one JVM; yield the result of each as soon as it is done.
 
     `second_servers` are those of another cluster, or empty where no scenario reads two. Keys:
     `scenario`, `checkpoint` (its directory), `operators` (kind -> operator ids), `dump` (see
@@ -342,7 +342,7 @@ def golden_jobs(
         str(input_dir),
         *scenarios,
     ]
-    yield from java_tells("testjobs.GoldenJobs", java_classpath(version, extra), arguments, _HEAP)
+    yield from java_lines("testjobs.GoldenJobs", java_classpath(version, extra), arguments, _HEAP)
 
 
 def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dict[str, Any]:
@@ -353,17 +353,17 @@ def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dic
     job = LONE_JOBS[version]
     jars = classpath(job.jars)
     compiled = compile_java([_JAVA.parent / source for source in job.sources], jars)
-    arguments = [bootstrap_servers, str(checkpoint_root), str(job.records), *job.told]
+    arguments = [bootstrap_servers, str(checkpoint_root), str(job.records), *job.arguments]
     printed = run_java(f"testjobs.{job.main}", [compiled, *jars], arguments, _HEAP)
     operator_id, checkpoint = printed.split()
     operators = {job.kind: [operator_id]} if operator_id != "-" else {}
     (dump,) = dump_states(job.reader, {Path(checkpoint): operators})
     if job.kind == BEAM_SOURCES:
-        told = json.loads(run_java("testjobs.BeamDump", [compiled, *jars], [checkpoint], _HEAP))
-        operators = {job.kind: [*told]}
+        dumped = json.loads(run_java("testjobs.BeamDump", [compiled, *jars], [checkpoint], _HEAP))
+        operators = {job.kind: [*dumped]}
         for operator in dump["operators"]:
-            if operator["operator_id"] in told:
-                operator["beam"] = told[operator["operator_id"]]
+            if operator["operator_id"] in dumped:
+                operator["beam"] = dumped[operator["operator_id"]]
     return {"checkpoint": checkpoint, "operators": operators, "dump": dump}
 
 
@@ -375,8 +375,8 @@ def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
     """
     arguments = [str(directory), name]
     printed = run_java("testjobs.EncodedSources", java_classpath(version), arguments, _HEAP)
-    told: dict[str, Any] = json.loads(printed)
-    return told
+    dumped: dict[str, Any] = json.loads(printed)
+    return dumped
 
 
 def dump_states(

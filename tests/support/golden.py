@@ -38,8 +38,8 @@ _LEGACY_MARKERS = {
 }
 
 
-class Held(NamedTuple):
-    """One topic-partition of one source, as ``migrate inspect`` is to tell it."""
+class ExpectedPosition(NamedTuple):
+    """One topic-partition of one source, as ``migrate inspect`` must report it."""
 
     operator_id: str
     cluster: str | None
@@ -56,7 +56,7 @@ def golden(name: str) -> Path:
     return GOLDEN / next(str(entry["path"]) for entry in ENTRIES if entry["name"] == name)
 
 
-def positions_of(entry: Mapping[str, Any]) -> list[Held]:
+def positions_of(entry: Mapping[str, Any]) -> list[ExpectedPosition]:
     """Return what a checkpoint has of every partition, in no order."""
     return [
         listed
@@ -65,7 +65,7 @@ def positions_of(entry: Mapping[str, Any]) -> list[Held]:
     ]
 
 
-def _operator(operator: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Held]:
+def _operator(operator: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[ExpectedPosition]:
     operator_id = operator["operator_id"]
     if "dynamic" in operator:
         dynamic = operator["dynamic"]
@@ -83,7 +83,7 @@ def _operator(operator: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator
     elif "beam" in operator:
         for mark in operator["beam"]:
             place = operator_id, None, mark["topic"], mark["partition"]
-            yield Held(*place, "next", mark["next_offset"], None, mark["subtask"])
+            yield ExpectedPosition(*place, "next", mark["next_offset"], None, mark["subtask"])
     elif operator_id in entry["kafka_sources"] and not operator["finished"]:
         yield from _merged(operator_id, None, operator["reader_splits"], operator["enumerator"])
 
@@ -93,27 +93,27 @@ def _merged(
     cluster: str | None,
     splits: Iterable[Mapping[str, Any]],
     enumerator: Mapping[str, Any],
-) -> Iterator[Held]:
+) -> Iterator[ExpectedPosition]:
     listed = set()
     for split in splits:
         topic, partition, start = split["topic"], split["partition"], split["starting_offset"]
         listed.add((topic, partition))
         state = "next" if start >= 0 else _MARKERS.get(start, "unresolved")
-        yield Held(
+        yield ExpectedPosition(
             *(operator_id, cluster, topic, partition, state),
             *(start if start >= 0 else None, _stop(split["stopping_offset"]), split["subtask"]),
         )
     for split in enumerator["splits"]:
         topic, partition = split["topic"], split["partition"]
         if (topic, partition) not in listed:
-            state, next_offset = _not_held(split)
-            yield Held(
+            state, next_offset = _enumerator_only(split)
+            yield ExpectedPosition(
                 *(operator_id, cluster, topic, partition, state),
                 *(next_offset, _stop(split["stopping_offset"]), None),
             )
 
 
-def _not_held(split: Mapping[str, Any]) -> tuple[str, int | None]:
+def _enumerator_only(split: Mapping[str, Any]) -> tuple[str, int | None]:
     """Return state and next offset of a split that only the enumerator lists."""
     start, stop = split["starting_offset"], _stop(split["stopping_offset"])
     if split["status"] in ("ASSIGNED", None):  # None: version 1, which has no other
@@ -125,12 +125,12 @@ def _not_held(split: Mapping[str, Any]) -> tuple[str, int | None]:
     return "unassigned", start if start >= 0 else None
 
 
-def _legacy(operator_id: str, listed: Iterable[Mapping[str, Any]]) -> Iterator[Held]:
+def _legacy(operator_id: str, listed: Iterable[Mapping[str, Any]]) -> Iterator[ExpectedPosition]:
     """Yield a FlinkKafkaConsumer's positions: it stores the last offset read, each once here."""
     for split in listed:
         stored = split["stored_offset"]
         state = _LEGACY_MARKERS.get(stored, "next")
-        yield Held(
+        yield ExpectedPosition(
             *(operator_id, None, split["topic"], split["partition"], state),
             *(stored + 1 if state == "next" else None, None, split["subtask"]),
         )

@@ -95,7 +95,7 @@ def run_java(
     return done.stdout
 
 
-def java_tells(
+def java_lines(
     main: str, classpath: Sequence[Path], args: Iterable[str], heap: str
 ) -> Iterator[dict[str, Any]]:
     """Run a main class; the JSON objects that it tells, one a line, each as soon as it is told."""

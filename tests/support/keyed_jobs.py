@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.support.flink import metadata_part
 from tests.support.jars import classpath
-from tests.support.jdk import compile_java, java_tells, run_java
+from tests.support.jdk import compile_java, java_lines, run_java
 
 _JAVA = Path(__file__).parent / "java"
 _SHARED = ("LocalFlink.java", "Parts.java", "Progress.java")
@@ -46,7 +46,7 @@ def keyed_jobs(
     `tests.golden.state`.
     """
     jars = keyed_classpath(version, pojo)
-    yield from java_tells("testjobs.KeyedJobs", jars, [str(root), *names], _HEAP)
+    yield from java_lines("testjobs.KeyedJobs", jars, [str(root), *names], _HEAP)
 
 
 def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dict[str, Any]]]:

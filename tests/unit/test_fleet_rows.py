@@ -26,7 +26,7 @@ from tests.support.checkpoints import (
     write_source,
 )
 from tests.support.encoder import ByteStreamHandle, ChannelHandle, FileHandle, Operator, Subtask
-from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
+from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
 from tests.support.state_files import write_naming
 
 # One release is enough here; test_data_source.py has all of them.
@@ -86,7 +86,7 @@ def test_rows_are_what_flinks_classes_tell(
 ) -> None:
     expected = entry["expected"]
     held = [
-        Held(*(row[name] for name in Held._fields))
+        ExpectedPosition(*(row[name] for name in ExpectedPosition._fields))
         for row in of(read[CheckpointView.POSITIONS], entry)
     ]
     assert sorted(held, key=repr) == sorted(positions_of(entry), key=repr)
