@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli import next_step
-from migrate.cli import typer_options as options
+from migrate.cli import typer_parameters as options
 from migrate.cli.changes import (
     DryRun,
     Execute,
@@ -21,7 +21,7 @@ from migrate.cli.changes import (
     show_plan,
 )
 from migrate.cli.terminal import emit
-from migrate.cli.typer_options import with_environment
+from migrate.cli.typer_parameters import with_environment
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted

@@ -11,7 +11,7 @@ import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit
-from migrate.cli.typer_options import SIDE, Wide, with_environment, with_options
+from migrate.cli.typer_parameters import SIDE, Wide, with_environment, with_options
 from migrate.moves import diff as calls
 from migrate.moves.options import SideArguments
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.typer_options import with_environment, with_options
+from migrate.cli.typer_parameters import with_environment, with_options
 from migrate.moves import follow as calls
 from migrate.moves.options import KafkaArguments
 

@@ -17,7 +17,7 @@ from decoder import list_checkpoints
 from decoder.urls import redact_url
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces
-from migrate.cli.typer_options import Checkpoint, Wide, with_options
+from migrate.cli.typer_parameters import Checkpoint, Wide, with_options
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import InputError
 from migrate.model.finding import Severity

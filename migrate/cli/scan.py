@@ -13,10 +13,10 @@ import typer
 from migrate.cli import next_step, terminal
 from migrate.cli.exit_codes import exit_of
 from migrate.cli.terminal import after_writing, emit_pieces
-from migrate.cli.typer_options import Wide, with_environment, with_options
+from migrate.cli.typer_parameters import Wide, with_environment, with_options
 from migrate.fleet.inventory import Inventory
 from migrate.fleet.scan_run import Progress
-from migrate.fleet.tables import TableFormat
+from migrate.fleet.write_tables import TableFormat
 from migrate.model.log import log
 from migrate.moves import scan as scanning
 from migrate.moves.options import KafkaArguments

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.terminal import emit_pieces
-from migrate.cli.typer_options import Wide
+from migrate.cli.typer_parameters import Wide
 from migrate.moves import show as calls
 from migrate.planning import Plan
 

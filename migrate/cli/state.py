@@ -14,7 +14,7 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, say
-from migrate.cli.typer_options import Checkpoint, with_options
+from migrate.cli.typer_parameters import Checkpoint, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted

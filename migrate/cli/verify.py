@@ -11,7 +11,7 @@ import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit, say
-from migrate.cli.typer_options import Wide, with_environment, with_options
+from migrate.cli.typer_parameters import Wide, with_environment, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time

@@ -10,7 +10,7 @@ from decoder import DecodeError, ErrorKind, StopKind
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts
-from migrate.cutover.observe_flink import read_savepoint
+from migrate.cutover.observe_stopped_job import read_savepoint
 from migrate.inputs.flink.read import read
 from migrate.model.log import log
 from migrate.model.positions import target_of

@@ -21,7 +21,7 @@ from migrate.cutover.facts import (
     Offsets,
     Unavailable,
 )
-from migrate.cutover.observe_flink import (
+from migrate.cutover.observe_stopped_job import (
     read_ended_job,
     read_job,
     read_job_started_again,

@@ -8,7 +8,7 @@ from decoder import StopKind
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, Savepoint, StoppedJob
-from migrate.cutover.observe_flink import AWAY_SECONDS
+from migrate.cutover.observe_stopped_job import AWAY_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.log import log, timed

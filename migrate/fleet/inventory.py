@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from decoder import ErrorKind
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
-from migrate.fleet.views import VIEWS, CheckpointView
+from migrate.fleet.view_columns import VIEWS, CheckpointView
 from migrate.model.wording import counted, join_some
 
 # The errors of a missing root, and of a directory that cannot be listed.

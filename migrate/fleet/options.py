@@ -8,7 +8,7 @@ from enum import Enum
 
 from migrate.fleet.candidates import Candidate, Failure, read_each
 from migrate.fleet.rows import Row, Selection, view_rows
-from migrate.fleet.views import CheckpointView
+from migrate.fleet.view_columns import CheckpointView
 from migrate.model.errors import InputError, UsageError
 from migrate.storage.files import Files
 

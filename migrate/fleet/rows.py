@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
-from migrate.fleet.views import ERROR, HEAD, OWN, CheckpointView, ViewColumn
+from migrate.fleet.view_columns import ERROR, HEAD, OWN, CheckpointView, ViewColumn
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.findings.checkpoint import is_last_output
 from migrate.inputs.flink.source import Source

@@ -23,9 +23,9 @@ from migrate.fleet.candidates import Candidate, ReadCheckpoint, pack, read_marke
 from migrate.fleet.inventory import ScannedJob, scanned_job
 from migrate.fleet.lag import Lag, lag_of, topics_to_ask
 from migrate.fleet.rows import Row, values_of, view_rows
-from migrate.fleet.tables import Output, TableFile, staged_tables, table_file
-from migrate.fleet.views import LAG, VIEWS, CheckpointView, ViewColumn
+from migrate.fleet.view_columns import LAG, VIEWS, CheckpointView, ViewColumn
 from migrate.fleet.workers import WorkerPool, cores
+from migrate.fleet.write_tables import Output, TableFile, staged_tables, table_file
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.positions import Position

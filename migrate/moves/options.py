@@ -1,7 +1,7 @@
 """The options of a move, each declared once.
 
-The calls take them as keyword arguments. ``migrate.cli.typer_options`` makes the command line's of
-them, and ``migrate.cutover.spec`` the keys of a spec.
+The calls take them as keyword arguments. ``migrate.cli.typer_parameters`` makes the options of the
+command line from them, and ``migrate.cutover.spec`` the keys of a spec.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from migrate.fleet.candidates import Candidate, mark_newest
 from migrate.fleet.discovery import discover
 from migrate.fleet.inventory import BulkPlan, Inventory, ScannedJob
 from migrate.fleet.scan_run import AskBroker, Progress, ScanSummary, scan_locally
-from migrate.fleet.tables import Output, TableFormat, check_output
+from migrate.fleet.write_tables import Output, TableFormat, check_output
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed

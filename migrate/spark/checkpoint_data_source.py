@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from migrate.fleet.candidates import pack
 from migrate.fleet.discovery import discover
 from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
-from migrate.fleet.tables import batches
-from migrate.fleet.views import VIEWS
+from migrate.fleet.view_columns import VIEWS
+from migrate.fleet.write_tables import batches
 from migrate.model.errors import UsageError
 from migrate.spark.checkpoint_frame import struct_type
 from migrate.storage.files import Files

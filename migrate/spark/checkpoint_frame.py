@@ -13,8 +13,8 @@ from pyspark.sql.types import StructField, StructType
 from migrate.fleet.candidates import Candidate, pack
 from migrate.fleet.discovery import discover
 from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
-from migrate.fleet.tables import arrow_schema, batches
-from migrate.fleet.views import VIEWS, ViewColumn
+from migrate.fleet.view_columns import VIEWS, ViewColumn
+from migrate.fleet.write_tables import arrow_schema, batches
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ its seed and with a bound on records: what else the user's query does has no eff
 The copy holds the seeds alone; the directory itself is only read.
 
 librdkafka's properties become options of Spark's Kafka source: the Java client's after ``kafka.``.
-This is the inverse of ``migrate.kafka.config.java``, for what reading needs.
+This is the inverse of ``migrate.kafka.config.java_client``, for what reading needs.
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
 """

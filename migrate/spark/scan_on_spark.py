@@ -29,8 +29,8 @@ from migrate.fleet.scan_run import (
     merge_summaries,
     read_share,
 )
-from migrate.fleet.tables import Output, TableFormat, batches, table_exists
-from migrate.fleet.views import CheckpointView
+from migrate.fleet.view_columns import CheckpointView
+from migrate.fleet.write_tables import Output, TableFormat, batches, table_exists
 from migrate.spark.checkpoint_frame import read_shares, struct_type
 from migrate.storage.files import Files
 

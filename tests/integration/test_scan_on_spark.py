@@ -15,7 +15,7 @@ from migrate.cli import submit
 from migrate.fleet.candidates import mark_newest
 from migrate.fleet.discovery import discover
 from migrate.fleet.scan_run import scan_locally
-from migrate.fleet.tables import Output, TableFormat
+from migrate.fleet.write_tables import Output, TableFormat
 from migrate.spark import read_checkpoints
 from migrate.spark.scan_on_spark import scan_on_spark
 from migrate.storage.files import Files

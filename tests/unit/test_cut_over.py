@@ -19,7 +19,7 @@ from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import first_batch
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Savepoint
-from migrate.cutover.observe_flink import (
+from migrate.cutover.observe_stopped_job import (
     KnownJob,
     choose_job,
     job_started_again,

@@ -16,7 +16,7 @@ from migrate.cutover.context import CutOverContext
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Need
 from migrate.cutover.observe import observe
-from migrate.cutover.observe_flink import read_savepoint
+from migrate.cutover.observe_stopped_job import read_savepoint
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import Refused
 from migrate.report.cut_over import StartReport

@@ -9,7 +9,7 @@ import pytest
 from migrate.fleet.candidates import Candidate, pack
 from migrate.fleet.options import CheckpointOptions, Mode, parse_options
 from migrate.fleet.rows import Selection
-from migrate.fleet.views import CheckpointView
+from migrate.fleet.view_columns import CheckpointView
 from migrate.model.errors import UsageError
 
 

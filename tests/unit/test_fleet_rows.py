@@ -14,7 +14,7 @@ from migrate.fleet.candidates import Failure, read_each
 from migrate.fleet.discovery import discover
 from migrate.fleet.options import CheckpointOptions, Mode, parse_options, selected_rows
 from migrate.fleet.rows import Selection
-from migrate.fleet.views import VIEWS, CheckpointView, ValueType
+from migrate.fleet.view_columns import VIEWS, CheckpointView, ValueType
 from migrate.model.errors import InputError
 from migrate.storage.files import Files
 from tests.support.checkpoints import (

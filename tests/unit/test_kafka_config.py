@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from migrate.kafka.config import ConfigError, KafkaConfig, kafka_config, redact_secrets
-from migrate.kafka.config.java import IGNORED
+from migrate.kafka.config.java_client import IGNORED
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
 from migrate.kafka.groups import _failure
 from migrate.kafka.snapshot import take_snapshot

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from decoder.urls import redact_url
 from migrate.kafka.config.aws_msk import AWS_MSK_IAM, token_callback
-from migrate.kafka.config.java import Translation, translate
+from migrate.kafka.config.java_client import Translation, translate
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
 from migrate.kafka.config.properties import (
     ConfigError,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from migrate.kafka.config.jaas import LoginModule
+from migrate.kafka.config.parse_jaas import LoginModule
 from migrate.kafka.config.properties import ConfigError, TokenCallback
 from migrate.model.wording import install_command
 

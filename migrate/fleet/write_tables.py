@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from decoder.storage import join
 from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
-from migrate.fleet.views import ValueType, ViewColumn
+from migrate.fleet.view_columns import ValueType, ViewColumn
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import install_command
 from migrate.storage.files import Files

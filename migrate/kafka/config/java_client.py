@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from migrate.kafka.config.aws_msk import AWS_MSK_IAM, CALLBACK_HANDLERS, AwsLogin, aws_login
-from migrate.kafka.config.jaas import LoginModule, parse_login_module
 from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
+from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
 # Common properties of Java clients that are irrelevant for what is done here: asking a cluster for
