@@ -1,11 +1,12 @@
-"""A copy of a query's checkpoint location that goes on from other positions, with its state.
+"""A copy of a query's checkpoint location, with its state and with other positions.
 
-The query goes on where its newest committed batch ended, by the batch's entry in the offset log.
-Only the offsets of Kafka sources in that entry change: the batch's number, its watermark and the
-version of its state stay. All other files are copied unchanged, except the metadata of an operator
-that names the schemas of its state (transformWithState; from Spark 4.2 on joins too) by whole paths
-in the old location: ``state/<operator>/_metadata/v2/<batch>``, ``v2`` and a line of JSON. Hadoop's
-checksum of a changed file is left out; Spark does not need it.
+A query continues where its newest committed batch ended, which the batch's entry in the offset log
+shows. In that entry only the offsets of Kafka sources change: the batch's number, its watermark and
+the version of its state stay. All other files are copied unchanged, except the metadata of some
+operators (transformWithState; from Spark 4.2 on also joins). That metadata names the schemas of the
+operator's state by absolute paths in the old location, so the paths are replaced. Its file is
+``state/<operator>/_metadata/v2/<batch>``: ``v2`` and a line of JSON. Hadoop's checksum of a changed
+file is not copied; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0; the layouts are
@@ -34,11 +35,11 @@ _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
-    """Return the batch whose entry is to be rewritten.
+    """Return the number of the batch whose offset log entry is to be rewritten.
 
     Raises:
-        Refused: the query could not go on from a copy with other offsets.
-        InputError: its logs are damaged, or of an unknown version.
+        Refused: the query could not continue from a copy with other offsets.
+        InputError: the query's logs are damaged, or have an unknown version.
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
@@ -71,13 +72,14 @@ def write_copy(
     Args:
         directory: the checkpoint location.
         batch: the newest committed batch.
-        changed: the next offset of each partition that changes; None: the query reads it no more.
+        changed: the next offset of each partition that changes; None for a partition that the
+            query is no longer to read.
         out: the new directory.
-        files: reads the checkpoint location.
+        files: the object that reads the checkpoint location.
 
     Raises:
-        Refused: the query has run meanwhile, its location holds a link, or it is not known which
-            of several sources is to read a partition.
+        Refused: the query has run meanwhile, its location holds a link, or several sources could
+            read an added partition.
         InputError: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
@@ -124,10 +126,10 @@ def _rewrite_entry(entry: str, files: Files, changed: Mapping[TopicPartition, in
 def _added(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the partitions that no source reads yet: each source of their topic gets them.
+    """Return the partitions that no source reads yet; every source of the topic is to get them.
 
     Raises:
-        Refused: several sources of the topic read other partitions of it.
+        Refused: the topic's sources read different sets of its partitions.
     """
     known = {partition for next_offsets in sources for partition in next_offsets}
     added = {
@@ -172,13 +174,13 @@ def _relocate_schemas(out: Path, operator: str, path: str, files: Files) -> byte
                 moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {error}") from error
-    # Each string by its value: Spark may escape it in another way than json.dumps.
+    # Strings are compared by value, because Spark may escape them in another way than json.dumps.
     metadata = _STRING.sub(lambda match: moved.get(json.loads(match[0]), match[0]), metadata)
     return f"{version}\n{metadata}".encode()
 
 
 def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]:
-    """Yield each file: its path, and its name from the directory on."""
+    """Yield the path of each file, and the file's path relative to the top directory."""
     for entry in files.entries(directory) or ():
         path, name = join(directory, entry.name), below + entry.name
         if entry.is_directory:

@@ -1,7 +1,8 @@
 """Where a checkpoint location is written: a local directory, a mount, or an object store.
 
-Spark and Databricks name them by URI. A local directory appears whole, by a rename; elsewhere files
-are written one by one.
+Spark and Databricks name these locations by URI. A seed in a local directory is written under a
+temporary name and renamed, so that it appears complete. In mounts and stores, files are written one
+by one.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ from migrate.storage.new_file import named
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
-# Databricks mounts its own file system, and Unity Catalog's volumes, here.
+# The directories at which Databricks mounts its own file system and Unity Catalog's volumes.
 DBFS = Path("/dbfs")
 VOLUMES = Path("/Volumes")
 
 
 @dataclass(frozen=True, slots=True)
 class LocalDirectory:
-    """A directory of this machine; ``mounted`` if a store without a rename is behind it."""
+    """A directory of this machine.
+
+    Attributes:
+        name: the directory as the user names it.
+        path: the absolute path.
+        mounted: whether the directory is in the mount of a store that cannot rename.
+    """
 
     name: str
     path: Path
@@ -36,13 +43,17 @@ class LocalDirectory:
 
     @property
     def for_spark(self) -> str:
-        """The name that a query needs, which may be started in another directory."""
+        """The name to give to Spark.
+
+        For a local directory it is an absolute path, because the query may be started in another
+        working directory.
+        """
         return self.name if self.mounted else str(self.path)
 
     def names(self, path: str = "") -> set[str] | None:
-        """Return the names in a directory; empty if it is missing.
+        """Return the names in a directory; an empty set if the directory is missing.
 
-        None if it is a file or a link, or below a file.
+        Return None if the path is a file or a link, or if a file is among its parents.
         """
         directory = self.path / path
         existing = next(path for path in (directory, *directory.parents) if path.exists())
@@ -52,11 +63,11 @@ class LocalDirectory:
 
     @property
     def to_read(self) -> tuple[str, Files]:
-        """Its path, and the files that read it."""
+        """The path of the directory, and the ``Files`` object that reads it."""
         return str(self.path), Files()
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file; an existing one is replaced whole."""
+        """Write a file; the content of an existing file is replaced."""
         file = self.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         with named(file), file.open("wb") as out:
@@ -82,7 +93,8 @@ class RemoteDirectory:
         return self.name
 
     def names(self, path: str = "") -> set[str] | None:
-        # Other keys may be below a key; below a file of HDFS, writing fails.
+        # A file at this path is not detected: in an object store, keys may exist below a key; in
+        # HDFS, the later write fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
     @property
@@ -100,18 +112,18 @@ class RemoteDirectory:
         return posixpath.join(self.url, path).rstrip("/")
 
 
-# A directory by the user's name for it; paths are below it, with slashes.
+# A directory and the user's name for it. The ``path`` of its methods is relative, with slashes.
 Location = LocalDirectory | RemoteDirectory
 
 
 def location(text: str) -> Location:
-    """Return the directory of a local path, ``file:``, ``dbfs:``, ``/Volumes/…``, or a URL.
+    """Return the directory that a path names: local, ``file:``, ``dbfs:``, ``/Volumes/…``, a URL.
 
     Raises:
-        UsageError: it cannot be written from this machine.
+        UsageError: this machine cannot write to the directory, or the path holds credentials.
     """
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
-        # In the printed options it would look like several.
+        # In the printed options, a path with a line break would look like several options.
         raise UsageError(f"{redact_url(text)!r}: no name of a directory")
     if redact_url(text) != text:
         raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")
@@ -131,9 +143,9 @@ def location(text: str) -> Location:
 
 
 def _local(text: str, path: str) -> LocalDirectory:
-    """Return a local directory; a missing mount is refused.
+    """Return a local directory; refuse a directory in a mount that is missing.
 
-    It would be made on the local disk, and the query would find no seed.
+    Without the mount, the seed would be written to the local disk, where the query does not look.
     """
     directory = Path(path).absolute()
     mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)

@@ -1,7 +1,8 @@
 """The code of a PySpark file that primes a query with keyed state and starts it.
 
-It runs as printed, with a query that passes each key once, whatever the state means. The user puts
-the real query in its place, with rows for it.
+The file runs as printed, with an example query that lets each key pass once; this query fits every
+keyed state. The user replaces the example by the real query, and ``seen_rows`` by the function that
+makes rows for that query.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ def priming_code(
     checkpoint_location: str,
     connector: Connector,
 ) -> str:
-    """Return the file, with a query for each state.
+    """Return the text of the file, with one query for each state.
 
     Args:
-        stream: Kafka's records.
+        stream: the stream of Kafka's records.
         states: the keyed states of the savepoint.
         savepoint: the path of the savepoint.
-        checkpoint_location: the query's; for several states each has a directory in it.
-        connector: Spark's Kafka source.
+        checkpoint_location: the query's checkpoint location; for several states, the directory
+            that gets a checkpoint location for each state.
+        connector: the jar of Spark's Kafka connector.
     """
     lines = [
         *python_head([stream], connector),
@@ -62,7 +64,7 @@ def _primed(state: StateToPrime, suffix: str, checkpoint_location: str) -> Itera
         f"{python_literal(name)}: {python_literal(expression)}"
         for name, _, expression in state.keys
     )
-    ttl = ", ttl_ms=..." if state.ttl else ""  # which is refused
+    ttl = ", ttl_ms=..." if state.ttl else ""  # seen_rows refuses ``...``
     yield from (
         "",
         f"# -- {state.operator}/{state.state}",
@@ -82,7 +84,8 @@ def _primed(state: StateToPrime, suffix: str, checkpoint_location: str) -> Itera
         f"    return events.dropDuplicates([{columns}])",
         "",
         "",
-        # An empty directory, or a seed, is not primed yet: prime uses it, or refuses it.
+        # A directory without commits is not primed yet. prime() writes to it if it is empty, and
+        # refuses it if it holds a seed.
         f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
         f'    flink = spark.read.format("flink_state").option("operator", '
         f"{python_literal(state.operator)})",
@@ -103,7 +106,7 @@ def _primed(state: StateToPrime, suffix: str, checkpoint_location: str) -> Itera
 
 
 def _advice(state: StateToPrime) -> Iterator[str]:
-    """Yield comments on the arguments that this state may need."""
+    """Yield comments of the printed code on the arguments that this state may need."""
     if state.ttl:
         yield "    # The state has a time to live, whose length is in the job's code alone. Put it"
         yield "    # in the place of ... in milliseconds, or None to keep every entry."

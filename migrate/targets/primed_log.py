@@ -1,11 +1,12 @@
-"""The logs of a checkpoint location whose file sources are replaced by Kafka.
+"""The logs of a checkpoint location whose file sources are replaced by Kafka sources.
 
-Spark has run one batch over rows of files. Its log entries become those of Kafka: ``offsets/0`` has
-a line for each source, which gets the positions that batch 0 ended at; ``sources/<source>/0``
-becomes Kafka's seed; ``commits/0`` gets the watermark that batch 1 begins with. The state stays.
+Spark has run one batch over rows that it read from files. Its log entries are rewritten as if a
+Kafka source had run the batch. ``offsets/0`` has a line for each source; each line gets the
+positions at which Kafka's next batch begins. ``sources/<source>/0`` becomes the seed of a Kafka
+source. ``commits/0`` gets the watermark for batch 1. The state is not changed.
 
-The watermark goes into ``offsets/0`` as well: batch 1 judges late records by the watermark of the
-batch before it, which is there.
+The watermark is also written to ``offsets/0``, because batch 1 compares late records with the
+watermark of the batch before it, and reads that watermark from ``offsets/0``.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of
@@ -26,13 +27,14 @@ from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, sta
 from migrate.model.errors import InputError, Refused
 from migrate.targets.seed import seed_of
 
-# The log versions that are rewritten here. Spark 4.2 can write offsets v2, whose lines begin with
-# the source; Spark 4.0 can write commits v2, with the ids of state files.
+# The log versions that are rewritten here. Spark 4.2 can write version 2 of the offset log, whose
+# lines begin with the source's name. Spark 4.0 can write version 2 of the commit log, which holds
+# the ids of state files.
 _OFFSETS = ("v1", "v2")
 _COMMITS = ("v1", "v2", "v3")
 _BATCH = re.compile(r"[0-9]+")
 
-# Settings of the checkpoint location that a logged batch fixes, whatever the session sets.
+# Settings that Spark takes from the newest logged batch and not from the session.
 _PINNED = {
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.providerClass",
@@ -43,10 +45,14 @@ _PINNED = {
 
 
 def source_directory(checkpoint: Path, source: str) -> str | None:
-    """Return the directory that a source (``source_names``) has read files of, or None.
+    """Return the directory whose files a source has read, or None if it has read none.
+
+    Args:
+        checkpoint: the checkpoint location.
+        source: one of ``source_names``.
 
     Raises:
-        InputError: it is not a file source's.
+        InputError: the log is not that of a file source.
     """
     log = checkpoint / "sources" / source / "0"
     if not log.is_file():
@@ -66,7 +72,7 @@ def source_names(checkpoint: Path) -> list[str]:
     """Return the names of the query's sources in the logs: numbers, or (Spark 4.2) names.
 
     Raises:
-        InputError: its logs are of an unknown version.
+        InputError: the logs have an unknown version.
     """
     version, _, *lines = _offsets(checkpoint, 0)
     if version == "v1":
@@ -75,11 +81,11 @@ def source_names(checkpoint: Path) -> list[str]:
 
 
 def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
-    """Set the watermark of a batch, by which the next one judges late records.
+    """Set the watermark of a batch; the next batch uses it to find late records.
 
     Raises:
-        InputError: its logs are of an unknown version.
-        OSError: it cannot be read or written.
+        InputError: the logs have an unknown version.
+        OSError: the logs cannot be read or written.
     """
     version, metadata, *sources = _offsets(checkpoint, batch)
     changed = {**_object(metadata), "batchWatermarkMs": watermark_ms}
@@ -95,21 +101,22 @@ def replace_with_kafka(
     watermark_ms: int | None,
     batches: int = 1,
 ) -> dict[str, str]:
-    """Replace every source by Kafka, in a checkpoint location that no query uses yet.
+    """Replace every source by a Kafka source, in a checkpoint location that no query uses yet.
 
     Returns:
-        The settings that the location keeps, whatever a later session sets.
+        The settings that Spark takes from the location and not from a later session.
 
     Args:
-        checkpoint: the location, with its first batches committed and nothing else.
-        positions: where each source goes on, in the order of ``source_names``.
-        watermark_ms: the watermark, in epoch milliseconds; None for a query without one.
-        batches: the number of batches.
+        checkpoint: the location, which holds only committed batches.
+        positions: the offsets at which each source continues, in the order of ``source_names``.
+        watermark_ms: the watermark, in epoch milliseconds; None for a query without a watermark.
+        batches: the number of batches in the location.
 
     Raises:
-        Refused: it holds another number of batches.
-        InputError: its logs are of an unknown version.
-        OSError: it cannot be read or written.
+        Refused: the location holds another number of batches, or the query another number of
+            sources than ``positions``.
+        InputError: the logs have an unknown version.
+        OSError: the logs cannot be read or written.
     """
     _check_batches(checkpoint, batches)
     sources = source_names(checkpoint)
@@ -137,23 +144,23 @@ def commit_version(checkpoint: Path, batch: int) -> str:
     """Return the version of a batch's entry in the commit log.
 
     Raises:
-        InputError: it is unknown.
+        InputError: the version is unknown.
     """
     return _entry(checkpoint / "commits" / str(batch), _COMMITS)[0]
 
 
 def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> None:
-    """Copy a checkpoint location as it was after a batch, for another query over its state.
+    """Copy a checkpoint location as it was after a batch, for another query that reads its state.
 
     Args:
         checkpoint: the location.
         batch: the last batch of the copy.
-        copy: the new directory, of a query with one file source.
-        has_read: the file that the source has read.
+        copy: the new directory, the checkpoint location of a query with one file source.
+        has_read: the file that this source has read.
 
     Raises:
-        InputError: its logs are of an unknown version.
-        OSError: it cannot be read or written.
+        InputError: the logs have an unknown version.
+        OSError: the location cannot be read, or the copy not written.
     """
     _copy_changing(checkpoint / "state", copy / "state")
     for folder in ("offsets", "commits", "sources/0"):
@@ -164,17 +171,17 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
         _write(copy / "offsets" / str(number), "\n".join(lines))
         commit = "\n".join(_entry(checkpoint / "commits" / str(number), _COMMITS))
         _write(copy / "commits" / str(number), commit)
-    millis = has_read.stat().st_mtime_ns // 1_000_000  # an old one is forgotten by Spark
+    millis = has_read.stat().st_mtime_ns // 1_000_000  # Spark forgets a file with an old time
     read = _compact({"path": has_read.absolute().as_uri(), "timestamp": millis, "batchId": 0})
     _write(copy / "sources" / "0" / "0", f"v1\n{read}")
     shutil.copyfile(checkpoint / "metadata", copy / "metadata")
 
 
 def _copy_changing(folder: Path, copy: Path) -> None:
-    """Copy a folder that a running query writes to.
+    """Copy a folder to which a running query may write.
 
-    The query renames its temporary files, and deletes old ones. Spark does not read a state that
-    lacks a file of its batch.
+    The query renames its temporary files and deletes old files, so a file may vanish during the
+    copy. That is safe: Spark fails on a state in which a file of the batch is missing.
     """
 
     def copied(source: str, target: str) -> None:
@@ -199,7 +206,7 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
 
 
 def _offsets(checkpoint: Path, batch: int) -> list[str]:
-    """Return the lines of an entry of the offset log: version, metadata, a line for each source."""
+    """Return the lines of an offset log entry: version, metadata, and one line for each source."""
     version, rest = _entry(checkpoint / "offsets" / str(batch), _OFFSETS)
     return [version, *rest.split("\n")]
 
@@ -234,6 +241,6 @@ def _compact(value: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, content: str) -> None:
-    """Write a file, and remove Hadoop's checksum beside it, which would be stale."""
+    """Write a file, and remove Hadoop's checksum file, which no longer fits the content."""
     path.write_bytes(content.encode())
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""The code of a whole query to start: Python for ``spark-submit``, Scala for ``spark-shell``.
+"""The code of a complete query: Python for ``spark-submit``, Scala for ``spark-shell``.
 
-The printed query is a try: it shows the first records on the console, with a checkpoint location
-that Spark makes and removes. A seed is untouched by it: no query reads what another has read from
-its own checkpoint location. The lines that start it for good are above the try, as a comment.
+The printed query is a trial: it shows the first records on the console. Spark makes and removes a
+temporary checkpoint location for the trial, so the trial does not change the seed. The code also
+has, as a comment, the lines that start the real query with its own checkpoint location.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _THEIRS = "Put a new directory here, of this query alone."
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """What differs between Python and Scala."""
+    """The parts of the code that differ between Python and Scala."""
 
     comment: str
-    # Before the first name of a value.
+    # The text before the name of a new value.
     value: str
-    # Between ``records`` and the number of a stream.
+    # The text between ``records`` and the number of a stream.
     joint: str
     checkpoint_location: str
     literal: Callable[[str], str]
@@ -42,12 +42,14 @@ class _Language:
 def python_code(
     streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
 ) -> str:
-    """Return a PySpark file: ``records`` is the stream, ``records_<number>`` of several.
+    """Return a PySpark file.
+
+    The stream is called ``records``; several streams are called ``records_<number>``.
 
     Args:
         streams: the query's Kafka sources.
-        checkpoint_location: the one that was seeded; None leaves a place for one.
-        connector: Spark's Kafka source, which the first line names.
+        checkpoint_location: the seeded location; if None, the code has a placeholder.
+        connector: the jar of Spark's Kafka connector, which the first line names.
     """
     lines = [*python_head(streams, connector), "from pyspark.sql import SparkSession", ""]
     lines += ["spark = SparkSession.builder.getOrCreate()"]
@@ -55,7 +57,7 @@ def python_code(
 
 
 def python_head(streams: Sequence[SparkStream], connector: Connector) -> Iterator[str]:
-    """Yield the lines before the first import of a package."""
+    """Yield the first lines of the file, up to ``import os``."""
     yield f"# spark-submit --packages {connector.coordinates} query.py"
     yield from [f"# {_SUPPOSED}"] * connector.supposed
     if any(option.from_environment for stream in streams for option in stream.options):
@@ -70,7 +72,10 @@ def python_stream(name: str, stream: SparkStream) -> Iterator[str]:
 def scala_code(
     streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
 ) -> str:
-    """Return the same for ``spark-shell``, or the body of an object, in Scala's names."""
+    """Return a Scala file for ``spark-shell``; its names follow Scala's conventions.
+
+    The code can also be the body of an object. Arguments as for ``python_code``.
+    """
     lines = [
         f"// spark-shell --packages {connector.coordinates} < query.scala",
         *([f"// {_SUPPOSED}"] * connector.supposed),
@@ -86,10 +91,10 @@ def scala_code(
 def _query(
     language: _Language, streams: Sequence[SparkStream], checkpoint_location: str | None
 ) -> Iterator[str]:
-    """Yield all lines after the session.
+    """Yield all lines after the line that makes the Spark session.
 
-    Expressions of several lines are in brackets: Scala's shell ends one at the first line that
-    could be its end.
+    An expression of several lines is in brackets: otherwise Scala's shell takes the expression for
+    complete at the first line at which it could end.
     """
     note, value = language.comment, language.value
     names = ["records"]
@@ -144,10 +149,11 @@ def _stream(language: _Language, name: str, stream: SparkStream) -> Iterator[str
 
 
 def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> Iterator[str]:
-    """Yield ``name=value`` lines, after a ``# source <number>`` line for each of several.
+    """Yield a ``name=value`` line for each option.
 
-    A secret is printed as ``${VARIABLE}``. The last line is the checkpoint location, an option of
-    ``writeStream``.
+    If there are several sources, a line ``# source <number>`` comes before the options of each. A
+    secret is printed as ``${VARIABLE}``. The last line is the checkpoint location, which is an
+    option of ``writeStream``.
     """
     for stream in streams:
         if len(streams) > 1:
@@ -168,7 +174,7 @@ def python_literal(text: str) -> str:
 
 
 def _scala_literal(text: str) -> str:
-    # Between three quotes nothing is an escape, which keeps JSON readable.
+    # A literal in triple quotes has no escapes, which keeps JSON readable.
     plain = text.isascii() and text.isprintable() and "\\" not in text
     if plain and '"' in text and '"""' not in text and not text.endswith('"'):
         return f'"""{text}"""'

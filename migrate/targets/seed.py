@@ -1,14 +1,15 @@
 """A seed: the checkpoint location of a Spark query that has not run yet.
 
-``metadata`` holds ``{"id":"<uuid>"}``; ``sources/<n>/0``, for each Kafka source, a zero byte,
+``metadata`` holds ``{"id":"<uuid>"}``. For each Kafka source, ``sources/<n>/0`` holds a zero byte,
 ``v1``, a newline and the offsets as JSON. A micro-batch query, stateless or stateful, starts its
-batch 0 exactly there, whatever its ``startingOffsets``. The continuous trigger ignores it.
+batch 0 exactly at these offsets and ignores ``startingOffsets``. A query with the continuous
+trigger ignores the seed.
 
-Spark reads each of these files by itself: with ``metadata`` alone, or one source's file of two, the
-query starts all the same, and the missing sources start by their ``startingOffsets``, by default at
-the log end. So a seed must never be visible in part. A local directory is staged beside its place
-and renamed. Elsewhere ``metadata`` is first written with text that Spark fails on, then the
-sources, then ``metadata`` again.
+Spark reads each of these files separately. If the file of a source is missing, the query starts
+nevertheless, and that source starts at its ``startingOffsets``, by default at the log end. So Spark
+must never see an incomplete seed. A local directory is written under a temporary name beside its
+final name, and then renamed. In mounts and stores, ``metadata`` is first written with a text on
+which Spark fails, then the files of the sources are written, and then ``metadata`` again.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.
@@ -29,7 +30,7 @@ from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SparkSource
 
 _METADATA = "metadata"
-# No JSON: StreamMetadata.read throws, and the query does not start.
+# This is not JSON: StreamMetadata.read throws an exception, and the query does not start.
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
 _LOGS = ("offsets", "commits")
@@ -40,8 +41,8 @@ def check_free(location: Location) -> None:
     """Refuse a directory that is not new or empty.
 
     Raises:
-        Refused: it holds anything at all.
-        OSError: it cannot be listed.
+        Refused: the directory holds anything, or is a file or a link.
+        OSError: the directory cannot be listed.
     """
     names = location.names()
     if names is None:
@@ -61,17 +62,17 @@ def check_free(location: Location) -> None:
 def write_checkpoint(
     sources: Iterable[SparkSource], location: Location, query_id: str | None = None
 ) -> None:
-    """Write the seed of a query with these Kafka sources, which Spark reads whole or fails on.
+    """Write the seed of a query with these Kafka sources; Spark fails on an incomplete seed.
 
     Args:
         sources: the Kafka sources of the query.
         location: the new checkpoint location.
-        query_id: the id of the query, a UUID that no query has had: a Delta table skips batches
-            that it has from the same id. A new one by default.
+        query_id: the id of the query, a UUID that no other query has had: a Delta table skips
+            batches that it already has from the same id. By default a new UUID.
 
     Raises:
         Refused: the directory is not new or empty.
-        OSError: it cannot be written.
+        OSError: the directory cannot be written.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
     metadata = _metadata(query_id or str(uuid.uuid4()))
@@ -83,15 +84,15 @@ def write_checkpoint(
 
 
 def replace_query_id(location: Location) -> str:
-    """Give a location that no query has started from another query id, and return it.
+    """Write a new query id into a location from which no query has started, and return the id.
 
-    Its writer knows it by the old id.
+    The cut-over that wrote the location knows it by the old id, and no longer takes it for its own.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the location cannot be written.
     """
     query_id = str(uuid.uuid4())
-    location.remove(f".{_METADATA}.crc")  # Hadoop's checksum, where Spark has written the file
+    location.remove(f".{_METADATA}.crc")  # Hadoop's checksum, if Spark wrote the file
     location.write(_METADATA, _metadata(query_id))
     return query_id
 
@@ -101,12 +102,12 @@ def _metadata(query_id: str) -> bytes:
 
 
 def seed_of(next_offsets: NextOffsets) -> bytes:
-    """Return the content of ``sources/<n>/0`` for a Kafka source that starts there."""
+    """Return the content of ``sources/<n>/0`` for a Kafka source that starts at these offsets."""
     return f"\0v1\n{starting_offsets(next_offsets)}".encode()
 
 
 def is_unfinished(location: Location) -> bool:
-    """Return whether it holds a seed that was not written, or removed, to its end, and no query."""
+    """Return whether a location holds a partly written or partly removed seed, and no query."""
     if _METADATA not in (location.names() or ()) or not _no_batch(location):
         return False
     path, files = location.to_read
@@ -114,11 +115,11 @@ def is_unfinished(location: Location) -> bool:
 
 
 def remove_seed(location: Location) -> None:
-    """Remove a seed, whole or not, that no query has begun from.
+    """Remove a complete or incomplete seed from which no query has started.
 
     Raises:
-        Refused: it holds more than a seed.
-        OSError: it cannot be removed.
+        Refused: the location holds more than a seed.
+        OSError: the seed cannot be removed.
     """
     if location.names() is None or not _no_batch(location):
         raise Refused(f"{location.name} holds more than a seed: a query has begun there")
@@ -132,7 +133,7 @@ def remove_seed(location: Location) -> None:
 
 
 def _no_batch(location: Location) -> bool:
-    """Return whether only a seed is there, and the folders that Spark makes before it plans."""
+    """Return whether a location holds only a seed, and folders that Spark makes before it plans."""
     names = location.names() or set()
     logged = (name for log in _LOGS for name in location.names(log) or ())
     return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))
@@ -151,10 +152,10 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
 
 
 def _remove_files(files: Iterable[str], location: Location) -> None:
-    """Remove what was written, as far as possible.
+    """Remove the files of a seed.
 
-    The text that Spark fails on is written before anything is removed, as the last write may have
-    arrived although it failed; it is removed last.
+    ``metadata`` is first replaced by the text on which Spark fails, because the last write may have
+    arrived although it returned an error. ``metadata`` is removed last.
     """
     location.write(_METADATA, UNFINISHED)
     for path in (*files, _METADATA):
@@ -168,5 +169,5 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
             for path, content in files.items():
                 staged.write(path, content)
     except OSError:
-        check_free(location)  # something was written there meanwhile
+        check_free(location)  # refuses if another process has written to the location meanwhile
         raise

@@ -1,10 +1,10 @@
 """Spark's Kafka source: its jar, its starting offsets, and its other options.
 
-The jar has Spark's own version, for ``--packages``. Spark 4 is built for Scala 2.13 alone; 3.5 is
-published for 2.12 first.
+The jar, which ``--packages`` names, has the version of Spark itself. Spark 4 is built only for
+Scala 2.13. Spark 3.5 is published for Scala 2.12 and 2.13; here the jar for 2.12 is named.
 
 ``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
-must be listed. Spark uses it only where the checkpoint location is new.
+must be listed. Spark reads ``startingOffsets`` only if the checkpoint location is new.
 
 Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaSourceProvider} @ Spark 4.0.0;
 https://spark.apache.org/docs/4.0.0/structured-streaming-kafka-integration.html ("Deploying").
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 
-# The options of AWS_MSK_IAM, none of them secret; its jar is aws-msk-iam-auth.
+# The options of the log-in AWS_MSK_IAM. None of them is secret. They need the jar aws-msk-iam-auth.
 _MSK_IAM = {
     "kafka.sasl.mechanism": "AWS_MSK_IAM",
     "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
@@ -35,7 +35,7 @@ _MSK_IAM = {
         "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
     ),
 }
-# Supposed where no Spark is installed and none is named: the version that the tests run.
+# The version that is assumed if no Spark is installed and the user names none: that of the tests.
 _SUPPOSED = "4.0.0"
 _VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 
@@ -52,8 +52,8 @@ class SparkSource:
     """Where one Kafka source of a Spark query starts.
 
     Attributes:
-        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
-        only_some_partitions: whether its topics have partitions that it is not to read.
+        number: the source's place among the query's streams, from 0: Spark's ``sources/<number>``.
+        only_some_partitions: whether the topics have partitions that the source is not to read.
     """
 
     number: int
@@ -66,7 +66,8 @@ class KafkaOption:
     """One option of ``readStream``.
 
     Attributes:
-        value: its value, or the name of the environment variable that holds it.
+        value: the option's value, or the name of the environment variable that holds the value.
+        from_environment: whether ``value`` names an environment variable.
         why: a comment for the reader of the code, or an empty string.
     """
 
@@ -81,10 +82,10 @@ class SparkStream:
     """Where one Kafka source of a Spark query starts, and all options of its ``readStream``.
 
     Attributes:
-        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
-        next_offsets: by topic and partition.
-        options: all options of ``readStream``, ``startingOffsets`` among them; a secret is the name
-            of an environment variable.
+        number: the source's place among the query's streams, from 0: Spark's ``sources/<number>``.
+        next_offsets: the next offsets, by topic and partition.
+        options: all options of ``readStream``, including ``startingOffsets``; a secret option has
+            the name of an environment variable instead of its value.
     """
 
     number: int
@@ -93,7 +94,7 @@ class SparkStream:
 
     @property
     def starting_offsets(self) -> str:
-        """The value of ``startingOffsets``: compact JSON, sorted."""
+        """The value of ``startingOffsets``: sorted JSON without spaces."""
         return starting_offsets(self.next_offsets)
 
 
@@ -107,9 +108,9 @@ def read_options(
     """Return all options of ``readStream.format("kafka")``.
 
     Args:
-        source: where it starts.
-        kafka: librdkafka's properties, whose secrets stay here; None without a broker.
-        isolation_level: None leaves Kafka's default, ``read_uncommitted``.
+        source: where the Kafka source starts.
+        kafka: librdkafka's properties; their secrets do not become options. None without a broker.
+        isolation_level: None keeps Kafka's default, ``read_uncommitted``.
         seeded: whether the query gets a checkpoint location that decides where it starts.
     """
     return [
@@ -153,7 +154,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield where a Java client keeps certificates: not in the files that librdkafka reads."""
+    """Yield the options for Java's file of certificates, which is not that of librdkafka."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
@@ -162,12 +163,12 @@ def _store(kind: str) -> Iterator[KafkaOption]:
 
 
 def _from_environment(name: str, why: str = "") -> KafkaOption:
-    """Return an option that must not be printed: the code reads it from the environment."""
+    """Return an option whose value is not printed: the code reads it from the environment."""
     return KafkaOption(name, name.upper().replace(".", "_"), from_environment=True, why=why)
 
 
 def _login(kafka: KafkaConfig) -> Iterator[KafkaOption]:
-    if "oauth_cb" in kafka:  # which kafka_config makes of AWS_MSK_IAM
+    if "oauth_cb" in kafka:  # kafka_config sets this property for AWS_MSK_IAM
         yield from (KafkaOption(name, value) for name, value in _MSK_IAM.items())
         return
     mechanism = kafka.get("sasl.mechanisms", "GSSAPI")
@@ -189,11 +190,11 @@ def _subscription(source: SparkSource) -> KafkaOption:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A version of the connector's jar.
+    """The jar of Spark's Kafka connector, in one version.
 
     Attributes:
-        coordinates: as ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
-        supposed: whether the version is neither named nor that of an installed Spark.
+        coordinates: Maven coordinates: ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
+        supposed: whether the version is a guess: the user named none, and no Spark is installed.
     """
 
     coordinates: str
@@ -201,7 +202,7 @@ class Connector:
 
 
 def kafka_connector(named: str | None = None) -> Connector:
-    """Return the connector of a version of Spark; None takes the PySpark that is installed here.
+    """Return the connector for a version of Spark; None means that of the installed PySpark.
 
     Raises:
         UsageError: ``named`` is not a version.
@@ -217,7 +218,7 @@ def kafka_connector(named: str | None = None) -> Connector:
 
 
 def _installed() -> str | None:
-    """Return PySpark's version without importing it, which takes a second; None without PySpark."""
+    """Return PySpark's version, or None without PySpark; an import would take a second."""
     try:
         installed = version("pyspark")
     except PackageNotFoundError:

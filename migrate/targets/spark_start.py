@@ -17,10 +17,10 @@ class SparkStart:
     """Where a Spark query starts.
 
     Attributes:
-        streams: its Kafka sources, in their order.
-        checkpoint_location: the seeded directory, by the name that the query needs; else None.
-        warnings: what is not refused, and the user must know.
-        origin: where the positions are from; None where each stream has its own sources.
+        streams: the query's Kafka sources, in the order of its plan.
+        checkpoint_location: the seeded directory, as the query must name it; None without a seed.
+        warnings: what the user must know, although nothing is refused.
+        origin: the origin of the positions; None where each stream has Flink sources of its own.
         states: keyed states that the printed Python puts into the checkpoint location.
     """
 
@@ -32,25 +32,26 @@ class SparkStart:
 
     @property
     def savepoint(self) -> str | None:
-        """The savepoint of the keyed states; None without any."""
+        """The path of the savepoint that holds the keyed states; None without keyed states."""
         return self.origin.pointer if self.states and self.origin is not None else None
 
     @property
     def starting_offsets(self) -> str:
-        """The value of ``startingOffsets``; for several streams a line each, in their order."""
+        """The value of ``startingOffsets``; for several streams one line each, in their order."""
         return "\n".join(stream.starting_offsets for stream in self.streams)
 
     def code(
         self, format: Literal["options", "python", "scala"], spark_version: str | None = None
     ) -> str:
-        """Return all options as ``name=value`` lines, or the code of a whole query.
+        """Return all options as ``name=value`` lines, or the code of a complete query.
 
         Args:
-            format: which of them.
-            spark_version: the Spark that is to run it, as ``4.0.0``; None takes the installed one.
+            format: ``options`` for the lines; otherwise the language of the code.
+            spark_version: the version of Spark that is to run the code, such as ``4.0.0``; None
+                means the installed version.
 
         Raises:
-            UsageError: that is no version.
+            UsageError: ``spark_version`` is not a version.
         """
         if self.savepoint is not None:
             (stream,) = self.streams

@@ -1,7 +1,8 @@
 """The commit of offsets for a consumer group, and the outcome of each partition.
 
-The group is read again just before, a rollback file is written before anything changes, the error
-of each partition is checked, and the outcome is what the group holds when it is read back.
+The group is read again just before the commit, and a rollback file is written before anything
+changes. The error of each partition is checked. The outcome is decided by the offsets that the
+group holds when it is read back.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
-# How long to retry, in seconds, after an error that may pass: a broker restarts, or the group's
-# coordinator moves. No attempt starts later; the last may take three requests more
-# (REQUEST_TIMEOUT of migrate.kafka each).
+# How long to retry, in seconds, after a temporary error: a broker restarts, or the group's
+# coordinator moves. No attempt starts later. The last attempt may take the time of three more
+# requests (REQUEST_TIMEOUT of migrate.kafka each).
 PATIENCE = 60.0
-# How long after our commit another run's may still arrive, in seconds: sent before it saw ours.
+# How long after our commit, in seconds, the commit of another run may still arrive: a commit that
+# was sent before that run could see ours.
 _SETTLED_AFTER = 0.5
-# Pauses between attempts, in seconds: each twice as long as the one before.
+# Pauses between attempts, in seconds. Each pause is twice as long as the previous one.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
@@ -39,11 +41,11 @@ _LONGEST_PAUSE = 5.0
 class Result(str, Enum):
     """The outcome of one partition."""
 
-    COMMITTED = "committed"  # written, and read back
-    UNCHANGED = "unchanged"  # held the target before, and holds it now
-    FAILED = "failed"  # not written: it holds what it held before
-    DIFFERS = "differs"  # something else was there when it was read back
-    UNKNOWN = "unknown"  # it could not be read back
+    COMMITTED = "committed"  # the target was written, and read back
+    UNCHANGED = "unchanged"  # the group held the target before, and holds it now
+    FAILED = "failed"  # the target was not written: the group holds the same as before
+    DIFFERS = "differs"  # another offset was read back
+    UNKNOWN = "unknown"  # the group could not be read back
 
 
 class Applied(str, Enum):
@@ -61,8 +63,9 @@ class PartitionOutcome(PartitionRow):
     """The outcome of one partition.
 
     Attributes:
-        target: the offset to commit; None for a partition that is to hold none.
-        now: the offset that was read back; None where there is none, or the result is UNKNOWN.
+        target: the offset to commit; None if the partition is to have no committed offset.
+        now: the offset that was read back; None if there is none, or if the result is UNKNOWN.
+        failure: the error of the commit, if the broker returned one.
     """
 
     result: Result
@@ -76,7 +79,7 @@ class ChangeOutcome:
     """The outcome of a change to a group.
 
     Attributes:
-        rollback_path: the rollback file; None where nothing was to be done and none was written.
+        rollback_path: the rollback file; None if there was nothing to do, so none was written.
     """
 
     group: str
@@ -108,19 +111,20 @@ def commit(
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
-    A partition that holds its target already is not written; if all do, nothing is written at all.
+    A partition whose target is already committed is not written. If that is true of all partitions,
+    no rollback file is written either.
 
     Args:
-        config: librdkafka properties, ``bootstrap.servers`` among them.
+        config: librdkafka properties, including ``bootstrap.servers``.
         group: the consumer group.
         target: the offsets to commit; the group's other offsets stay.
         before: the group as it was when the offsets were planned.
         rollback_path: where the rollback file is written, before anything changes.
-        mark: write also where only the metadata differs, which names who committed.
+        mark: commit also if only the metadata differs; the metadata shows who committed.
 
     Raises:
-        Refused: the group has members, is no consumer group, or has changed since ``before``; or
-            there is a file at ``rollback_path``; nothing was committed.
+        Refused: the group has members, is not a consumer group, or has changed since ``before``;
+            or there is already a file at ``rollback_path``. Nothing was committed.
         BrokerError: the group could not be read; nothing was written.
         OSError: the rollback file could not be written; nothing was committed.
     """
@@ -143,7 +147,13 @@ def commit(
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit:
-    """The offsets to commit, the partitions that hold theirs already, and reasons to refuse."""
+    """The offsets to commit, and what is not committed.
+
+    Attributes:
+        offsets: the offsets to commit.
+        unchanged: the partitions whose target is already committed.
+        refusals: why the commit must be refused.
+    """
 
     offsets: Offsets
     unchanged: tuple[PartitionOutcome, ...]
@@ -200,7 +210,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
     """Check that no other run has committed while the rollback file was written.
 
     Raises:
-        Refused: one has; the rollback file is removed.
+        Refused: another run has committed; the rollback file is removed.
         BrokerError: the group could not be read; the rollback file is removed.
     """
     try:
@@ -212,7 +222,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
 
 
 def write_obstacles(group: GroupView) -> list[str]:
-    """Return why offsets cannot be committed for this group now; empty if they can."""
+    """Return why offsets cannot be committed for this group now; empty if nothing prevents it."""
     if group.members:
         who = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
@@ -232,7 +242,7 @@ def write_obstacles(group: GroupView) -> list[str]:
 
 
 def change_reasons(before: GroupView, now: GroupView) -> list[str]:
-    """Return why a decision about a group no longer holds; empty if its offsets are the same."""
+    """Return the refusal for a group whose offsets have changed; empty if they are the same."""
     partitions = rollback_file.differing(before.committed, now.committed)
     if not partitions:
         return []
@@ -248,17 +258,22 @@ def change_reasons(before: GroupView, now: GroupView) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class CommitAttempt:
-    """The answers to a commit, and the group as it was read back; None if it could not be read."""
+    """The result of a commit request.
+
+    Attributes:
+        failures: the error of each partition that was not committed.
+        group: the group as it was read back; None if it could not be read.
+    """
 
     failures: Mapping[TopicPartition, CommitFailure]
     group: GroupView | None
 
 
 def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) -> CommitAttempt:
-    """Commit offsets, retry errors that may pass, and read the group back.
+    """Commit offsets, retry after temporary errors, and read the group back.
 
-    Before each retry the group is read: an offset that arrived although its answer was lost is not
-    written again, and one that somebody else has written since is not overwritten.
+    The group is read before each retry. So an offset that arrived although its answer was lost is
+    not written again, and an offset that somebody else has committed meanwhile is not overwritten.
     """
     deadline = time.monotonic() + PATIENCE
     pending = dict(target)
@@ -279,9 +294,10 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
 
 
 def confirm_written(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
-    """Read the group once more: another run may have committed just after us.
+    """Read the group once more, because another run may have committed just after us.
 
-    A run checks the group just before it commits, so it commits within a moment of that, or never.
+    Another run checks the group just before it commits. So its commit arrives shortly after ours or
+    not at all.
     """
     if attempt.group is None:
         return attempt
@@ -296,7 +312,7 @@ def _worth_another_attempt(
     before: Offsets,
     now: Offsets,
 ) -> dict[TopicPartition, Committed]:
-    """Return the offsets whose failure may pass and whose partition is as it was before."""
+    """Return the offsets that failed with a temporary error, if the group's are still the same."""
     return {
         partition: target[partition]
         for partition, failure in failures.items()
@@ -305,7 +321,7 @@ def _worth_another_attempt(
 
 
 def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView | None:
-    """Read the group, at least once and until the deadline; None without an answer."""
+    """Read the group, with retries until the deadline; return None if no broker answers."""
     for _ in attempts(deadline):
         with contextlib.suppress(BrokerError):
             return groups.view(group)
@@ -313,10 +329,10 @@ def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView
 
 
 def attempts(deadline: float) -> Iterator[None]:
-    """Yield at once, then after ever longer pauses, while none ends past the deadline.
+    """Yield at once, and then after longer and longer pauses until the deadline.
 
     Args:
-        deadline: in seconds of the monotonic clock.
+        deadline: the time after which no pause ends, in seconds of the monotonic clock.
     """
     yield
     pause = _FIRST_PAUSE
@@ -332,7 +348,14 @@ def partition_outcome(
     before: Committed | None,
     attempt: CommitAttempt,
 ) -> PartitionOutcome:
-    """Return the outcome of a partition, by what it held before and what it holds now."""
+    """Return the outcome of a partition.
+
+    Args:
+        partition: the partition.
+        target: the offset that was to be committed; None if it was to be removed.
+        before: the committed offset before the change; None if there was none.
+        attempt: the result of the commit request.
+    """
     failure = attempt.failures.get(partition)
     if attempt.group is None:
         return PartitionOutcome(*partition, Result.UNKNOWN, target, None, failure)

@@ -1,7 +1,7 @@
-"""The metadata of our commits, and what it shows of later ones: pure.
+"""The metadata of our commits, and what it shows about later commits; no I/O here.
 
-Kafka keeps the metadata beside a committed offset. So a group whose consumers have gone on is
-noticed without the rollback file of the move, too.
+Kafka keeps metadata with each committed offset. So even without the move's rollback file, the
+metadata shows that a group's consumers have continued since our commit.
 """
 
 from __future__ import annotations
@@ -40,16 +40,20 @@ def cut_over_of(metadata: str) -> str | None:
 def moved_on_refusals(
     group: GroupView, next_offsets: Mapping[TopicPartition, int]
 ) -> Iterator[str]:
-    """Yield a reason where a commit would take a group back behind what others have committed.
+    """Yield a refusal if a commit would move a group back from offsets that others committed.
 
-    Others are the group's consumers, or a Flink job that commits for it. A group has gone on if
-    some of our commits are still beside theirs; or if it is beyond the new offsets somewhere and
-    behind them nowhere, as it is once its consumers have committed everywhere. A group that is
-    behind in places was elsewhere before: a commit is meant to move it, and a warning says how far.
+    "Others" are the group's consumers, or a Flink job that commits for the group. The group has
+    moved on if others have committed beyond the new offsets in some partition, and if also
+
+    - a commit of ours is still in another partition, or
+    - no partition is behind the new offsets, as after the consumers have committed in all of them.
+
+    A group without commits of ours that is behind in some partitions was at other positions before
+    the move. The commit is meant to move such a group, and a warning says how far.
 
     Args:
         group: the group as it is.
-        next_offsets: what is to be committed.
+        next_offsets: the offsets to commit.
     """
     committed = {
         partition: group.committed[partition]
