@@ -23,8 +23,8 @@ def stop(context: CutOverContext, facts: Facts) -> str:
         FlinkRestError: Flink did not answer, or has forgotten the stop.
     """
     job, spec = _job(facts), context.spec.flink
-    log.info(f"asking Flink to stop {job.job.name} ({job.job.job_id}) with a savepoint")
     _record_job(context, job, version=context.flink.version())
+    log.info(f"asking Flink to stop {job.job.name} ({job.job.job_id}) with a savepoint")
     context.flink.stop(
         job.job.job_id,
         job.folder,
