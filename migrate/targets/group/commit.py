@@ -261,7 +261,7 @@ class CommitAttempt:
     """The result of a commit request.
 
     Attributes:
-        failures: the error of each partition that was not committed.
+        failures: the error of each partition for which the commit returned one.
         group: the group as it was read back; None if it could not be read.
     """
 

@@ -1,14 +1,14 @@
-"""A consumer group kept at what a Spark query has committed, so that its lag keeps showing.
+"""A consumer group that follows the commits of a Spark query, so that tools can show its lag.
 
-Spark commits to no group. The group gets the positions of the newest batch in the commit log
-(``commits/N``), all in one request, and never those of a batch that is only planned
-(``offsets/N``). A run that is killed at any moment leaves the group at that batch or an earlier
-one. A topic or partition that was deleted since is named once and left out: nothing can be
-committed for it, and the others go on.
+Spark itself commits to no consumer group. The follower commits the positions of the newest batch in
+the commit log (``commits/N``), all in one request; it never commits those of a batch that is only
+planned (``offsets/N``). If the follower is killed, the group is at that batch or at an earlier one.
+Nothing can be committed for a deleted topic or partition: it is named in one warning and left out,
+and the other partitions are committed.
 
-Each round reads the group first, then the commit log, then the log ends. So the group's offsets
-are never beyond what the log says afterwards, unless somebody else has committed for it; other
-followers and a running query do not change that.
+Each round first reads the group, then the commit log, and then the log ends. So if the group's
+offsets are beyond the query's, somebody other than a follower has committed them: commits of other
+followers and new batches of the query cannot cause it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class Followed:
     """The result of one round.
 
     Attributes:
-        batch: the newest batch that the query has committed; None before its first.
-        next_offsets: where that batch ended, which the group holds now; without what was deleted.
-        written: how many of them were committed in this round.
-        lag: the number of offsets from there to the log end.
+        batch: the newest batch that the query has committed; None before the first batch.
+        next_offsets: the offsets at which that batch ended, and which the group holds now; deleted
+            partitions are left out.
+        written: the number of offsets that were committed in this round.
+        lag: for each partition the number of offsets from its next offset to the log end.
     """
 
     batch: int | None
@@ -50,7 +51,7 @@ class Followed:
 
 
 class GroupFollower:
-    """A follower of one query, which commits for one group.
+    """A follower of one query that commits for one group.
 
     Args:
         config: librdkafka's properties.
@@ -67,21 +68,21 @@ class GroupFollower:
 
     @property
     def query(self) -> str | None:
-        """The query's id; None where it has none yet. Raises as ``query_id``."""
+        """The query's id; None if the query has none yet. Raises as ``query_id``."""
         return query_id(self.directory, self._files)
 
     def commit_progress(self, *, allow_moved_on: bool = False) -> Followed:
-        """Commit what the query has committed since the last round.
+        """Commit the positions of the query's newest committed batch.
 
         Args:
-            allow_moved_on: commit although offsets of the group go back.
+            allow_moved_on: commit even if offsets of the group go back.
 
         Raises:
             Refused: the group has members, or is beyond the query; or the query's positions are
-                beyond these brokers' logs, or they have none of its partitions; nothing was
+                beyond these brokers' logs; or the brokers have none of its partitions. Nothing was
                 committed.
             InputError, Refused: as for ``positions_after``.
-            BrokerError: the broker did not answer, or did not take all of it.
+            BrokerError: the broker did not answer, or did not accept all offsets.
         """
         group = self._groups.view(self.group)
         query = self.query
@@ -112,7 +113,7 @@ class GroupFollower:
         return Followed(batch, next_offsets, len(pending), lag)
 
     def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
-        """Warn once of each partition that the brokers no longer have."""
+        """Warn once about each partition that the brokers no longer have."""
         if new := sorted(missing - self._missing):
             names = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
             log.warning(
@@ -142,10 +143,10 @@ class GroupFollower:
 
 
 def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
-    """Return the distance of each position from its log end, without those that have no log.
+    """Return the distance of each position from the log end; leave out partitions without a log.
 
     Raises:
-        Refused: a position is beyond its log end, or none has a log.
+        Refused: a position is beyond the log end, or no partition has a log.
     """
     refusals, lag = [], {}
     for partition, next_offset in next_offsets.items():
@@ -169,7 +170,7 @@ def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPa
 def _backward_refusals(
     group: GroupView, next_offsets: Mapping[TopicPartition, int]
 ) -> Iterator[str]:
-    """Yield a reason where a commit would take the group back."""
+    """Yield a refusal if a commit would move the group back."""
     back = {
         partition: current
         for partition, next_offset in next_offsets.items()

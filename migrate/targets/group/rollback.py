@@ -1,10 +1,13 @@
-"""The rollback of a change to a consumer group, by its rollback file: "no offset" included.
+"""The rollback of a change to a consumer group, as its rollback file describes the change.
 
-Kafka's client can commit an offset but not remove one. Where a partition is to hold none again,
-the empty group is deleted and everything else it holds, of all topics, is committed anew;
-otherwise offsets are committed and no more. The rollback writes a rollback file of its own first:
-between the deletion and the commit the offsets are on the disk and nowhere else. If a run ends
-there, the next ``migrate rollback`` of either file finds them and finishes the work.
+A partition may have had no committed offset before the change. Kafka's client can commit an offset
+but not remove one. To remove one, the rollback deletes the group, which must have no members, and
+commits all other offsets of the group again, of all topics. If no offset must be removed, the
+rollback only commits offsets.
+
+The rollback first writes a rollback file of its own, because between the deletion and the commit
+the offsets are only on this disk. If a run ends there, the next ``migrate rollback`` of either file
+finds the offsets and completes the rollback.
 """
 
 from __future__ import annotations
@@ -33,17 +36,19 @@ from migrate.targets.group.commit import (
 from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
-# Rollback files are looked for beside the named one, and here, where commit-group writes them.
+# The working directory, in which commit-group writes rollback files. They are searched for there
+# and in the directory of the file that the user names.
 _HERE = Path()
 
 
 def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview:
-    """Read the group and return what a rollback would do now; nothing is changed.
+    """Read the group and return what a rollback would do now; change nothing.
 
     Args:
-        config: librdkafka properties, ``bootstrap.servers`` among them.
-        path: where the rollback file is; later ones are looked for beside it, and here.
-        file: what it holds.
+        config: librdkafka properties, including ``bootstrap.servers``.
+        path: the path of the rollback file; later rollback files are searched for in its directory
+            and in the working directory.
+        file: the content of the rollback file.
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
@@ -67,12 +72,12 @@ def restore(
     *,
     force: bool = False,
 ) -> ChangeOutcome:
-    """Bring the group back to what it held before the change in a rollback file.
+    """Bring the group back to the offsets that it held before the change in a rollback file.
 
     Args:
-        config: librdkafka properties, ``bootstrap.servers`` among them.
-        path: the rollback file.
-        approved: the preview that the user has agreed to.
+        config: librdkafka properties, including ``bootstrap.servers``.
+        path: the path of the rollback file.
+        approved: the preview that the user has approved.
         rollback_path: where the rollback file of this change is written, before anything else.
         force: roll back although the group has moved on since, or an offset is no longer in its
             log; offsets of partitions that are gone are left out.
@@ -107,8 +112,8 @@ def restore(
 
 
 def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> CommitAttempt:
-    # Offsets that stay are committed once as they are: a missing permission would otherwise show
-    # only when the group is gone.
+    # The offsets that stay are first committed unchanged. Otherwise a missing permission would show
+    # only after the group was deleted.
     kept = {
         partition: before.committed[partition]
         for partition in target
@@ -128,7 +133,7 @@ def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offset
 def _nothing_written(
     before: GroupView, target: Offsets, failure: CommitFailure | None, now: GroupView | None
 ) -> CommitAttempt:
-    """Return the first failure as that of every partition that was held, or was to be."""
+    """Return the failure as that of every partition that the group held or was to hold."""
     everything = before.committed.keys() | target.keys()
     return CommitAttempt(dict.fromkeys(everything, failure) if failure is not None else {}, now)
 
@@ -136,7 +141,11 @@ def _nothing_written(
 def _delete(
     groups: ConsumerGroups, before: GroupView
 ) -> tuple[CommitFailure | None, GroupView | None]:
-    """Delete the group, retry errors that may pass, and return the answer and the group then."""
+    """Delete the group, and retry after temporary errors.
+
+    Returns:
+        The error of the deletion, if there was one, and the group as it was read back.
+    """
     deadline = time.monotonic() + PATIENCE
     failure: CommitFailure | None = None
     now: GroupView | None = None

@@ -1,8 +1,9 @@
-"""What a rollback of a consumer group would do, and why it must not be done: pure.
+"""What a rollback of a consumer group would do, and the reasons against it; no I/O here.
 
-Since the rollback file was written the group may have moved on, and an offset may have left its
-log, or its topic may have been created again: such an offset comes back only by force. All of it
-follows from the file, the group and the cluster as ``rollback`` has read them.
+Since the rollback file was written, the group may have moved on, an offset may no longer be in its
+partition's log, or a topic may have been created again. In these cases a rollback is refused unless
+it is forced. The decision depends only on the file, the group and the cluster, which ``rollback``
+has read.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ class RestoredOffset(PartitionRow):
     """A partition whose offset the rollback changes.
 
     Attributes:
-        now: the offset that the group holds; None where there is none.
-        target: the offset that it gets back; None where it is to hold none.
-        log: what the partition holds now; None where it is gone, or ``target`` is None.
+        now: the offset that the group holds; None if it holds none.
+        target: the offset that the group gets back; None if it is to hold none.
+        log: the partition's log now; None if the partition is gone, or if ``target`` is None.
+        doubt: why ``target`` may not be valid today; None if nothing shows it.
     """
 
     now: Committed | None
@@ -50,7 +52,7 @@ class RestoredOffset(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class OffsetSource:
-    """A rollback file that offsets are taken from, and the ids of its topics."""
+    """A rollback file from which offsets are taken, and the ids of its topics."""
 
     path: Path
     created_at: str
@@ -62,10 +64,11 @@ class OffsetSource:
 class RollbackTarget:
     """Every offset that the group is to hold.
 
-    Partitions that the change was not about keep what they hold now.
+    Partitions that the change did not touch keep the offsets that they have now.
 
     Attributes:
-        last_known: where offsets come from that the group has lost; None where it has not.
+        offsets: every offset that the group is to hold.
+        last_known: the file that has the offsets which the group has lost; None if it lost none.
     """
 
     offsets: Offsets
@@ -82,9 +85,9 @@ class RollbackPreview:
         now: the group as it is.
         target: every offset that the group is to hold.
         partitions: the offsets that change, in order.
-        refusals: why it must not be done.
-        unless_forced: why it must not be done unless forced: it would undo what somebody else did,
-            or bring back an offset that is not valid today.
+        refusals: why the rollback must not be done.
+        unless_forced: why the rollback must not be done unless it is forced: it would undo what
+            somebody else did, or bring back an offset that may not be valid today.
         warnings: what else the user must know.
     """
 
@@ -99,12 +102,15 @@ class RollbackPreview:
 
     @property
     def deletes(self) -> bool:
-        """Whether the group is deleted, and then committed anew where it is to hold anything."""
+        """Whether the group is deleted; the offsets that it is to hold are then committed again."""
         return _deletes(self.now, self.target)
 
 
 def _deletes(now: GroupView, target: Offsets) -> bool:
-    """Return whether an offset goes away: Kafka's client can commit one, not remove it."""
+    """Return whether an offset must be removed, which takes the deletion of the group.
+
+    Kafka's client can commit an offset but not remove one.
+    """
     return not now.committed.keys() <= target.keys()
 
 
@@ -114,10 +120,10 @@ def rollback_target(
     """Return what the group is to hold.
 
     Args:
-        path: where ``file`` is.
+        path: the path of ``file``.
         file: the change that is rolled back.
         now: the group as it is.
-        run: the last change to this group in any rollback file, ``file`` itself included.
+        run: the newest change to this group in all rollback files, including ``file``.
     """
     last_known = _last_known(path, file, now, run)
     before = file.before.committed
@@ -136,12 +142,13 @@ def rollback_target(
 def _last_known(
     path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
 ) -> OffsetSource | None:
-    """Return what the group held of the partitions that this change was not about, if it is lost.
+    """Return the file that has the group's lost offsets in partitions the change did not touch.
 
-    A rollback that ended between deletion and commit knows it best. Otherwise, unless the whole
-    group is gone, somebody else has removed what is missing, or its topic, and it stays so.
+    If a rollback ended between deletion and commit, its rollback file has them. Otherwise, if the
+    group has no offsets at all, they are in ``file``. If the group has some offsets, None is
+    returned: somebody else has removed the missing offsets, or their topic, so they stay removed.
     """
-    # A consumer may have committed since.
+    # MOVED_ON as well, because a consumer may have committed since.
     interrupted = (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
     if run is not None and run.file.change == "rollback" and run.progress in interrupted:
         after = run.file.after.committed
@@ -154,8 +161,8 @@ def _last_known(
 def topics_to_ask(file: RollbackFile, now: GroupView, target: RollbackTarget) -> set[str]:
     """Return the topics whose logs show whether the offsets are valid today.
 
-    Kafka leaves out the offsets of a topic that this user may not DESCRIBE, as if there were none.
-    Asked for the topic itself, it answers with the error.
+    If this user may not DESCRIBE a topic, Kafka answers as if the group had no offsets in that
+    topic. Only a request about the topic itself returns the error.
     """
     partitions = rollback_file.differing(now.committed, target.offsets)
     return {topic for topic, _ in {*partitions, *file.touched}}
@@ -169,8 +176,8 @@ def rollback_preview(
     Args:
         file: the change that is rolled back.
         now: the group as it is.
-        target: see ``rollback_target``.
-        cluster: the topics of ``topics_to_ask``.
+        target: the result of ``rollback_target``.
+        cluster: a snapshot of the topics that ``topics_to_ask`` returns.
     """
     refusals = write_obstacles(now)
     if cluster.cluster_id != file.cluster_id:
@@ -215,10 +222,10 @@ class RollbackPlan:
     """What a rollback writes, or why it writes nothing.
 
     Attributes:
-        refusals: why it must not be done; the group may have changed since the preview.
-        target: every offset the group is to hold, without those of partitions that are gone.
-        partitions: the partitions that are written; all of the target where the group is deleted.
-        deletes: see ``RollbackPreview``.
+        refusals: why the rollback must not be done; the group may have changed since the preview.
+        target: every offset that the group is to hold, without those of partitions that are gone.
+        partitions: the partitions that are written; if the group is deleted, all of the target.
+        deletes: as in ``RollbackPreview``.
     """
 
     refusals: tuple[str, ...]
@@ -233,9 +240,9 @@ def plan_rollback(
     """Plan what a rollback writes.
 
     Args:
-        approved: the preview that the user has agreed to.
-        current: the preview just before it is done.
-        force: do it in spite of ``RollbackPreview.unless_forced``.
+        approved: the preview that the user has approved.
+        current: the preview just before the rollback.
+        force: ignore the reasons in ``RollbackPreview.unless_forced``.
     """
     refusals = (
         *current.refusals,
@@ -323,7 +330,10 @@ def _deletion_warning(now: GroupView, target: Offsets) -> tuple[str, ...]:
 def _last_known_warning(
     partitions: tuple[RestoredOffset, ...], file: RollbackFile, last_known: OffsetSource | None
 ) -> tuple[str, ...]:
-    """Warn of lost offsets that the change was not about: they come from a rollback file."""
+    """Warn about lost offsets in partitions that the change did not touch.
+
+    These offsets come from a rollback file.
+    """
     others = [
         restored
         for restored in partitions

@@ -1,8 +1,8 @@
-"""The rollback file: what a consumer group held before it was changed, and what it was to hold.
+"""The rollback file: a consumer group's offsets before a change, and those planned for after it.
 
-It is written before anything changes, so that the change can be rolled back whatever happens, by
-``migrate rollback FILE`` or by hand. The schema is versioned; a file of another version is refused.
-It names the brokers' addresses and holds no secret.
+The file is written before anything changes, so that the change can be rolled back whatever happens,
+with ``migrate rollback FILE`` or by hand. The schema has a version; a file of another version is
+refused. The file holds the brokers' addresses and no secret.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# The kind is the first thing in a file we write.
+# How many bytes of a file are searched for the kind, which is the first value that we write.
 _KIND_BYTES = 200
 
 
@@ -95,7 +95,7 @@ class ChangeProgress(str, Enum):
     """How far a change came, as the group's offsets show."""
 
     APPLIED = "applied by an earlier run"
-    # The group's offsets do not show which of the two.
+    # The group's offsets do not show which of these two is true.
     UNCHANGED = "an earlier run changed nothing, or was taken back since"
     IN_PART = "applied in part by an earlier run"
     MOVED_ON = "the group has moved on since an earlier run"
@@ -120,7 +120,7 @@ def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
 
 
 def default_path(group: str, folder: Path) -> Path:
-    """Return ``rollback-<group>-<time>.json``, with a group name that every disk takes."""
+    """Return the path ``rollback-<group>-<time>.json``; the name is valid in every file system."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:100]
     time = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
     return folder / f"rollback-{safe}-{time}.json"
@@ -134,7 +134,7 @@ def rollback_file(
     after: Offsets,
     topic_ids: Mapping[str, str],
 ) -> RollbackFile:
-    """Return a change to a group as it is saved; a group that is to hold nothing is deleted."""
+    """Return the rollback file of a change; a group that is to hold no offsets is to be deleted."""
     return RollbackFile(
         kind=KIND,
         version=1,
@@ -166,7 +166,7 @@ def read(path: Path) -> RollbackFile:
     """Read a rollback file.
 
     Raises:
-        InputError: missing, or not a rollback file of this version.
+        InputError: the file is missing, or is not a rollback file of this version.
     """
     return read_file(
         RollbackFile,
@@ -177,10 +177,10 @@ def read(path: Path) -> RollbackFile:
 
 
 def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
-    """Return how far a change came, by the offsets of its partitions.
+    """Return how far a change came, as the offsets of its partitions show.
 
-    A rollback may delete the group and commit all of its offsets anew. It ended midway if offsets
-    are missing that were there before and are to be after.
+    A rollback may delete the group and commit all of its offsets again. If an offset is missing
+    that the group had before and is to have afterwards, the rollback ended midway.
     """
     before, after = file.before.committed, file.after.committed
     about = file.touched if file.change == "commit" else before.keys() | after.keys()
@@ -224,17 +224,17 @@ def earlier_run(
 
 
 def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
-    """Yield the rollback files in a folder, whatever else it holds."""
+    """Yield the rollback files in a folder; ignore all other files."""
     for path in folder.glob("*.json"):
         try:
             if not path.is_file():
-                continue  # opening a pipe would wait for its writer
+                continue  # to open a named pipe would wait for its writer
             with path.open("rb") as opened:
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours:
                 yield path, read(path)
         except (OSError, InputError):
-            continue  # not readable, or of another version
+            continue  # the file is not readable, or has another version
 
 
 def json_schema() -> dict[str, Any]:
@@ -243,11 +243,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def check_rollback_path(path: Path) -> None:
-    """Check, before the user is asked, that the rollback file can be written.
+    """Check that the rollback file can be written, before the user is asked to confirm.
 
     Raises:
-        Refused: there is something of this name.
-        UsageError: it cannot be written.
+        Refused: the path exists already.
+        UsageError: the file cannot be written.
     """
     try:
         check_new(path)
@@ -261,7 +261,7 @@ def check_rollback_path(path: Path) -> None:
 
 
 def already_there(path: Path) -> Refused:
-    """Return the refusal of a path where something exists."""
+    """Return the refusal of a path that exists already."""
     return Refused(f"{path} is there already; name a new file")
 
 
