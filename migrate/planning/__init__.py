@@ -1,14 +1,16 @@
-"""Positions and a broker's answers -> a Plan: pure, no I/O.
+"""Make a Plan from positions and a broker's answers. Pure, no I/O.
 
-A plan has, per topic-partition, the next offset that a target starts from and a verdict. What would
-lose or repeat records is not clipped but refused, each with the way out and, where there is one,
-the flag that allows it.
+For each topic-partition a plan has a verdict and the next offset that the target starts from. An
+offset that would lose or repeat records is never clipped: the plan is refused. Each refusal names
+the way out and, if there is one, the flag that allows the move anyway.
 
-``planner`` makes a ``plan`` from ``obstacles`` to the whole move, ``shared_topics`` (that several
-sources read), ``transactions`` (of sinks), each ``partition``, ``new_topics`` (that the checkpoint
-does not know) and ``refusals_and_warnings``. ``plan_file`` saves it, ``recheck`` compares it with
-the cluster before it is applied, ``compare_origin`` with what it was made from. ``verify`` checks a
-target, ``diff`` compares two sides.
+``planner`` makes a ``plan``. It uses ``obstacles`` (to the move as a whole), ``shared_topics``
+(which several sources read), ``transactions`` (of sinks), ``partition`` (one position),
+``new_topics`` (which the checkpoint does not know) and ``refusals_and_warnings``.
+
+``plan_file`` saves a plan. ``recheck`` compares a saved plan with the cluster before the plan is
+applied, ``compare_origin`` compares it with the positions that it was made from. ``verify`` checks
+where a target started, and ``diff`` compares two position sets.
 """
 
 from migrate.planning.new_topics import may_have_a_pattern, pattern_to_ask

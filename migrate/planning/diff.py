@@ -1,6 +1,6 @@
-"""Two position sets side by side: pure, no I/O.
+"""Compare two position sets, the left and the right side. Pure, no I/O.
 
-The right side is measured from the left: it is ahead where its next offset is the higher one.
+The right side is ahead in a partition if its next offset is higher than that of the left side.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Relation(str, Enum):
     BEHIND = "behind"
     ONLY_LEFT = "only-left"
     ONLY_RIGHT = "only-right"
-    UNRESOLVED = "unresolved"  # both know the partition, and one of them no offset
+    UNRESOLVED = "unresolved"  # both sides know the partition, but the offset of a side is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class DiffRow(PartitionRow):
     """One topic-partition of two sides.
 
     Attributes:
-        left, right: what the side holds.
-        left_offset, right_offset: the next offset of that, where it is known: of ``earliest`` the
-            log start.
-        log: its log range, where a broker was asked and has the partition.
+        left, right: the start that the side holds.
+        left_offset, right_offset: the next offset of that start, or None if it is not known. The
+            next offset of ``earliest`` is the log start.
+        log: the partition's log range; None if no broker was asked or it lacks the partition.
     """
 
     left: Start
@@ -62,9 +62,9 @@ class DiffRow(PartitionRow):
 
     @property
     def records_between(self) -> int | None:
-        """At most how many records are between the sides: of these offsets, those in the log.
+        """Number of offsets between the two sides that are still in the log.
 
-        An upper bound, as transaction markers and compaction leave gaps.
+        It is an upper bound of the records: transaction markers and compaction leave gaps.
         """
         if self.left_offset is None or self.right_offset is None:
             return None
@@ -78,7 +78,8 @@ class DiffRow(PartitionRow):
 class DiffTotals:
     """Rows counted by relation, and the sums of their differences.
 
-    Ahead and behind have a sum each: one of both could be 0 though offsets differ.
+    Differences ahead and behind are summed apart: their common sum could be 0 although offsets
+    differ.
     """
 
     partitions: int
@@ -102,7 +103,7 @@ class Diff:
     """Two sides compared: rows sorted by topic and partition number.
 
     Attributes:
-        warnings: what would stop a move from a side that is a checkpoint.
+        warnings: what would refuse a move from the checkpoint, if a side is one.
     """
 
     left: PositionSet
@@ -121,21 +122,21 @@ class Diff:
 
     @property
     def differs(self) -> bool:
-        """Whether anything is not proven to be the same on both sides."""
+        """Whether any row has a relation other than ``same``."""
         return any(row.relation is not Relation.SAME for row in self.rows)
 
 
 def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str, ...] = ()) -> Diff:
     """Compare two sides.
 
-    ``earliest`` on both sides is the same; ``latest``, ``committed`` and ``unresolved`` are not
-    comparable even with themselves, as each is an offset of a moment that is not known.
+    ``earliest`` on both sides is the same. ``latest``, ``committed`` and ``unresolved`` cannot be
+    compared, not even with themselves: each is an offset at a time that is not known.
 
     Args:
-        left: the side measured from.
+        left: the side that the other side is compared with.
         right: the side that is ahead or behind.
-        logs: the log ranges of what the broker has, or nothing without a broker.
-        warnings: what else to know of the sides.
+        logs: the log ranges of the broker's partitions; empty without a broker.
+        warnings: warnings about the sides.
     """
     rows = []
     for place in sorted(left.starts.keys() | right.starts.keys()):

@@ -1,7 +1,7 @@
-"""Topics that the job may read and that the checkpoint does not know: those that match its pattern.
+"""Topics that match the job's topic pattern, but that the checkpoint does not know.
 
-With ``--topic-pattern`` they move, as new partitions. Without it the user is warned of those that
-are named like the job's own, and young: they may be what it would have found next.
+With ``--topic-pattern`` such topics move, as new partitions. Without it the user is warned of young
+topics whose names are like those of the job's topics: the job may have been about to find them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
 from migrate.model.wording import counted, iso_time
 
-# In milliseconds. A job looks for topics every five minutes, or as often as it was told:
-# KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2. What is older and not
-# found has another reason.
+# A topic is young if its first record is at most this many milliseconds older than the checkpoint.
+# A job looks for topics every five minutes, or at its configured interval (KafkaSourceOptions @
+# connectors 3.4.0-1.20, 5.0.0-2.2), so it would have found an older topic that it reads.
 _YOUNG = 24 * 60 * 60 * 1000
-# How many topics are named.
+# How many topics the warnings name.
 _SHOWN = 5
 
 
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
     """Return whether any source may find topics by a pattern.
 
-    A DynamicKafkaSource has a pattern of streams.
+    A DynamicKafkaSource does not: its pattern is matched with streams, not with topics.
     """
     return any(source.kind is not SourceKind.DYNAMIC_KAFKA_SOURCE for source in chosen)
 
@@ -38,9 +38,9 @@ def pattern_to_ask(
     if policies.topic_pattern is not None:
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:
-        return None  # what moves is named
+        return None  # the user has named the topics or partitions that move
     if plan_input.origin.kind != "checkpoint":
-        return None  # a query looks for topics at each batch, and of other sides nothing is known
+        return None  # a query looks for topics at each batch; it is not known how others find them
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
         frozenset(topic for source in plan_input.sources for topic in source.topics),
@@ -56,7 +56,7 @@ def found_topic_warnings(
 ) -> Iterator[str]:
     """Warn of topics that the checkpoint does not know, with the time of their first record.
 
-    ``planned`` are the topics of the plan.
+    ``planned`` is the set of the plan's topics.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)
     if snapshot is None or pattern is None:

@@ -1,4 +1,8 @@
-"""Obstacles to a move as a whole: findings, several clusters, names, groups, other brokers."""
+"""Obstacles to a move as a whole.
+
+These are findings, positions of several clusters, colliding topic names, one group for several
+sources, and brokers other than those that the job knows.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,9 @@ def relevant_findings(
 ) -> list[Finding]:
     """Return the findings that matter to a move of the chosen sources.
 
-    Those that the plan repeats by partition are left out. All state left behind is one finding. If
-    the user chose the sources by name (``named``), findings about other sources are left out,
-    unless they are about the job as a whole.
+    Findings that the plan repeats by partition are left out. All state that does not move is
+    summed up in one finding. If the user chose the sources by name (``named``), findings about
+    other sources are left out, unless they are about the job as a whole.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}
@@ -48,7 +52,7 @@ def relevant_findings(
 
 
 def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
-    """Refuse what the findings say, unless the policies allow it."""
+    """Refuse the findings that block a move, unless the policies allow them."""
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
@@ -56,7 +60,7 @@ def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator
 
 
 def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
-    """Refuse positions of several Kafka clusters: a target takes one."""
+    """Refuse positions of several Kafka clusters: a target reads only one cluster."""
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
     if len(named) > 1:
@@ -88,7 +92,7 @@ def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iter
 def refuse_one_group_for_several(
     chosen: Iterable[Source], snapshot: ClusterSnapshot | None
 ) -> Iterator[Refusal]:
-    """Refuse ``--source-group`` if several sources need a group: each has its own."""
+    """Refuse ``--source-group`` if several sources need a group: each source has its own group."""
     if snapshot is None or snapshot.source_group is None:
         return
     marked = [
@@ -104,9 +108,9 @@ def refuse_one_group_for_several(
         )
 
 
-# The port that a client takes where an address has none.
+# The port that a client uses if an address has none.
 _DEFAULT_PORT = "9092"
-# How many addresses of the state are named: it may be a long list.
+# How many of the state's broker addresses the warning names: the state may hold many.
 _SHOWN = 3
 
 
@@ -115,8 +119,8 @@ def other_brokers_warnings(
 ) -> Iterator[str]:
     """Warn if a DynamicKafkaSource knows its cluster by other brokers than those that were asked.
 
-    That does not prove that it is another cluster: a broker may have several names. Sources of
-    several clusters are refused elsewhere.
+    Different addresses do not prove that the clusters differ: a broker may have several names.
+    ``refuse_several_clusters`` refuses sources of several clusters.
 
     Args:
         chosen: the sources that move.
@@ -138,7 +142,7 @@ def other_brokers_warnings(
 
 
 def _addresses(servers: str) -> Iterator[str]:
-    """Yield each as ``host:port``, without the protocol that librdkafka allows before it."""
+    """Yield each server as ``host:port``, without the protocol that librdkafka allows before it."""
     for server in servers.split(","):
         address = server.strip().lower().rpartition("://")[2]
         if address:

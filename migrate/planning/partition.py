@@ -1,6 +1,6 @@
-"""One position and one log: the next offset and the verdict, or the problem.
+"""Plan one partition: its next offset and verdict, or its problem, from a position and a log.
 
-What would lose or repeat records is a problem, never clipped, unless a policy allows it.
+A start that would lose or repeat records is a problem, unless a policy allows it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
-# A recreated topic that has grown past a position holds other records there. It is suspected where
-# the first record since the checkpoint's time is below the position by at least this part of the
-# log before it: timestamps are the producers' and need not rise with the offsets.
+# A recreated topic that has grown past a position holds another record there. A topic is suspect if
+# its first record since the checkpoint's time is far below the position: by at least this part of
+# the offsets between the log start and the position. A small distance is no reason to suspect it,
+# because producers set the timestamps, which need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -37,7 +38,7 @@ def plan_position(
         return _plan_unresolved(position, log, resolved, snapshot, policies)
     verdict, next_offset = resolved
     planned = _plan_in_range(position, next_offset, verdict, log, policies)
-    return replace(planned, reached=next_offset)  # whatever the policies make of it
+    return replace(planned, reached=next_offset)  # even if a policy chose another next offset
 
 
 def _resolve(
@@ -87,7 +88,7 @@ def _plan_without_broker(position: Position) -> PlannedPartition:
 def _plan_unresolved(
     position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
 ) -> PlannedPartition:
-    """Plan a position that only the user can decide on."""
+    """Plan a position whose next offset is not known, so that the user must choose its start."""
     chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
         if policies.unresolved is Unresolved.COMMITTED:
@@ -96,7 +97,7 @@ def _plan_unresolved(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
     planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    # Where the job was is not known: anywhere in the log, or in the gap below it.
+    # The job may have been anywhere in the log, or in the gap below the log start.
     gap = max(0, log.start - chosen)
     goes_on = min(max(chosen, log.start), log.end)
     return replace(planned, lost=gap + goes_on - log.start, repeated=log.end - goes_on)
@@ -121,7 +122,7 @@ def _choose_start(
 def _plan_in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
-    """Plan an offset that must be in the log."""
+    """Plan a known next offset: it must be in the log, unless a policy chooses another one."""
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
@@ -132,7 +133,8 @@ def _plan_in_range(
         )
         return _planned(position, Verdict.EXPIRED, None, log, lost=lost, problem=problem)
     if next_offset > log.end:
-        # The records of a recreated topic are new to everyone: going on from its end skips them.
+        # If the topic was recreated, the job has read none of its records, and a start at the log
+        # end skips all of them.
         lost = log.end - log.start
         if policies.on_beyond_end is OnBeyondEnd.LATEST:
             return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
@@ -164,8 +166,8 @@ def new_partition(
 ) -> PlannedPartition:
     """Plan a partition that no source of the checkpoint knows.
 
-    ``as_flink``: Flink would start it at the log start. ``listed``: the positions are none of
-    Flink's.
+    ``as_flink``: whether Flink would start it at the log start. ``listed``: whether the positions
+    come from a list that is not Flink's.
     """
     size = log.end - log.start
     new = PlannedPartition(
@@ -173,9 +175,9 @@ def new_partition(
     )
 
     def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
-        # A KafkaSource looks for partitions as it starts and, of today's connectors, every five
-        # minutes: KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2. With a list of partitions it finds no
-        # others.
+        # A KafkaSource looks for partitions when it starts and then every five minutes
+        # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so an unknown partition should hold few
+        # records older than the checkpoint. A source with a list of partitions finds no others.
         older = log.first_since - log.start if log.first_since is not None else 0
         return replace(
             new,
@@ -201,7 +203,8 @@ def new_partition(
                 "starting policy, which is not in the state",
             )
         case NewPartitions.EARLIEST:
-            # Where Flink's first discovery had not finished, it may have read it since.
+            # If Flink's first discovery had not finished, the job may have read the partition
+            # since the checkpoint.
             return planned(log.start, 0, 0 if as_flink else size)
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)
@@ -248,6 +251,6 @@ def _planned(
 
 
 def flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
-    """Return the next offset of Flink's own group, if it is named and has committed one."""
+    """Return the next offset that Flink's own group has committed; None if no group is named."""
     group = snapshot.source_group
     return group.next_offset(topic, partition) if group is not None else None

@@ -1,4 +1,4 @@
-"""A plan: topic-partitions with a verdict each, refusals, and warnings."""
+"""A plan: a verdict for each topic-partition, refusals, and warnings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Verdict(str, Enum):
     """What the plan says of one topic-partition."""
 
     OK = "ok"
-    MARKER_RESOLVED = "marker resolved"  # a marker in the state, turned into an offset
+    MARKER_RESOLVED = "marker resolved"  # a marker that the broker resolved to an offset
     NEW_PARTITION = "new partition"  # on the broker, not in the checkpoint
-    FINISHED = "finished"  # bounded and read to its end: from there on
+    FINISHED = "finished"  # a bounded source has read it to its end
     SUSPECT = "suspect"  # in range, but the topic may have been recreated
     EXPIRED = "expired"  # below the log start: records are already gone
     BEYOND_END = "beyond end"  # the topic was recreated, or this is another cluster
@@ -30,7 +30,7 @@ class Verdict(str, Enum):
 
     @property
     def is_at_position(self) -> bool:
-        """Whether a partition with this verdict goes on at its own position."""
+        """Whether a partition with this verdict starts at its own position."""
         return self in (Verdict.OK, Verdict.FINISHED, Verdict.SUSPECT)
 
 
@@ -39,24 +39,25 @@ class PlannedPartition(PartitionRow):
     """One topic-partition of a plan.
 
     Attributes:
-        next_offset: the offset to write; None where there is a problem, or it is skipped.
-        position: the offset or marker of the checkpoint; None where it has neither.
+        next_offset: the offset to write; None if the partition has a problem or is skipped.
+        position: the offset or marker in the checkpoint; None if the checkpoint has neither.
         operator_id: the source of the position; None for a partition that no source knows.
-        subtask: the subtask whose reader has the partition; None where none does.
-        log_start, log_end: the broker's log range; None without a broker, or without such a log.
-        current: the next offset of the target now, if it has one.
-        flink_committed: the next offset of Flink's own group now, if it is named and has one.
-        lost, repeated: upper bounds of the records that going on from ``next_offset`` (or, where
-            there is a problem, from where the refused way would have gone on) skips or reads again;
-            None where that is not known. What a job that runs on has emitted since its last commit
-            is not among them.
-        reached: the job's next offset at this checkpoint, the highest where several sources read
-            it; None where that is not known. Not saved.
-        unknown_to_some: whether a source that reads its topic does not know it, and so may not have
-            read any of it. Not saved.
-        undiscovered: of a partition that no source knows, how many offsets are older than the
-            checkpoint, as far as that is known. Not saved.
-        problem: why it is refused, or empty. Not saved, as no such plan is.
+        subtask: the subtask whose reader has the partition; None if no reader has it.
+        log_start, log_end: the broker's log range; None without a broker, or if it has no such log.
+        current: the target's next offset now, if the target has one.
+        flink_committed: the next offset of Flink's own group now, if the group is named and has
+            committed one.
+        lost, repeated: upper bounds of the records that a start at ``next_offset`` skips or reads
+            again; None if not known. If there is a problem, they are those of the start that was
+            refused. They do not count what a job that ran on has emitted since its last commit.
+        reached: the job's next offset at this checkpoint; None if not known. If several sources
+            read the partition, it is the highest of theirs. Not saved.
+        unknown_to_some: whether a source reads the topic, but does not know this partition, and so
+            may have read none of its records. Not saved.
+        undiscovered: for a partition that no source knows, the number of offsets that are known to
+            be older than the checkpoint. Not saved.
+        problem: why the partition is refused; empty if it is not. Not saved, because a plan with a
+            problem is not saved.
     """
 
     verdict: Verdict
@@ -77,16 +78,17 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """How far the target moves: positive skips records that it would have read."""
+        """By how many offsets the target moves; if positive, it skips records."""
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
 
     @property
     def ran_on(self) -> int:
-        """How many offsets beyond the checkpoint Flink's group has committed.
+        """Number of offsets beyond the checkpoint that Flink's group has committed.
 
-        It commits with each completed checkpoint, so that one beyond proves that the job ran on.
+        A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
+        the job ran on.
         """
         if self.reached is None or self.flink_committed is None or self.next_offset is None:
             return 0
@@ -94,14 +96,14 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """How many offsets the furthest source had read beyond the next offset."""
+        """Number of offsets beyond ``next_offset`` that the furthest source had read."""
         if self.reached is None or self.next_offset is None:
             return 0
         return max(0, self.reached - self.next_offset)
 
     @property
     def records_left(self) -> int | None:
-        """At most how many records are left to read: there are gaps between offsets."""
+        """Upper bound of the records left to read, as there are gaps between offsets."""
         if self.next_offset is None or self.log_end is None:
             return None
         return max(0, self.log_end - self.next_offset)
@@ -123,18 +125,18 @@ class Plan:
     """The next offsets that a target starts from. Only a plan without refusals is carried out.
 
     Attributes:
-        warnings: what is not refused, and must be known.
+        warnings: texts that the user must know, although they refuse nothing.
         cluster_id, topic_ids: Kafka's own ids; None and empty without a broker.
-        source_group: Flink's own consumer group, if it is named.
-        allow_ran_on: whether the job may have run on.
-        only_some_partitions: whether its topics have partitions that do not move.
-        topic_pattern: the pattern by which the job finds its topics, if it is named.
-        operators: the ids of the chosen sources.
-        source_cluster: the DynamicKafkaSource's id of the cluster of the positions; None where the
-            state names none.
-        topic_map: the target's names of topics, by their names in what is moved.
+        source_group: Flink's own consumer group, if the user named it.
+        allow_ran_on: whether the user allows that the job ran on after the checkpoint.
+        only_some_partitions: whether the user chose partitions, so that others may stay behind.
+        topic_pattern: the pattern by which the job finds its topics, if the user gave it.
+        operators: the operator ids of the chosen sources.
+        source_cluster: the id that the DynamicKafkaSource gives to the Kafka cluster of the
+            positions; None if the state names no cluster.
+        topic_map: the target's topic names, by the topic names in the moved positions.
         snapshot: the broker's answers; None without a broker. Not saved.
-        notes: what was in doubt, and is in order. Not saved.
+        notes: doubts that turned out to be unfounded. Not saved.
     """
 
     origin: Origin
@@ -157,7 +159,7 @@ class Plan:
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
-        """The offsets to write, of each topic-partition that has one."""
+        """The offset to write for each topic-partition that has one."""
         return {
             planned.topic_partition: planned.next_offset
             for planned in self.partitions
@@ -177,7 +179,7 @@ class Plan:
         """Write the plan as JSON, to be applied later: ``--plan-out``.
 
         Raises:
-            Refused: the plan has refusals, or there is a file of this name.
+            Refused: the plan has refusals, or a file of this name exists.
             UsageError: the file cannot be written.
         """
         from migrate.planning.plan_file import save_plan

@@ -1,14 +1,14 @@
-"""A plan saved for later: reviewed by people, applied by the same commands.
+"""Save a plan as a file and read it again, so that people can review it before it is applied.
 
-``--plan-out FILE`` writes it, ``--plan FILE`` applies it, unless the cluster has changed meanwhile.
-The schema is versioned; a plan of another version is refused. It holds no secret: of Kafka only
-the cluster's id.
+``--plan-out FILE`` writes a plan. ``--plan FILE`` applies the plan, unless the cluster has changed
+meanwhile. The file's schema has a version; a plan of another version is refused. The file holds no
+secret: all it says of the Kafka cluster is the cluster's id.
 
-``sha256`` is the checksum of all other fields: of the file's JSON without it, its keys sorted, with
-no blanks between, all but ASCII escaped. A file that has another checksum was edited, and is
+``sha256`` is the checksum of the file's JSON without this field: its keys are sorted, it has no
+blanks, and characters other than ASCII are escaped. A file with another checksum was edited, and is
 refused.
 
-``to_cluster_id`` and each partition's ``translation`` are null: they are kept for plans whose
+``to_cluster_id`` and each partition's ``translation`` are null: they are reserved for plans whose
 target reads another cluster than the job did.
 """
 
@@ -40,9 +40,9 @@ from migrate.storage.json_models import (
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
 
-# Sides that are neither a checkpoint nor a query, by what their names begin with.
+# The prefixes of pointers to positions that are neither a checkpoint's nor a query's.
 _OTHER_SIDES = ("group", "json", "csv", "broker")
-# Fields of a plan that the file has as they are.
+# Fields of a plan that the file holds unchanged.
 _SHARED = (
     "cluster_id",
     "topic_ids",
@@ -106,7 +106,7 @@ def _at_their_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
     return rows
 
 
-# Fields of a planned partition that the file has as they are.
+# Fields of a planned partition that the file holds unchanged.
 _SAVED = SavedPartition.model_fields.keys() - {"translation"}
 _COMPUTED = {"difference", "records_left"}
 
@@ -140,7 +140,7 @@ class PlanFile(Model):
 
 
 def plan_file(plan: Plan) -> PlanFile:
-    """Return the plan as it is saved."""
+    """Return the content of the plan's file."""
     origin = plan.origin
     file = PlanFile(
         kind=KIND,
@@ -168,7 +168,7 @@ def plan_file(plan: Plan) -> PlanFile:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """Return the checksum of a plan's JSON, its own field left out."""
+    """Return the checksum of a plan's JSON without its field ``sha256``."""
     decided = {name: value for name, value in content.items() if name != "sha256"}
     canonical = json.dumps(decided, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
@@ -189,7 +189,7 @@ def read_plan(path: Path) -> Plan:
     """Read a saved plan.
 
     Raises:
-        InputError: missing, not a plan of this version, or edited since it was saved.
+        InputError: the file is missing, no plan of this version, or was edited since it was saved.
     """
     content = read_content(path, whence="--plan-out writes one")
     raw = _raw_plan(content)
@@ -232,7 +232,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def _edited(path: Path, problem: str = "") -> InputError:
-    """Return the error of a plan that has another checksum; ``problem``: what else is wrong."""
+    """Return the error of a plan whose checksum is wrong; ``problem`` says what else is wrong."""
     return InputError(
         f"{path}: the plan was edited after it was saved: its checksum (sha256) is not that of "
         f"what it holds{f' ({problem})' if problem else ''}; make it again with --plan-out and the "
@@ -241,7 +241,7 @@ def _edited(path: Path, problem: str = "") -> InputError:
 
 
 def _raw_plan(content: bytes) -> Mapping[str, Any]:
-    """Return the JSON of a plan, of any version; empty if it is nothing of the kind."""
+    """Return the JSON of a plan of any version; empty if the content is no plan."""
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError):

@@ -1,6 +1,7 @@
-"""``make_plan``: refuses obstacles to the whole move, then plans each partition.
+"""Make a plan: refuse obstacles to the whole move, then plan each partition.
 
-Partitions that several sources read are merged; new partitions only the broker knows.
+The plans of a partition that several sources read are merged into one. New partitions, which only
+the broker knows, are added.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from migrate.planning.transactions import resolve_transactions
 
 REFUSED_BY_DEFAULT: Policies = Policies()
 
-# How many partitions are named.
+# How many partitions a refusal names.
 _NAMED = 20
 
 
@@ -60,12 +61,12 @@ def make_plan(
     """Plan the move of the chosen sources.
 
     Args:
-        plan_input: the whole checkpoint: records in flight anywhere are an obstacle.
+        plan_input: the whole checkpoint, because records in flight in any operator are an obstacle.
         chosen: the sources to move, some or all of them.
         snapshot: the broker's answers about ``topics_to_ask``, or None without a broker.
         policies: what the user allows.
         target: where the positions go.
-        named: whether the user chose the sources by name: the others are left out knowingly then.
+        named: whether the user chose the sources by name, and so left out the others on purpose.
         bootstrap_servers: the brokers as the user named them.
     """
     findings, refusals, notes = resolve_transactions(
@@ -83,7 +84,7 @@ def make_plan(
         partitions = _plan_partitions(moved, snapshot, policies)
         newer_checkpoint = any(finding.code is Code.RAN_ON for finding in findings)
         if newer_checkpoint and not any(partition.ran_on for partition in partitions):
-            # The job ran on, and nothing says how far.
+            # The job ran on, but how far is not known.
             partitions = [replace(partition, repeated=None) for partition in partitions]
         refusals += refuse_partitions(partitions)
         refusals += refuse_missing_partitions(chosen, partitions, policies)
@@ -135,12 +136,12 @@ def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
 
 
 def topics_to_ask(chosen: Iterable[Source], policies: Policies) -> set[str]:
-    """Return the topics that a snapshot must hold, by the target's names."""
+    """Return the topics that a snapshot must hold, under the target's topic names."""
     return {topic for source in chosen for topic in _select_positions(source, policies).topics}
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:
-    """Return the source with the positions that are to move, by the target's names of topics."""
+    """Return the source with only the positions that move, under the target's topic names."""
     kept = policies.partitions
     return replace(
         source,
@@ -155,7 +156,7 @@ def _select_positions(source: Source, policies: Policies) -> Source:
 def _plan_partitions(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> list[PlannedPartition]:
-    """Return every topic-partition that moves or has a problem, by topic and number."""
+    """Return every topic-partition that moves or has a problem, sorted by topic and number."""
     readers: dict[str, list[Source]] = {}
     by_source: dict[TopicPartition, list[PlannedPartition]] = {}
     for source in chosen:
@@ -179,10 +180,10 @@ def _plan_partitions(
 
 
 def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
-    """Return the lowest of the sources' plans of a partition, with what it costs the others."""
+    """Merge the sources' plans of a partition: the lowest next offset, the cost for all sources."""
     for planned in by_source:
         if planned.next_offset is None:
-            return planned  # its problem counts, whatever the others have
+            return planned  # one source with a problem is enough to refuse the partition
     lowest = min(by_source, key=_next_offset)
     start = _next_offset(lowest)
     reached = [planned.reached for planned in by_source if planned.reached is not None]
@@ -193,7 +194,7 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # Flink's group may be the group of the source whose offset is not known.
+        # If the offset of a source is not known, Flink's group may be the group of that source.
         reached=max(reached) if len(reached) == len(by_source) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
@@ -204,7 +205,7 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
 
 
 def _next_offset(planned: PlannedPartition) -> int:
-    assert planned.next_offset is not None  # looked at by _merge
+    assert planned.next_offset is not None  # _merge returns before if it is None
     return planned.next_offset
 
 
@@ -229,7 +230,7 @@ def _new_partitions(
 
 
 def _with_groups(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
-    """Add what the two groups hold, and what a job that ran on is seen to have emitted since."""
+    """Add the committed offsets of both groups, and what the job has emitted if it ran on."""
     target = snapshot.target_group
     planned = replace(
         planned,
@@ -238,7 +239,7 @@ def _with_groups(planned: PlannedPartition, snapshot: ClusterSnapshot) -> Planne
     )
     if not planned.ran_on:
         return planned
-    # None of these is None where Flink's group is beyond a position that goes on.
+    # A job that ran on has a committed offset and a next offset, and the broker has the log.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

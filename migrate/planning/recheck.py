@@ -1,4 +1,4 @@
-"""A plan compared with what is there now, just before it is applied. Pure."""
+"""Compare a saved plan with the cluster and the job as they are just before it is applied. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from migrate.planning.plan import Plan, PlannedPartition
 
 
 def other_cluster(plan: Plan, snapshot: ClusterSnapshot) -> str:
-    """Return that the plan is for another cluster than this one; empty if it is not."""
+    """Return a text that says that the plan is for another cluster; empty if it is for this one."""
     if plan.cluster_id == snapshot.cluster_id:
         return ""
     return f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
 
 
 def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
-    """Return the topics that were recreated since the plan was made, by Kafka's ids of topics."""
+    """Return the topics whose Kafka topic id has changed since the plan was made."""
     return sorted(
         topic
         for topic, topic_id in plan.topic_ids.items()
@@ -27,11 +27,11 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 
 
 def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
-    """Yield what is no longer as it was when the plan was made, in lines.
+    """Yield what has changed in the cluster since the plan was made, one change a line.
 
-    Records may have been produced, and records below every planned offset deleted: neither
-    changes what the plan does. Topics are not checked for being ``suspect`` again: the plan says
-    which were, and a topic recreated since has another id.
+    New records, and the deletion of records below the planned offsets, are no such changes: the
+    plan's effect stays the same. Topics are not checked again for the verdict ``suspect``: the
+    plan has this verdict already, and a topic that was recreated since has another topic id.
     """
     if other := other_cluster(plan, snapshot):
         yield other
@@ -85,13 +85,14 @@ def _show(next_offset: int | Marker | None) -> str:
 def ran_on_since(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
-    """Yield what shows that what a plan was made from has gone on since, in lines about it.
+    """Yield facts, one a line, that prove that the plan's job or group has gone on since.
 
     Args:
         plan: the plan as it was made.
-        snapshot: with the plan's ``source_group``, or with the group that its positions are of.
-        newer_checkpoints: the job's complete checkpoints that are newer than the plan's, the last
-            written at the end.
+        snapshot: the broker's answers, with the plan's ``source_group`` or the group that its
+            positions come from.
+        newer_checkpoints: the numbers of the job's complete checkpoints that are newer than the
+            plan's; the checkpoint that was written last comes last.
     """
     completed = _completed_since(plan.origin, newer_checkpoints)
     if completed:
@@ -119,7 +120,7 @@ def ran_on_since(
 
 
 def _completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
-    """Return the newer checkpoints that were not there when the plan was made."""
+    """Return the newer checkpoints that did not exist yet when the plan was made."""
     if not origin.newer:
         return newer
     known = origin.newer[-1]

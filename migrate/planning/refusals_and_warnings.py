@@ -1,4 +1,4 @@
-"""Refusals and warnings of a plan, and the plan in lines."""
+"""The texts of a plan: its refusals, its warnings, and lines about its partitions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
 # How many partitions one refusal names.
 _NAMED = 20
-# Their problems have the partition's own numbers in them.
+# Verdicts whose problem text contains offsets of the partition, so that each text is different.
 _OWN_NUMBERS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
 def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Refuse the partitions that have a problem: one refusal for those that have the same."""
+    """Refuse the partitions that have a problem; partitions with the same problem share one."""
     alike: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
@@ -77,12 +77,12 @@ def collect_warnings(
     partitions: Sequence[PlannedPartition],
     policies: Policies,
 ) -> Iterator[str]:
-    """Yield what is not refused, and must be known, of findings, partitions and groups."""
+    """Yield what the user must know of findings, partitions and groups, although not refused."""
     target_group = snapshot.target_group if snapshot is not None else None
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
         if finding.code is Code.OUTPUT_BEYOND and at_the_end:
-            continue  # there is nothing beyond
+            continue  # the output cannot be beyond positions at the log end
         policy = finding.code.policy
         of_the_group = policy.of_a_group and target_group is not None
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
@@ -105,7 +105,7 @@ def collect_warnings(
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
-    """Yield what will be lost or repeated although nothing is refused."""
+    """Yield warnings of records that the move will lose or repeat, although it is not refused."""
     suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
     if suspects:
         yield (
@@ -146,7 +146,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
 
 
 def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Refuse the move where Flink's own group proves that the job ran on."""
+    """Refuse the move if Flink's own group proves that the job ran on."""
     beyond = [planned for planned in partitions if planned.ran_on]
     if beyond:
         yield Refusal(
@@ -156,10 +156,10 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
 
 
 def _target_group_warnings(group: str, partitions: Iterable[PlannedPartition]) -> Iterator[str]:
-    """Yield what a group that holds offsets already will read again or skip.
+    """Yield warnings of records that a group with committed offsets will read again or skip.
 
-    It is not refused, as to move the group is what the user wants. But the user may have moved it
-    before, and its consumers have gone on since.
+    This is no reason to refuse: the user wants to move the group. But the user may have moved it
+    before, and its consumers may have read records since.
     """
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
@@ -182,7 +182,7 @@ def refuse_missing_partitions(
 ) -> Iterator[Refusal]:
     """Refuse ``--partitions`` that neither the checkpoint nor the broker has.
 
-    A plan without any partition is refused elsewhere.
+    ``make_plan`` refuses a plan without any partition.
     """
     if policies.partitions is None or not partitions:
         return
@@ -201,7 +201,7 @@ def refuse_missing_partitions(
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[str]:
-    """Warn that a recreated topic may not show, where the checkpoint's own time is not known."""
+    """Warn that a recreated topic may go unnoticed if the checkpoint's own time is not known."""
     if snapshot is None or origin.kind != "checkpoint":
         return
     hidden = "a topic that was created again since, and has grown beyond these offsets, "
@@ -221,9 +221,9 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
 
 
 def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
-    """Warn of offsets of one topic that are taken for another's.
+    """Warn that the offsets of one topic are used for a topic of another name.
 
-    ``moved`` are the sources with the positions that move, by the target's names.
+    ``moved`` are the sources with only the positions that move, under the target's topic names.
     """
     topics = {topic for source in moved for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
@@ -238,9 +238,9 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Warn of topics of which Spark must not read every partition.
+    """Warn of topics that have partitions that Spark must not read.
 
-    ``chosen`` are the sources with all their positions, by the checkpoint's names.
+    ``chosen`` are the sources with all their positions, under the checkpoint's topic names.
     """
     if policies.partitions is None:
         return
@@ -275,7 +275,7 @@ def _how_it_ran_on(beyond: Sequence[PlannedPartition]) -> str:
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """Yield the total, each partition that does not simply go on, and the notes."""
+    """Yield the counts of a plan, its partitions with a verdict or cost to mention, its notes."""
     if plan.partitions:
         verdicts = Counter(planned.verdict for planned in plan.partitions)
         counts = ", ".join(

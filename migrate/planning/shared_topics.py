@@ -1,4 +1,4 @@
-"""Topics that several sources read: whether these agree, and whether it is one topic or two."""
+"""Check topics that several sources read: the positions must agree, the clusters be the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate.model.positions import Marker, PositionState, format_start
 from migrate.model.wording import printable
 from migrate.planning.plan import Refusal
 
-# Where a source goes on in each partition of a topic.
+# The state and the start of each partition of a topic in one source.
 _Starts = dict[int, tuple[PositionState, int | Marker | None]]
 
 
@@ -19,8 +19,8 @@ class SharedTopic(NamedTuple):
     """A topic that several sources read.
 
     Attributes:
-        starts: where each of the sources goes on.
-        differing: the partitions that they do not all have at the same start, in order.
+        starts: for each source, the starts of its partitions.
+        differing: the partitions whose start is not the same in all sources, in order.
     """
 
     name: str
@@ -30,7 +30,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two(self) -> bool:
-        """Whether the sources may read it on different Kafka clusters, which are two logs."""
+        """Whether the sources may read different Kafka clusters, so that these are two topics."""
         return any(None in source.clusters for source in self.sources)
 
     @property
@@ -42,7 +42,7 @@ class SharedTopic(NamedTuple):
         """Return the refusal of a topic whose sources hold different positions.
 
         Args:
-            one_cluster: whether the user says that they read the same Kafka cluster.
+            one_cluster: whether the user says that the sources read the same Kafka cluster.
         """
         first = self.differing[0]
         starts = (of.get(first, (None, None))[1] for of in self.starts)
@@ -62,7 +62,7 @@ class SharedTopic(NamedTuple):
         )
 
     def refuse_unnamed_cluster(self) -> Refusal:
-        """Return the refusal of a topic that may be two."""
+        """Return the refusal of a topic whose sources may read different Kafka clusters."""
         return Refusal(
             f"{len(self.sources)} sources read topic {self.name} ({self.readers}), "
             "and their state does not name their Kafka cluster: on two clusters these are two "
@@ -73,7 +73,7 @@ class SharedTopic(NamedTuple):
 
 
 def shared_topics(sources: Iterable[Source]) -> list[SharedTopic]:
-    """Return the topics that several of these sources read, by name."""
+    """Return the topics that several of these sources read, sorted by name."""
     topics: dict[str, tuple[list[Source], list[_Starts]]] = {}
     for source in sources:
         by_topic: dict[str, _Starts] = {}
@@ -110,7 +110,7 @@ def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> I
 
 
 def one_cluster_warnings(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[str]:
-    """Name the sources of one topic that are moved as one because of ``--one-cluster``."""
+    """Warn of topics whose sources read the same cluster only because ``--one-cluster`` says so."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two:
             yield (
@@ -120,6 +120,6 @@ def one_cluster_warnings(topics: Iterable[SharedTopic], policies: Policies) -> I
 
 
 def _label(source: Source) -> str:
-    """Return a source's operator id, with its uid or name where the checkpoint has one."""
+    """Return a source's operator id, with its uid or name if the checkpoint has one."""
     name = source.uid or source.name
     return f"{source.operator_id} ({printable(name)})" if name else source.operator_id

@@ -1,4 +1,4 @@
-"""How the state of a Spark query compares with that of the Flink job that it was primed with."""
+"""The comparison of a Spark query's state with the Flink job's state that it was primed with."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from migrate.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class StateProof:
-    """Spark's state beside Flink's, in distinct keys (of windows: a key and its window).
+    """A comparison of Spark's state with Flink's.
+
+    All numbers count distinct keys; for windows, distinct pairs of a key and a window.
 
     Attributes:
-        right: alike in both.
-        wrong: in both, with other values; or several times in Flink's, not always with Spark's.
-        missing: in Flink's alone.
-        unexpected: in Spark's alone; None where nobody looked for them, as with a sample.
-        examples: some that are not right, in words.
+        right: in both states, with the same values.
+        wrong: in both states, with different values; or in several rows of Flink's state, not all
+            of which have Spark's values.
+        missing: in Flink's state alone.
+        unexpected: in Spark's state alone; None if they were not looked for, as in the comparison
+            of a sample.
+        examples: some keys that are not right, in words.
     """
 
     right: int

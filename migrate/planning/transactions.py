@@ -1,7 +1,7 @@
-"""The transactions that a KafkaSink had yet to commit, and what the brokers say of them.
+"""The pending transactions of a KafkaSink, and what the brokers say of their outcome.
 
-A checkpoint holds them as they were before the commit, that of a stop too: the job commits after it
-is complete, and may have died in between.
+A checkpoint, even that of a stop, holds the transactions as they were before the commit: the job
+commits only after the checkpoint is complete, and may have died in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ByFate = Mapping[Fate, Sequence[PendingTransaction]]
 
 
 class ResolvedFindings(NamedTuple):
-    """The findings that are left, the refusals, and notes of what is in order."""
+    """The findings that remain, the refusals, and notes about transactions that are committed."""
 
     findings: list[Finding]
     refusals: list[Refusal]
@@ -30,7 +30,7 @@ class ResolvedFindings(NamedTuple):
 
 
 def transactions_to_ask(plan_input: PlanInput) -> Iterator[PendingTransaction]:
-    """Yield the transactions whose fate a broker may know."""
+    """Yield the pending transactions, whose outcome a broker may know."""
     for pending in plan_input.pending.values():
         yield from pending
 
@@ -43,14 +43,14 @@ def resolve_transactions(
     *,
     restored: bool = False,
 ) -> ResolvedFindings:
-    """Replace findings about pending transactions by what the brokers say of these.
+    """Replace findings about pending transactions by what the brokers say of their outcome.
 
-    ``restored``: the job itself goes on. It then commits what it had yet to commit, and once more
-    what is committed already, which changes nothing. Of a transaction that the brokers have aborted
-    it logs an error, and goes on without it.
+    ``restored``: whether the job itself is restored. It then commits its pending transactions; for
+    a transaction that is committed already, this changes nothing. If the brokers have aborted a
+    transaction, the job logs an error and continues without it.
 
-    Source: KafkaCommitter.commit, TransactionAborter (which aborts later checkpoints' alone) @
-    connector 3.4.0-1.20.
+    Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
+    checkpoints) @ connector 3.4.0-1.20.
     """
     resolved = ResolvedFindings([], [], [])
     for finding in findings:
@@ -94,7 +94,7 @@ def _by_fate(pending: Iterable[PendingTransaction], snapshot: ClusterSnapshot | 
 
 
 def _refuse_lost(by_fate: _ByFate) -> Refusal | None:
-    """Return the refusal of what the job can no longer commit by itself, or None."""
+    """Return the refusal of open or aborted transactions, or None if there are none."""
     if not by_fate[Fate.OPEN]:
         return _refuse_aborted(by_fate)
     return Refusal(

@@ -1,32 +1,38 @@
-"""The check after a move that the target started where the checkpoint ended. Pure, no I/O.
+"""Verify after a move that the target started where the checkpoint ended. Pure, no I/O.
 
-A Spark query starts at its seed (``spark_progress.starting_positions``), which stays as it was
-however far the query has come; a partition that the seed lacks starts at 0 where its log does, and
-fails the query where it doesn't. A topic of which the seed has no partition is taken for one that
-the query does not read. Once it has run, its log says whether it went on from there, and read all
-of it (``verify_log``). Two things are not known any more as it runs on: whether retention took
-records at the seed before the first batch read them, once the log start is above it (a query with
-``failOnDataLoss=false`` goes on without a warning), and whether it began at the seed, once its log
-has lost its first batches (the continuous trigger does not heed a seed). Then the seed was right,
-and more is not said.
+A Spark query starts at its seed (``spark_progress.starting_positions``), which does not change
+while the query runs. A partition that the seed lacks starts at offset 0: if its log starts higher,
+the query fails. If the seed has no partition of a topic, the query is assumed not to read the
+topic. After the query has run, its log shows whether it continued from the seed and read all
+partitions of it (``verify_log``).
 
-A consumer group starts at what it has committed, which its consumers overwrite. So:
+Two facts are lost while the query runs:
+
+- Once the log start is above the seed, it is not known whether the first batch read the records at
+  the seed before retention deleted them: a query with ``failOnDataLoss=false`` continues without a
+  warning.
+- Once the query's log has lost its first batches, it is not known whether the query began at the
+  seed: the continuous trigger ignores a seed.
+
+In both cases the result says only that the seed was right.
+
+A consumer group starts at its committed offsets, which its consumers overwrite. So:
 
 - committed at the position: ok.
-- committed below it: what is between is repeated.
-- committed above it: if it is still our own commit, by its metadata, what is between is lost;
-  else someone has committed since, and where they started is not known any more ("moved on"):
-  consumers that went on where we said and consumers that skipped a part look the same, and so does
-  a Flink job that still runs and commits for this group. That is no proof, and so it is not
-  "verified": a group is verified before its consumers start.
+- committed below the position: the records between the two are repeated.
+- committed above the position: if the commit's metadata shows that it is still our own, the records
+  between the two are lost. Otherwise others have committed since, and it is not known where they
+  started ("moved on"): consumers that started at our offset, consumers that skipped records, and a
+  Flink job that still runs and commits for this group look the same. So such a group is not
+  "verified"; a group is to be verified before its consumers start.
 - nothing committed: missing.
 
-Of a partition still at ``earliest`` in the checkpoint no record was read: its start is right up to
-today's log start, as nobody had to read what was below. The same holds for a partition that the
-checkpoint does not know, where Flink would start it at the log start.
+If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. Any
+start up to today's log start is then right, because the records below are gone anyway. The same
+holds for a partition that the checkpoint does not know, if Flink would start it at the log start.
 
-A right start is of no use where the log has moved away from it. So where a broker was asked, the
-offset that the target goes on from must still be in its log.
+A right start is useless if the log no longer contains it. So if a broker was asked, the offset that
+the target reads next must still be in the log.
 """
 
 from __future__ import annotations
@@ -61,12 +67,12 @@ class StartOutcome(str, Enum):
     LOST = "lost"  # it started above the position
     REPEATED = "repeated"  # it started below the position
     MISSING = "missing"  # it has no start
-    EXPIRED = "expired"  # it goes on below the log start: those records are gone
-    BEYOND_END = "beyond end"  # it goes on beyond the log end: another log, or another cluster
+    EXPIRED = "expired"  # it reads next below the log start: those records are gone
+    BEYOND_END = "beyond end"  # it reads next beyond the log end: another log or cluster
     RECREATED = "topic recreated"  # since the plan was made: the offsets are of another log
     GONE = "gone"  # the broker has no such topic or partition
-    MOVED_ON = "moved on"  # a group that others have committed for since, above the position
-    UNKNOWN = "cannot tell"  # the checkpoint has no offset for it, or only a broker knows it
+    MOVED_ON = "moved on"  # others have committed for the group since, above the position
+    UNKNOWN = "cannot tell"  # the checkpoint has no offset, or only a broker knows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,10 @@ class VerifiedPartition(PartitionRow):
     """How a target started in one topic-partition.
 
     Attributes:
-        started: where the target started or, where it has not run yet, will start.
-        records: how many are lost or repeated, have expired, or by how many it has moved on, at
-            most: transaction markers and compaction leave gaps. 0 for every other outcome.
+        started: the offset at which the target started or, if it has not run yet, will start.
+        records: the upper bound of the records that are lost, repeated or expired, or by which the
+            target has moved on: transaction markers and compaction leave gaps. 0 for every other
+            outcome.
     """
 
     expected: Start
@@ -87,13 +94,13 @@ class VerifiedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """A plan beside what it was made from, read again.
+    """A comparison of a plan with the positions that it was made from, which are read again.
 
     Attributes:
-        differences: what the plan says otherwise, a line each.
-        not_compared: why what it was made from cannot be read; empty where it was.
-        elsewhere: how many partitions the plan starts at no position of the checkpoint: markers
-            that were resolved, new partitions, and what the user's options decided.
+        differences: how the plan differs from these positions, one difference a line.
+        not_compared: why these positions cannot be read; empty if they were read.
+        elsewhere: how many partitions the plan starts elsewhere than at their saved positions:
+            resolved markers, new partitions, and partitions that the user's options decided.
     """
 
     differences: tuple[str, ...] = ()
@@ -103,14 +110,15 @@ class PlanCheck:
 
 @dataclass(frozen=True, slots=True)
 class QueryStart:
-    """Where a Spark query started, as far as its checkpoint location tells.
+    """Where a Spark query started, as far as its checkpoint location shows.
 
     Attributes:
-        started: its seeds.
-        goes_on: where it goes on when it is started next; None where that need not be looked at.
-        has_run: whether a query has begun a batch there.
-        continuous: whether the first of them was an epoch of the continuous trigger, which does not
-            heed a seed, and does not record where it started.
+        started: the query's seeds.
+        goes_on: the offsets that the query reads next when it is started again; None if they need
+            not be checked.
+        has_run: whether a query has begun a batch in this checkpoint location.
+        continuous: whether the first batch was an epoch of the continuous trigger, which ignores a
+            seed and does not record where it started.
     """
 
     started: PositionSet
@@ -125,18 +133,18 @@ class Verification:
 
     Attributes:
         target: the target as the user named it.
-        has_run: whether a query has run there; a group's consumers do not show.
-        continuous: as for ``QueryStart``: then no start is known.
-        like_flinks: how many of those that have moved on were committed as Flink's Kafka sources do
-            it: with neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @
-            connectors 1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs
-            may leave it out.
-        state: a keyed state compared with the query's; None where that was not asked for.
-        plan: a plan compared with what it was made from; None where no plan is verified.
-        passed_by_log_start: of a query that has run, the partitions whose log start is above where
-            it started: whether it read their first records before they went is not known.
+        has_run: whether a query has run in the target; for a group it is not known, and False.
+        continuous: as for ``QueryStart``; if True, no start is known.
+        like_flinks: how many of the partitions that have moved on have a commit like those of
+            Flink's Kafka sources: with neither metadata nor a leader epoch (KafkaSourceReader and
+            KafkaFetcher @ connectors 1.15.4 to 5.0.0). Consumers with automatic commits give an
+            epoch; programs that commit given offsets may leave it out.
+        state: a keyed state compared with the query's; None if no comparison was asked for.
+        plan: a plan compared with the positions it was made from; None if no plan is verified.
+        passed_by_log_start: the partitions whose log start is above the start of a query that has
+            run: it is not known whether the query read their first records before these expired.
         first_batches_gone: whether a query's log lacks its first batches, so that it does not show
-            that it went on from its seed.
+            that the query continued from its seed.
     """
 
     target: str
@@ -151,15 +159,15 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition started where it should, and there is one.
+        """Whether every partition started where it should, and there is at least one partition.
 
-        Of a query that has run, this is about its seed: see ``passed_by_log_start``.
+        For a query that has run, this is a statement about its seed: see ``passed_by_log_start``.
         """
         return self._all(StartOutcome.OK) and not self.first_batches_gone
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """Whether every partition has started where it should, or has moved on since."""
+        """Whether every partition started where it should, or has moved on since."""
         return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
 
     def _all(self, *outcomes: StartOutcome) -> bool:
@@ -173,7 +181,7 @@ class Verification:
 
     @property
     def counts(self) -> dict[StartOutcome, int]:
-        """How many partitions have each outcome, without those that none has."""
+        """The number of partitions of each outcome; outcomes without a partition are left out."""
         counts = Counter(partition.outcome for partition in self.partitions)
         return {outcome: counts[outcome] for outcome in StartOutcome if counts[outcome]}
 
@@ -186,14 +194,14 @@ def verify_query(
     new_at_earliest: bool,
     recreated: Container[str] = (),
 ) -> Verification:
-    """Check where a Spark query started, or will.
+    """Check where a Spark query started, or will start.
 
     Args:
-        expected: where the checkpoint ended, or what a plan made of it.
+        expected: the positions at which the checkpoint ended, or those of a plan.
         query: where the query started.
-        logs: the log ranges of what the broker has; None without a broker.
-        new_at_earliest: whether a partition that ``expected`` does not know, of a topic that it
-            does, is to start at the log start.
+        logs: the log ranges of the broker's partitions; None without a broker.
+        new_at_earliest: whether a partition that is missing in ``expected`` must start at the log
+            start, if ``expected`` has its topic.
         recreated: the topics that were deleted and created again since the plan was made.
     """
     starts: dict[TopicPartition, int] = {}
@@ -231,16 +239,17 @@ def verify_log(
     seeds: Mapping[str, Mapping[TopicPartition, int]],
     batches: Sequence[tuple[int, Mapping[str, Mapping[TopicPartition, int]]]],
 ) -> Verification:
-    """Check what a Spark query has done since it started, by its log.
+    """Check by a Spark query's log what the query has done since it started.
 
-    A batch begins where the one before it ended, and the first at the seed of its source. So each
-    batch must hold what its source was seeded with (else the query does not read it: missing), and
-    none may end before it begins (else what is between is read again).
+    The first batch begins at the seeds of its sources, and every other batch where the batch before
+    it ended. So each batch must have an offset for every seeded partition: if one is missing, the
+    query does not read that partition (``MISSING``). And no batch may end below its beginning: if
+    one does, the records between are read again (``REPEATED``).
 
     Args:
-        verification: what ``verify_query`` has said of its start.
-        seeds: by source.
-        batches: where each batch that is logged ended, by source; oldest first.
+        verification: the result of ``verify_query`` for the query's start.
+        seeds: the seeded offsets, by source.
+        batches: for each logged batch, oldest first: its number and its end offsets, by source.
     """
     worse: dict[TopicPartition, tuple[StartOutcome, int]] = {}
     for source, offsets in seeds.items():
@@ -276,9 +285,9 @@ def verify_group(
     metadata_prefix: str,
     recreated: Container[str] = (),
 ) -> Verification:
-    """Check where a consumer group goes on.
+    """Check at which offsets a consumer group starts.
 
-    The metadata of our own commits begins with ``metadata_prefix``. For the rest see
+    The metadata of our own commits begins with ``metadata_prefix``. For the other arguments see
     ``verify_query``.
     """
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
@@ -300,14 +309,14 @@ def verify_group(
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A target, and what the broker has of its topics.
+    """A target, and the broker's log ranges of its topics.
 
     Attributes:
-        starts: where it started, or will.
-        goes_on: where it reads next, as far as that is to be checked.
+        starts: the offsets at which the target started, or will start.
+        goes_on: the offsets that the target reads next, as far as they must be checked.
         logs, recreated: as for ``verify_query``.
-        unknown: whether nothing says where it started.
-        committed_by_others: the partitions that others than us have committed last.
+        unknown: whether it is not known at all where the target started.
+        committed_by_others: the partitions whose last commit is not our own.
     """
 
     starts: Mapping[TopicPartition, int]
@@ -318,7 +327,7 @@ class _Target:
     committed_by_others: Container[TopicPartition] = ()
 
     def verify(self, expected: PositionSet, new_at_earliest: bool) -> tuple[VerifiedPartition, ...]:
-        """Check each partition that any side knows, of the expected topics."""
+        """Check each partition of the expected topics that any side or the broker knows."""
         new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
         topics = expected.topics
         starts: dict[TopicPartition, Start] = {
@@ -334,9 +343,10 @@ class _Target:
         return tuple(partitions)
 
     def _outcome(self, place: TopicPartition, expected: Start) -> tuple[StartOutcome, int]:
-        """Return the outcome of a partition, and its records.
+        """Return the outcome of a partition, and its number of records.
 
-        What the log says goes before what the start says, unless records are lost already.
+        An outcome that follows from the log takes precedence over one that follows from the start,
+        except over ``MISSING``. ``LOST`` takes precedence over ``EXPIRED`` and ``BEYOND_END``.
         """
         if place[0] in self.recreated:
             return StartOutcome.RECREATED, 0
@@ -364,7 +374,7 @@ class _Target:
 def _compare(
     expected: Start, started: int | None, log: LogRange | None
 ) -> tuple[StartOutcome, int]:
-    """Return how a start compares with the position, and how many records are between them."""
+    """Compare a start with the expected position; return the outcome and the records between."""
     if started is None:
         return StartOutcome.MISSING, 0
     at_earliest = expected is Marker.EARLIEST
