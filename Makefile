@@ -39,7 +39,7 @@ playground-stop: $(STAMP)  ## stop its Kafka, remove the folder playground
 test: setup  ## every test, the real systems included
 	@$(WITH_JDK) python -m pytest $(TWO_WORKERS)
 
-unit: $(STAMP)  ## the tests that need no other system (seconds)
+unit: $(STAMP)  ## the tests that need no other system (about a minute)
 	@cd $(ROOT) && $(BIN)/python -m pytest $(TWO_WORKERS) \
 		-m "not integration and not slow" --ignore tests/integration
 
