@@ -1,7 +1,8 @@
-"""Every command as a call, with the names of its flags and a typed result.
+"""The commands as Python functions, with the flags as parameters and typed results.
 
-``from migrate import plan, to_spark, commit_group, rollback, diff, verify, inspect, scan`` reaches
-them; the command line calls the same functions and shows what they return. What only looks returns
-its refusals as data; what would act raises ``migrate.Refused`` and writes nothing. Progress goes to
-the logger ``migrate``: warnings, and at INFO what the command line says on stderr.
+Import them with ``from migrate import plan, to_spark, commit_group, rollback, diff, verify,
+inspect, scan``. The command line calls the same functions and shows their results. A function that
+only reads returns its refusals as data. A function that would write raises ``migrate.Refused``
+instead, and writes nothing. Progress goes to the logger ``migrate``: warnings, and at level INFO
+the messages that the command line shows on stderr.
 """

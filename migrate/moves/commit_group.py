@@ -1,4 +1,4 @@
-"""``commit_group``: a checkpoint's positions as a consumer group's offsets."""
+"""``commit_group``: commit a checkpoint's positions as a consumer group's offsets."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A change to a consumer group: as it would be made and, once made, its outcome.
+    """A planned change to a consumer group and, once the change is made, its outcome.
 
     Attributes:
-        group: the group as it was looked at.
-        plan: what moves, partition by partition.
-        earlier: the last change to this group that a rollback file records, and its fate.
-        refusals: why it must not be made, a line each with the way out.
-        rollback_path: where what the group holds is written before it is changed.
-        outcome: what came of it; None as long as it was not made.
-        cut_over: the id of the cut-over that makes the change, or an empty string. Its id is
-            written beside each offset, also where the offset itself is there already.
+        group: the group as it was when the plan was made.
+        plan: the new offset of each partition.
+        earlier: the last change to this group that a rollback file records, and how far that
+            change came; None if there is none.
+        refusals: the reasons against the change, one line each with the way out.
+        rollback_path: the file to which the group's current offsets are saved before the change.
+        outcome: the outcome of the change; None until the change is made.
+        cut_over: the id of the cut-over that makes the change, or an empty string. The id is
+            written into the metadata of each offset, even if the group already holds the offset.
     """
 
     group: GroupView
@@ -62,7 +63,7 @@ class GroupChange:
 
     @property
     def new_offsets(self) -> dict[TopicPartition, Committed]:
-        """The offsets to commit, each with the checkpoint and operator that it is of."""
+        """The offsets to commit; the metadata of each names its checkpoint and operator."""
         origin = self.plan.origin
         name = f"{'batch' if origin.kind == 'batch' else 'chk'}-{origin.number}"
         return {
@@ -77,16 +78,19 @@ class GroupChange:
         }
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
-        """Make the change, unless something has moved since it was looked at.
+        """Make the change, unless something has changed since the plan was made.
 
-        Where the checkpoints beside this one tell how often the job takes them, it is first waited
-        for longer than that, up to a minute: a running job would complete one.
+        If the checkpoints beside this one show how often the job takes them, wait first for longer
+        than that interval (not at all if that takes more than a minute): a running job would
+        complete a checkpoint in that time.
 
         Args:
-            confirm: called when all is looked at and nothing is written; it may raise.
+            confirm: called after the wait and before anything is written; it may raise to stop the
+                change.
 
         Raises:
-            Refused: it must not be made, or no longer; nothing was written.
+            Refused: there are reasons against the change, or something has changed; nothing was
+                written.
             UsageError: the rollback file cannot be written.
             BrokerError: the group could not be read; nothing was written.
             OSError: the rollback file could not be written; nothing was committed.
@@ -105,7 +109,7 @@ class GroupChange:
         wait_for_checkpoint(self._request, self.plan, self._interval)
         if confirm is not None:
             confirm()
-        check_unmoved(self._request, self.plan)  # it may have waited for the answer
+        check_unmoved(self._request, self.plan)  # confirm may have waited for the user's answer
         config = self._request.kafka.config()
         with timed(f"committing for group {self.group.name}"):
             return commit(
@@ -132,28 +136,32 @@ def commit_group(
 ) -> GroupChange:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
-    Without ``execute`` a dry run: the group as it is, the change, and what speaks against it;
-    ``GroupChange.execute`` makes it then. There is no question: whoever calls has decided.
+    Without ``execute`` this is a dry run: it returns the current group, the change, and the reasons
+    against the change; ``GroupChange.execute`` then makes the change. The user is not asked for
+    confirmation: the caller has decided.
 
     Args:
-        chk: the checkpoint, as for ``plan``; also ``spark:DIR``, what a Spark query has committed.
+        chk: the checkpoint, as for ``plan``; or ``spark:DIR`` for what a Spark query has committed.
         group: the consumer group; it must have no members.
-        plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
+        plan: a plan or a plan file instead of ``chk``; refused if the cluster, the group or the job
+            has changed since the plan was made.
         execute: make the change.
-        rollback_file: where what the group holds is written before it is changed; by default
-            ``rollback-<group>-<time>.json`` in the current folder.
-        flink_rest: the address of Flink's JobManager: ask it whether a job still runs.
-        sink: the directory of the table that a Flink job will write to which goes on from this
-            group without state: does it remember a job's checkpoints?
-        allow_moved_on: go back although others have committed for the group since.
+        rollback_file: the file to which the group's current offsets are saved before the change; by
+            default ``rollback-<group>-<time>.json`` in the current folder.
+        flink_rest: the address of Flink's JobManager, which is asked whether a job still runs.
+        sink: the directory of the table that a Flink job will write to when it continues from this
+            group without state. The table is checked for remembered checkpoints of earlier jobs.
+        allow_moved_on: set offsets back even if others have committed for the group since.
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:
-        Refused: with ``execute``, what must not be done; nothing was written. Without, only where
-            ``plan`` has refusals of its own, or no longer holds.
-        UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, InputError: the checkpoint, or the plan, cannot be read.
-        BrokerError, FlinkRestError: one did not answer, or denied what was asked.
+        Refused: with ``execute``, there are reasons against the change; nothing was written.
+            Without ``execute``, only if a given ``plan`` has refusals or no longer holds, or
+            ``sink`` cannot be read.
+        UsageError: arguments that do not go together, or that name something that does not exist.
+        DecodeError, InputError: the checkpoint or the plan cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+        FlinkRestError: Flink did not answer, or denied what was asked.
     """
     request = move_request(chk, Target("group", group), arguments)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
@@ -221,10 +229,10 @@ def _report_group(group: GroupView, run: EarlierRun | None) -> None:
 
 
 def _refuse_going_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
-    """Refuse to commit again what consumers have gone on from: they would read it again."""
+    """Refuse to set offsets back behind what consumers have committed: they would read again."""
     ours = run if run is not None and run.file.change == "commit" else None
     if ours is not None and ours.progress is ChangeProgress.APPLIED:
-        return  # nobody has committed since
+        return  # nobody else has committed since our change
     back = [
         saved.current - saved.next_offset
         for saved in move.partitions

@@ -1,4 +1,4 @@
-"""``diff``: two sets of positions side by side."""
+"""``diff``: compare two sets of positions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def diff(
     Args:
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
             ``broker:earliest`` or ``broker:latest``.
-        right: the same.
+        right: as for ``left``.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Raises:
         Refused: a side holds a partition twice.
-        UsageError: a side that is not named as one, or that needs a broker.
+        UsageError: a side has an unknown form, or needs a broker and none is named.
         DecodeError, InputError: a side cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """

@@ -1,4 +1,4 @@
-"""``follow``: a consumer group that stays where a Spark query is."""
+"""``follow``: keep a consumer group at the positions of a Spark query."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ def follow(
     allow_moved_on: bool = False,
     **arguments: Unpack[KafkaArguments],
 ) -> Followed:
-    """Keep a consumer group at what a Spark query has committed, until it is interrupted.
+    """Commit a Spark query's positions for a consumer group, again and again until interrupted.
 
-    The group gets the positions of the newest batch in the query's commit log: never those of a
-    batch that is not committed, and never back. A broker or a store that does not answer is asked
-    again at the next look; with ``once`` that is an error.
+    The group gets the positions after the newest batch in the query's commit log: never those of a
+    batch that is not committed, and never lower ones than before. If a broker or a store does not
+    answer, it is asked again at the next look; with ``once`` this is an error.
 
     Args:
         query: ``spark:DIR``, the query's checkpoint location.
-        group: the consumer group; it must have no members. One follower is for one group.
-        every: how long from one look to the next, ``10s`` say.
+        group: the consumer group; it must have no members, and only one ``follow`` at a time.
+        every: the time from one look at the query to the next, for example ``10s``.
         once: look once, and return.
-        metrics_file: a file in Prometheus' text format, written anew at each look.
-        allow_moved_on: at the first look, take the group back where it is beyond the query.
+        metrics_file: a file in Prometheus' text format, rewritten at each look.
+        allow_moved_on: at the first look, set the group back if it is beyond the query.
         arguments: see ``KafkaArguments``.
 
     Returns:
-        What the last look came to.
+        The outcome of the last look.
 
     Raises:
-        Refused: the group has members, or is beyond the query, or the query's positions are of
+        Refused: the group has members, or is beyond the query, or the query's positions belong to
             other brokers; nothing was committed.
         UsageError: arguments that do not go together.
-        InputError: it is no checkpoint location, or damaged.
-        BrokerError: with ``once``, the broker did not answer, or did not take all of it.
-        OSError: the file of metrics cannot be written; or, with ``once``, a store did not answer.
+        InputError: the directory is not a checkpoint location, or is damaged.
+        BrokerError: with ``once``, the broker did not answer, or did not accept every offset.
+        OSError: the metrics file cannot be written; or, with ``once``, a store did not answer.
     """
     from migrate.targets.group.follower import GroupFollower
 
@@ -104,7 +104,7 @@ def _tell(followed: Followed, group: str) -> None:
 
 
 def _write(file: Path, followed: Followed, group: str) -> None:
-    """Write a text file for Prometheus' node exporter, whole or not at all."""
+    """Write the metrics for Prometheus' node exporter; replace the file in one step."""
     of = f'group="{_label(group)}"'
     lines = [
         "# HELP migrate_follow_look_seconds When the query was looked at, in seconds of the epoch.",

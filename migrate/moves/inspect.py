@@ -1,4 +1,4 @@
-"""``inspect``: what a checkpoint holds."""
+"""``inspect``: read the contents of a checkpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
         arguments: see ``ReadArguments``.
 
     Raises:
-        DecodeError: it cannot be read, or is none; and nothing else comes of its bytes.
+        DecodeError: ``chk`` cannot be read, or is not a checkpoint. Damaged bytes raise no other
+            error.
         UsageError: the extra that reads such a URL is not installed (``MissingExtra``).
     """
     check_names(arguments, ReadArguments)

@@ -1,7 +1,7 @@
-"""Whether the job has stopped, before a consumer group is changed.
+"""Check whether the job has stopped, before a consumer group is changed.
 
-A group without members is no proof: KafkaSource joins none, and a running job overwrites what is
-committed at its next checkpoint.
+A group without members is no proof: KafkaSource does not join its group, and at its next checkpoint
+a running job overwrites what was committed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from migrate.storage.files import Files, MissingExtra
 if TYPE_CHECKING:
     from migrate.inputs.flink.rest_api import FlinkJob
 
-# How far two reads lie apart, in checkpoint intervals: no checkpoint comes exactly on time.
+# The time between the two looks for newer checkpoints, in checkpoint intervals: more than one,
+# because checkpoints are not exactly on time.
 _INTERVALS = 2.0
-# In seconds: no less, as a checkpoint of a busy job takes a while in itself; and what a user may be
-# asked to wait for.
+# Limits of that time, in seconds. A shorter time proves nothing, because the checkpoint of a busy
+# job itself takes a while. A longer time is too long for a user to wait.
 _SHORTEST, _LONGEST = 3.0, 60.0
 
-# Not one job's alone: that of every application cluster with high availability
+# The job id that every application cluster with high availability uses: it identifies no single job
 # (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; gone by 1.16.3).
 _FIXED_JOB_ID = "0" * 32
 
@@ -40,7 +41,7 @@ _WAYS_TO_PROVE = "--flink-rest URL asks Flink, and a stop-with-savepoint is proo
 
 
 def interval_of(plan: Plan) -> float | None:
-    """Return how often the job takes a checkpoint, in seconds; None where that does not show."""
+    """Return the job's checkpoint interval in seconds; None if the checkpoints do not show it."""
     origin = plan.origin
     if origin.kind != "checkpoint" or origin.stopped:
         return None
@@ -54,15 +55,15 @@ def interval_of(plan: Plan) -> float | None:
 def report_running_jobs(
     plan: Plan, interval: float | None, flink_rest: str | None
 ) -> tuple[str, ...]:
-    """Log what is known without waiting, and return why to refuse: the jobs that Flink has.
+    """Log what is known without waiting; return a reason to refuse for each job that Flink runs.
 
     Args:
-        plan: what moves.
-        interval: how often the job takes a checkpoint (``interval_of``).
-        flink_rest: the address of a JobManager, where one is to be asked.
+        plan: the plan of the move.
+        interval: the job's checkpoint interval (``interval_of``).
+        flink_rest: the address of the JobManager to ask, or None to ask none.
 
     Raises:
-        FlinkRestError: Flink was to be asked, and did not answer.
+        FlinkRestError: the JobManager did not answer, or denied the request.
     """
     jobs = _ask_flink(flink_rest) if flink_rest is not None else None
     running = tuple(_still_there(job) for job in jobs or () if not job.ended)
@@ -83,7 +84,7 @@ def report_running_jobs(
 
 
 def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Log whether the JobManager, which runs nothing, is the one that ran this job."""
+    """Log whether the asked JobManager, which runs no job now, is the one that ran this job."""
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:
@@ -111,17 +112,18 @@ def _watch(interval: float | None) -> str:
 
 
 def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) -> None:
-    """Wait for longer than the job takes to its next checkpoint, and check that nothing moved.
+    """Wait for longer than the job's checkpoint interval, then check that nothing has changed.
 
-    Also where Flink has said that nothing runs, as it may be another job's Flink. Return at once
-    where waiting shows nothing: beside a savepoint, or if the interval is unknown or too long.
+    Wait even if Flink reported no running job, because the JobManager that was asked may not be
+    this job's. Do not wait if waiting would show nothing: for a savepoint, or if the interval is
+    unknown or too long.
 
     Raises:
-        Refused: the job runs.
+        Refused: the job still runs, or the cluster or the group has changed.
     """
     if interval is None or _apart(interval) > _LONGEST:
         return
-    # A plan may be of another machine, whose clock is ahead of this one's.
+    # The plan may come from another machine, whose clock is ahead of this machine's.
     passed = max(0.0, (datetime.now(timezone.utc) - plan.made_at).total_seconds())
     wait = _apart(interval) - passed
     if wait > 0:

@@ -1,4 +1,4 @@
-"""``to_spark --keep-state``: a query goes on from other positions, with its state."""
+"""``to_spark --keep-state``: a copy of a query that keeps its state and gets other positions."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
     """Return the directory of the copy.
 
     Raises:
-        Refused: it holds something.
-        UsageError: it is no local directory.
+        Refused: the directory is not empty.
+        UsageError: no local directory is named.
     """
     target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:
@@ -57,16 +57,16 @@ def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
 def copy_query(
     request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
 ) -> tuple[Sequence[SparkSource], tuple[str, ...], Origin]:
-    """Write a copy of a query's checkpoint location that goes on from the request's positions.
+    """Write a copy of a query's checkpoint location that continues from the request's positions.
 
     Args:
-        request: what moves.
+        request: what the user asked for; its positions move into the copy.
         old: ``spark:DIR``, the query whose state is kept.
         target: the new checkpoint location.
-        sink: where the query writes.
+        sink: the directory or table that the query writes to.
 
     Returns:
-        Where it goes on, warnings, and what its positions are from.
+        The copy's source with its next offsets, the warnings, and the origin of the positions.
 
     Raises:
         as ``to_spark``.
@@ -81,7 +81,7 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    request = replace(request, target=SAVEPOINT)  # what does not change stays, as in a savepoint
+    request = replace(request, target=SAVEPOINT)  # as there, other positions are kept
     positions = read_input(request, query.topics)
     chosen = choose(positions, request)
     sources = list(restrict_to_topics(chosen, query.topics, request.policies))

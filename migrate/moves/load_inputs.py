@@ -1,4 +1,4 @@
-"""The inputs of a move: a checkpoint or another side, and what the broker says of it."""
+"""Read the inputs of a move: a checkpoint or another side, and the broker's answers about it."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 
 def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
-    """Read what moves: a Flink checkpoint, or another side where that can be.
+    """Read the positions that move: of a Flink checkpoint, or of another side if the target allows.
 
     Args:
-        request: what was asked for.
-        topics: the topics of a ``broker:`` side, where the user names no partitions.
+        request: what the user asked for.
+        topics: the topics of a ``broker:`` side, if the user names no partitions.
 
     Raises:
         Refused: the query or the group has not committed anything yet.
-        UsageError: options that do not go together, or name no side.
-        InputError: credentials in a URL.
-        DecodeError, InputError: it cannot be read.
+        UsageError: options that do not go together, or a side of an unknown form.
+        DecodeError: the checkpoint cannot be read.
+        InputError: the side cannot be read, or its URL contains credentials.
     """
     chk = request.chk
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
-    check_no_credentials(chk, InputError)  # in the name of a group, too
+    check_no_credentials(chk, InputError)  # also refuses them in a group's name
     side = parse_side(chk)
     if side.kind is SideKind.CHECKPOINT:
         return _drop_moved_state(read(chk, request), request.state_taken)
@@ -57,7 +57,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
 
 
 def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
-    """Drop the findings about operators of which nothing but the keyed state that moves is kept."""
+    """Drop the findings ``STATE_NOT_MOVED`` about operators all of whose state moves."""
     moves = {
         item.operator_id
         for item in extraction.checkpoint.operators
@@ -76,17 +76,18 @@ def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extracti
 def ask_about(
     request: Request, positions: PlanInput, chosen: Sequence[Source], into: PlanInput | None = None
 ) -> ClusterSnapshot | None:
-    """Ask the broker about the topics of some sources; return None where none is named.
+    """Ask the broker about the sources' topics; return None if no broker is named.
 
     Args:
-        request: what was asked for.
-        positions: what was read.
-        chosen: its sources that move.
-        into: what the positions go into, where that has topics and transactions of its own.
+        request: what the user asked for.
+        positions: the checkpoint or other side that was read.
+        chosen: the sources of ``positions`` whose topics the broker is asked about.
+        into: the savepoint or query that takes over the positions, if there is one; the broker is
+            asked about its topics and transactions, too.
 
     Raises:
-        UsageError: options that do not go together, or name what no source reads.
-        BrokerError: it did not answer, or denied what was asked.
+        UsageError: options that do not go together, or that name a topic that no source reads.
+        BrokerError: the broker did not answer, or denied what was asked.
     """
     policies = request.policies
     _check_names(policies, topics_of(chosen))
@@ -122,8 +123,8 @@ def ask_broker(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     """Take a snapshot of the cluster.
 
     Raises:
-        ConfigError: it cannot be reached as it is given.
-        BrokerError: it did not answer, or denied what was asked.
+        ConfigError: the properties cannot be used.
+        BrokerError: the broker did not answer, or denied what was asked.
     """
     from migrate.kafka.snapshot import take_snapshot
 
@@ -132,7 +133,7 @@ def ask_broker(config: KafkaConfig, question: Question) -> ClusterSnapshot:
 
 
 def _check_names(policies: Policies, topics: set[str]) -> None:
-    """Refuse a topic that no chosen source reads."""
+    """Refuse a topic of ``--topic-map`` or ``--partitions`` that no chosen source reads."""
     for option, names in (
         ("--topic-map", policies.topic_map),
         ("--partitions", policies.partitions or {}),
@@ -151,10 +152,10 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
 
 
 def asker(kafka: Kafka) -> Ask | None:
-    """Return how to ask the broker that is named; None if none is."""
+    """Return a function that asks the named broker; None if no broker is named."""
     if not kafka.is_named:
         return None
-    config = kafka.config()  # what is wrong with it shows before anything is read
+    config = kafka.config()  # raises before anything is read
 
     def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
         return ask_broker(config, Question(frozenset(topics), group, at=at))

@@ -1,4 +1,4 @@
-"""The sources of a side that each source of a savepoint goes on from."""
+"""Match each source of a savepoint with the sources of a side whose positions it takes over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from migrate.targets.savepoint.changes import (
 
 
 class SourceMatch(NamedTuple):
-    """A source of the savepoint in one cluster, and the side's sources that it goes on from."""
+    """A source of the savepoint in one cluster, and the side's sources whose positions it takes."""
 
     source: Source
     cluster: str | None
@@ -29,14 +29,15 @@ class SourceMatch(NamedTuple):
 def match_sources(
     chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies
 ) -> list[SourceMatch]:
-    """Return what each source of a savepoint goes on from, cluster by cluster.
+    """Return for each source of a savepoint, and each of its clusters, the sources of the side.
 
-    Of a checkpoint of the same job that is its own operator, else whatever has its topics, of that
-    cluster where it names one.
+    If the side has the same operator (a checkpoint of the same job), only that operator matches.
+    Otherwise every source matches that has topics of the savepoint's source. If both name their
+    clusters, only positions of the same cluster match.
 
     Args:
-        chosen: sources of the savepoint.
-        theirs: sources of the side.
+        chosen: the sources of the savepoint.
+        theirs: the sources of the side.
         policies: what the user allows.
     """
     matches: list[SourceMatch] = []
@@ -64,7 +65,7 @@ def match_sources(
     return [
         match
         if named & own or new & match.source.topics
-        else match._replace(goes_on_from=())  # it keeps its positions
+        else match._replace(goes_on_from=())  # the source keeps its positions
         for match, own in zip(matches, own_partitions, strict=True)
     ]
 
@@ -72,7 +73,7 @@ def match_sources(
 def refuse_other_clusters(
     matches: Sequence[SourceMatch], theirs: Sequence[Source]
 ) -> Iterator[Refusal]:
-    """Refuse positions of another cluster than the savepoint's."""
+    """Refuse positions of clusters that the savepoint does not read."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in theirs for cluster in source.clusters} - own - {None}
     if own and others:
@@ -87,13 +88,13 @@ def refuse_other_clusters(
 def refuse_matches(
     matches: Sequence[SourceMatch], theirs: Sequence[Source], side: str, request: Request
 ) -> Iterator[Refusal]:
-    """Refuse positions of a cluster that is not known, and topics that no source takes.
+    """Refuse positions whose cluster is not known, and topics that no source takes over.
 
     Args:
-        matches: what each source of the savepoint goes on from.
-        theirs: sources of the side.
-        side: how the user names it.
-        request: what was asked for.
+        matches: each source of the savepoint, with the side's sources.
+        theirs: the sources of the side.
+        side: the name of the side, as the user gave it.
+        request: what the user asked for.
     """
     yield from _refuse_unnamed_positions(matches)
     yield from _refuse_unknown_clusters(matches, request)
@@ -101,7 +102,7 @@ def refuse_matches(
 
 
 def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
-    """Refuse positions that name no cluster for a savepoint of several."""
+    """Refuse positions that name no cluster, if the savepoint reads several clusters."""
     unnamed = {
         match.cluster
         for match in matches
@@ -119,8 +120,8 @@ def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusa
 def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Refuse topics that several sources read, perhaps on different Kafka clusters.
 
-    Sources that each go on from their own operator need no cluster to be told apart, unless a
-    broker is asked, which is one cluster's.
+    If each source takes the positions of its own operator, the cluster need not be known, unless a
+    broker is asked: a broker knows one cluster only.
     """
     if request.policies.one_cluster:
         return
@@ -139,7 +140,7 @@ def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -
 def _refuse_topics_left_out(
     name: str, theirs: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Refusal]:
-    """Refuse topics that the side has and no source of the savepoint takes."""
+    """Refuse topics of the side that no source of the savepoint takes over."""
     taken = {
         position.topic
         for match in matches
@@ -148,7 +149,7 @@ def _refuse_topics_left_out(
     }
     own = {match.source.operator_id for match in matches}
     same = [source for source in theirs if source.operator_id in own]
-    # Of one job its other sources go on as they are.
+    # Of the same job, sources that were not chosen keep their positions: their topics do not count.
     topics = topics_of(same or theirs) - taken
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
@@ -161,7 +162,7 @@ def _refuse_topics_left_out(
 def check_topic_map(
     topic_map: Mapping[str, str], side: str, theirs: Sequence[Source], chosen: Sequence[Source]
 ) -> None:
-    """Check the names of ``--topic-map``: OLD is the side's, NEW the savepoint's.
+    """Check the names of ``--topic-map``: OLD is a topic of the side, NEW of the savepoint.
 
     Raises:
         NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.

@@ -1,7 +1,8 @@
 """The options of a move, each declared once.
 
-The calls take them as keyword arguments. ``migrate.cli.typer_parameters`` makes the options of the
-command line from them, and ``migrate.cutover.spec`` the keys of a spec.
+The functions of ``migrate.moves`` take the options as keyword arguments.
+``migrate.cli.typer_parameters`` makes the command line's options from them, and
+``migrate.cutover.spec`` the keys of a spec.
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option, beside its name and its type.
+    """What is declared for an option in addition to its name and its type.
 
     Attributes:
-        help: a line for people.
-        flags: its names on a command line; by default its own, as ``--on-expired``.
-        metavar: the placeholder of its value in help; by default its choices.
-        panel: its section of the help; None for the first.
-        read: makes the value of the texts of a command line, where it may be given several times.
+        help: the text about the option in the command line's help.
+        flags: the option's flags on the command line; by default its name, as ``--on-expired``.
+        metavar: the placeholder for the value in the help; by default the possible values.
+        panel: the section of the help that lists the option; None for the first section.
+        read: converts the texts of a repeatable option to its value; None if the option is given
+            at most once.
     """
 
     help: str
@@ -76,7 +78,7 @@ def _read_properties(texts: Iterable[str]) -> dict[str, str]:
 
 
 class KafkaArguments(TypedDict, total=False):
-    """How to reach Kafka: what all calls that ask a broker take."""
+    """How to reach Kafka: the arguments of every function that asks a broker."""
 
     bootstrap_servers: Annotated[
         str | None,
@@ -137,11 +139,11 @@ class ChoiceArguments(ReadArguments, total=False):
 
 
 class SideArguments(ChoiceArguments, KafkaArguments, total=False):
-    """What positions are compared."""
+    """The arguments of a comparison: which source is meant, and how to reach Kafka."""
 
 
 class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
-    """What moves, and what is allowed: by default nothing that would lose or repeat records."""
+    """What moves, and what is allowed: by default nothing that loses or repeats records."""
 
     source_group: Annotated[
         str | None,
@@ -230,9 +232,9 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
 
 
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
-    """Return the options that arguments of calls declare, by name, each with its type.
+    """Return the options that a TypedDict of arguments declares: by name, the type and ``Option``.
 
-    Of a few values the type is their enum, whose first is the default.
+    If an option has a fixed set of values, its type is their enum; the first member is the default.
     """
     options = {}
     for name, hint in get_type_hints(arguments, include_extras=True).items():
@@ -252,9 +254,9 @@ class Kafka:
 
     @property
     def is_named(self) -> bool:
-        """Whether a broker is asked.
+        """Whether the user gave an option that reaches Kafka, so that a broker is asked.
 
-        An empty address (an unset variable of a shell) was meant as one: kafka_config refuses it.
+        An empty address (of an unset shell variable) counts too; ``kafka_config`` refuses it.
         """
         named = (self.bootstrap_servers, self.kafka_config) != (None, None)
         return named or bool(self.kafka_properties)
@@ -280,7 +282,7 @@ class Kafka:
         """
         from migrate.kafka.config import kafka_config
 
-        # AWS_REGION is what AWS's own tools go by.
+        # AWS's own tools read AWS_REGION, too.
         region = os.environ.get("AWS_REGION")
         return kafka_config(
             self.bootstrap_servers, self.kafka_config, self.kafka_properties, aws_region=region
@@ -288,17 +290,20 @@ class Kafka:
 
 
 def check_names(arguments: Mapping[str, Any], kind: type) -> None:
-    """Raise ``TypeError`` for an argument that calls of this kind do not take, as Python does."""
+    """Raise ``TypeError``, as Python does, for an argument that is no key of the TypedDict."""
     for name in arguments.keys() - kind.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {name!r}")
 
 
 def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
-    """Return what ``KafkaArguments`` mean.
+    """Return ``KafkaArguments`` as a ``Kafka``.
 
     Args:
         arguments: how to reach Kafka.
-        kind: what the call takes, these among others.
+        kind: the TypedDict of all arguments that the calling function takes.
+
+    Raises:
+        TypeError: an argument is no key of ``kind``.
     """
     check_names(arguments, kind)
     file = arguments.get("kafka_config")
@@ -311,7 +316,7 @@ def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
 
 
 def choice(arguments: ChoiceArguments) -> Choice:
-    """Return what ``ChoiceArguments`` mean."""
+    """Return ``ChoiceArguments`` as a ``Choice``."""
     return Choice(
         arguments.get("allow_external_files", False),
         arguments.get("source"),
@@ -324,7 +329,7 @@ class Request(Choice):
     """What moves, and where to.
 
     Attributes:
-        state_taken: the ids of operators whose keyed state goes along.
+        state_taken: the ids of the operators of which all keyed state moves, too.
     """
 
     source_group: str | None = None
@@ -336,10 +341,11 @@ class Request(Choice):
 
 
 def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) -> Request:
-    """Return what ``MoveArguments`` mean.
+    """Return ``MoveArguments`` as a ``Request``.
 
     Raises:
-        UsageError: one of them is not of its form.
+        TypeError: an argument is no key of ``MoveArguments``.
+        UsageError: an argument is malformed, or a group comes without a name or a broker.
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.name == "":

@@ -1,6 +1,6 @@
-"""The steps that every move takes: read, choose, ask the broker, plan, report.
+"""The steps of every move: read, choose the sources, ask the broker, plan, report.
 
-What is left is to apply the plans, which each command does for its target.
+After these steps each command applies the plans to its own target.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ LAST_OUTPUT = (
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Positions that were read, and a plan for each part of them.
+    """The positions that were read, and the plans that were made from them.
 
     Attributes:
-        request: what was asked for.
-        positions: what was read.
-        chosen: its sources that the options choose.
-        snapshot: what the broker said, or None without one.
-        plans: one of each part.
+        request: what the user asked for.
+        positions: the checkpoint or other side that was read.
+        chosen: the sources of ``positions`` that the options choose.
+        snapshot: the broker's answers, or None if no broker was asked.
+        plans: one plan for each part (see ``plan_parts``).
     """
 
     request: Request
@@ -52,7 +52,12 @@ class Move:
     def report(
         self, names: Sequence[str] = ("",), more_warnings: Iterable[str] = ()
     ) -> tuple[str, ...]:
-        """Log what moves, each plan by the name of its part, and the warnings; return these."""
+        """Log the origin, the plans' lines and the warnings; return the warnings.
+
+        Args:
+            names: for each plan, the name that begins its lines; no name if it is empty.
+            more_warnings: warnings to log and return after those of the plans.
+        """
         _report_origin(self.positions.origin, self.request)
         warnings = report_plans(self.plans, names, (*self.warnings, *more_warnings))
         if self._may_miss_topics():
@@ -74,11 +79,11 @@ class Move:
 
 
 def make_move(request: Request) -> Move:
-    """Read what moves, choose of it, ask the broker where one is named, and plan.
+    """Read the positions, choose the sources, ask the broker if one is named, and make the plan.
 
     Raises:
-        UsageError: options that do not go together, or name what is not there.
-        DecodeError, InputError: it cannot be read.
+        UsageError: options that do not go together, or that name something that does not exist.
+        DecodeError, InputError: the positions cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     positions = read_input(request)
@@ -96,26 +101,27 @@ def plan_parts(
     into: PlanInput | None = None,
     named: bool = False,
 ) -> Move:
-    """Ask the broker once, and plan each part by itself.
+    """Ask the broker once, and make a separate plan for each part.
 
     Args:
-        request: what was asked for.
-        positions: what was read.
-        chosen: its sources that the options choose.
-        parts: each the sources of one plan.
-        asked_about: the sources whose topics the broker is asked about; by default those chosen.
-        into: what the positions go into, where that has topics and transactions of its own.
-        named: whether the user named the sources, also where ``request.source`` is None.
+        request: what the user asked for.
+        positions: the checkpoint or other side that was read.
+        chosen: the sources of ``positions`` that the options choose.
+        parts: for each plan, its sources.
+        asked_about: the sources whose topics the broker is asked about; by default ``chosen``.
+        into: the savepoint or query that takes over the positions, if there is one; the broker is
+            asked about its topics and transactions, too.
+        named: whether the sources count as named by the user even if ``request.source`` is None.
 
     Raises:
-        UsageError: options that do not go together, or name what no source reads.
+        UsageError: options that do not go together, or that name a topic that no source reads.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     snapshot = ask_about(request, positions, chosen if asked_about is None else asked_about, into)
     brokers = str(request.kafka.config()["bootstrap.servers"]) if request.kafka.is_named else None
     plans = []
     for sources in parts:
-        if into is not None and not sources:  # of what keeps its positions
+        if into is not None and not sources:  # a source that keeps its positions
             plans.append(Plan(positions.origin, request.target, (), snapshot=snapshot))
             continue
         plan = make_plan(
@@ -128,7 +134,7 @@ def plan_parts(
             bootstrap_servers=brokers,
         )
         if plan.origin.kind != "positions":
-            # A plan is applied from another folder, or by another program.
+            # The plan may be applied from another folder, or by another program.
             origin = replace(plan.origin, pointer=_absolute(plan.origin.pointer))
             plan = replace(plan, origin=origin)
         plans.append(plan)
@@ -138,7 +144,7 @@ def plan_parts(
 def report_plans(
     plans: Sequence[Plan], names: Sequence[str], warnings: Iterable[str]
 ) -> tuple[str, ...]:
-    """Log plans, each by the name of its part, and the warnings, each once; return these."""
+    """Log each plan's lines with its name, and each distinct warning once; return the warnings."""
     for name, plan in zip(names, plans, strict=True):
         for line in plan_lines(plan):
             log.info(f"{name}: {line}" if name else line)
@@ -149,11 +155,11 @@ def report_plans(
 
 
 def _report_origin(origin: Origin, request: Request) -> None:
-    """Log which checkpoint it is, and what must be known of one that its job stopped with."""
+    """Log which checkpoint is moved and, if the job stopped with it, what the user must know."""
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:
         return
-    if request.target == SPARK:  # of a group, ``job_stopped`` logs it
+    if request.target == SPARK:  # for a consumer group, ``job_stopped`` logs it
         log.info(LAST_OUTPUT)
     written_at = origin.written_at
     days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0
@@ -166,5 +172,5 @@ def _report_origin(origin: Origin, request: Request) -> None:
 
 
 def _absolute(pointer: str) -> str:
-    """Return a local path with its links followed, as the decoder does, and a URL as it is."""
+    """Return a local path with its links resolved, as the decoder does; return a URL unchanged."""
     return pointer if "://" in pointer else os.path.realpath(pointer)

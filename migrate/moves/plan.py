@@ -1,4 +1,4 @@
-"""``plan``: what a move would do, or whether a saved plan still holds."""
+"""``plan``: plan a move, or check that a saved plan still holds."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArguments]) -> Plan:
-    """Plan a move; nothing is written.
+    """Plan a move, and write nothing.
 
     Args:
         chk: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
-            directory; a local path or a URL. For a group also ``spark:DIR``.
+            directory; a local path or a URL. For a group, ``chk`` may also be ``spark:DIR``.
         group: the consumer group to plan for; None plans for Spark.
         arguments: see ``MoveArguments``.
 
     Raises:
-        UsageError: arguments that do not go together, or name what is not there.
+        UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
@@ -48,19 +48,20 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
 
 def plan_move(request: Request) -> Plan:
-    """Plan and report a move that is one plan."""
+    """Plan a move that consists of one plan, and report the plan."""
     move = make_move(request)
     move.report()
     return move.plans[0]
 
 
 def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
-    """Return a new plan, or check one that was made before.
+    """Make a new plan, or check a plan that was made before, and return it.
 
     Raises:
-        Refused: the cluster, the group or the job has moved since it was made.
+        Refused: the cluster, the group or the job has changed since the plan was made.
         UsageError: arguments that do not go together.
-        InputError: it cannot be read.
+        DecodeError, InputError: the checkpoint or the plan cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
     """
     if plan is None:
         return plan_move(request)
@@ -98,13 +99,14 @@ def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
 
 
 def check_unmoved(request: Request, plan: Plan) -> bool:
-    """Check just before writing that what was decided on is still there.
+    """Check just before writing that nothing that the plan was based on has changed.
 
     Returns:
-        Whether nothing shows that the job runs; it may, with ``allow_ran_on``.
+        True if nothing shows that the job has run on; False if something does, and
+        ``allow_ran_on`` permits it.
 
     Raises:
-        Refused: the cluster, the group or the job has moved.
+        Refused: the cluster, the group or the job has changed.
     """
     _, ran_on = _recheck(request, plan, "")
     return not ran_on
@@ -116,8 +118,11 @@ def _recheck(
     """Check that a plan still holds.
 
     Returns:
-        The cluster as it is now (None where the plan was made without a broker), and what shows
-        that the job has run on, where that is allowed.
+        The cluster as it is now (None if the plan was made without a broker), and the signs that
+        the job has run on (with ``allow_ran_on``; without it, any such sign is refused).
+
+    Raises:
+        Refused: the cluster, the group or the job has changed.
     """
     snapshot, moved = None, list[str]()
     if plan.cluster_id is not None:
@@ -143,12 +148,12 @@ def _recheck(
     return snapshot, ran_on
 
 
-# Who reads on from what a plan was made from.
+# What may have run on since the plan was made, by the kind of the plan's origin.
 _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
-    """Return the newer checkpoints beside the plan's; none, and a note, if they cannot be read."""
+    """Return the numbers of the checkpoints newer than the plan's; log a note if unreadable."""
     if origin.kind != "checkpoint":
         return ()
     files = Files()

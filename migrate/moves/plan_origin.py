@@ -1,4 +1,4 @@
-"""The origin of a saved plan, read again."""
+"""Read the origin of a saved plan again, and compare it with the plan."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def compare_with_origin(plan: Plan, how: Reading) -> PlanCheck:
     """Compare a plan with the checkpoint, or the other side, that it was made from.
 
     Args:
-        plan: as it was read from its file.
-        how: how a checkpoint is read.
+        plan: the plan, as its file says.
+        how: the options for reading a checkpoint.
     """
     elsewhere = count_other_starts(plan)
     try:
@@ -46,11 +46,11 @@ class _AnotherOrigin(Exception):
 
 
 def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
-    """Read what the plan was made from.
+    """Read again the sources that the plan was made from.
 
     Raises:
-        InputError: it cannot be read again (one of ``_UNREADABLE``).
-        _AnotherOrigin: it is another checkpoint, or another query.
+        InputError: the origin cannot be read again (as do the other errors in ``_UNREADABLE``).
+        _AnotherOrigin: the path holds another checkpoint or another query now.
     """
     origin = plan.origin
     match origin.kind:
@@ -73,7 +73,7 @@ def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
 
 
 def _source_after_batch(plan: Plan) -> Source:
-    """Return where the plan's Spark query stood after the plan's batch."""
+    """Return the positions of the plan's Spark query after the plan's batch, as a source."""
     origin, files = plan.origin, Files()
     directory = _query_directory(origin, files)
     name = _check_query(plan, directory, files)
@@ -84,9 +84,10 @@ def _source_after_batch(plan: Plan) -> Source:
 
 
 def batches_since(plan: Plan) -> str:
-    """Return what a plan's Spark query has committed since the plan was made; empty if nothing.
+    """Return a sentence about a batch that the plan's Spark query committed after the plan's.
 
-    Where its checkpoint location cannot be read, that is what is returned.
+    The text is empty if there is no such batch. If the checkpoint location cannot be read, or
+    belongs to another query now, the text says so.
     """
     files = Files()
     try:
@@ -103,16 +104,16 @@ def batches_since(plan: Plan) -> str:
 
 
 def _query_directory(origin: Origin, files: Files) -> str:
-    """Return the checkpoint location of the Spark query that positions are from."""
+    """Return the checkpoint location of the Spark query that the origin names."""
     return files.absolute(path_of(origin.pointer.removeprefix(SPARK_PREFIX), files))
 
 
 def _check_query(plan: Plan, directory: str, files: Files) -> str:
-    """Return the id of the query in a checkpoint location, as plans have it.
+    """Return the id of the query in a checkpoint location, without hyphens, as in plans.
 
     Raises:
-        InputError: there is none.
-        _AnotherOrigin: it is another query than the plan's.
+        InputError: the checkpoint location has no metadata.
+        _AnotherOrigin: the query is not the plan's.
     """
     own_id = query_id(directory, files)
     if own_id is None:

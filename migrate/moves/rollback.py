@@ -1,4 +1,4 @@
-"""``rollback``: a consumer group brought back to what it held before a change."""
+"""``rollback``: restore the offsets that a consumer group held before a change."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupRollback:
-    """A change to a consumer group that is taken back: before, and once done, its outcome.
+    """A rollback of a change to a consumer group and, once it is done, its outcome.
 
     Attributes:
-        preview: the change, how far it came, the group as it is, and what it is to hold.
-        refusals: why it must not be done, a line each.
-        rollback_path: where what the group holds is written before it is changed.
-        outcome: what came of it; None as long as it was not done.
+        preview: the change to roll back, how far that change came, the group as it is now, and the
+            offsets that the group gets.
+        refusals: the reasons against the rollback, one line each.
+        rollback_path: the file to which the group's current offsets are saved before the rollback.
+        outcome: the outcome of the rollback; None until it is done.
     """
 
     preview: RollbackPreview
@@ -45,22 +46,23 @@ class GroupRollback:
 
     @property
     def partitions(self) -> Sequence[RestoredOffset]:
-        """What changes, partition by partition."""
+        """The offsets that the rollback changes."""
         return self.preview.partitions
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What else must be known."""
+        """Warnings that the user must read before the rollback."""
         return self.preview.warnings
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
-        """Do it, unless something has moved since it was looked at.
+        """Roll back, unless the group has changed since the preview.
 
         Args:
-            confirm: called when all is looked at and nothing is written; it may raise.
+            confirm: called before anything is written; it may raise to stop the rollback.
 
         Raises:
-            Refused: it must not be done, or no longer; nothing was changed.
+            Refused: there are reasons against the rollback, or the group has changed since the
+                preview; this call changed nothing.
             UsageError: the rollback file cannot be written.
             BrokerError, OSError: as for ``restore``; nothing was changed.
         """
@@ -89,25 +91,26 @@ def rollback(
     rollback_file: AnyPath | None = None,
     **arguments: Unpack[KafkaArguments],
 ) -> GroupRollback:
-    """Bring a consumer group back to what it held before a change, by its rollback file.
+    """Restore the offsets that a consumer group held before a change, from a rollback file.
 
-    Without ``execute`` a dry run: what would come back, and what speaks against it;
-    ``GroupRollback.execute`` does it then. Offsets, their metadata and their leader epochs come
-    back as they were, and where there was none there will be none.
+    Without ``execute`` this is a dry run: it returns the offsets that would change, and the reasons
+    against the rollback; ``GroupRollback.execute`` then rolls back. Offsets, their metadata and
+    their leader epochs are restored as they were. If the group held no offset of a partition, its
+    offset is removed.
 
     Args:
         file: the rollback file.
-        execute: do it.
-        force: go back although the group has moved on since, or an offset is no longer one of its
-            log; what belongs to no partition is left out.
-        rollback_file: where what the group holds is written before it is changed; by default
-            ``rollback-<group>-<time>.json`` beside ``file``.
+        execute: roll back.
+        force: roll back even if the group has moved on since, or an offset is no longer in its log;
+            offsets of partitions that are gone are left out.
+        rollback_file: the file to which the group's current offsets are saved before the rollback;
+            by default ``rollback-<group>-<time>.json`` beside ``file``.
         arguments: see ``KafkaArguments``; by default the brokers that ``file`` names.
 
     Raises:
-        Refused: with ``execute``, what must not be done; nothing was changed.
-        UsageError: Kafka properties that cannot be used as given.
-        InputError: it is no rollback file of this version.
+        Refused: with ``execute``, there are reasons against the rollback; nothing was changed.
+        UsageError: the Kafka properties cannot be used as given.
+        InputError: the file is not a rollback file of this version.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     from migrate.targets.group.rollback import read_preview
@@ -125,7 +128,7 @@ def rollback(
     found = GroupRollback(
         preview,
         (*preview.refusals, *(() if force else preview.unless_forced)),
-        # Beside the file that it follows: a later run looks for both there.
+        # In the folder of ``file``, because a later rollback looks for both files there.
         local_path(os.fspath(rollback_file))
         if rollback_file is not None
         else rollback_files.default_path(change.group, file.parent),
@@ -137,6 +140,6 @@ def rollback(
 
 
 def _brokers(named: str, arguments: KafkaArguments) -> Kafka:
-    """Return the brokers of the arguments or, without any, those that the file names."""
+    """Return the brokers of the arguments or, if these name none, those of the file."""
     asked = kafka(arguments)
     return asked if asked.names_brokers else replace(asked, bootstrap_servers=named)

@@ -1,4 +1,4 @@
-"""``scan``: an inventory of many jobs, and a saved plan for each that can move."""
+"""``scan``: make an inventory of many jobs, and save a plan for each job that can move."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def scan(
     progress: Progress | None = None,
     **arguments: Unpack[KafkaArguments],
 ) -> Inventory:
-    """Read every checkpoint below the roots, by processes of this machine, or on Spark.
+    """Read every checkpoint below the roots, in processes on this machine or on Spark.
 
-    Spark is used if a master is named, or a session is active already; a session that is started
-    is stopped at the end. A checkpoint that cannot be read is a job with an error.
+    Spark is used if a master is named, or if a session is already active; a session that is started
+    here is stopped at the end. A checkpoint that cannot be read becomes a job with an error.
 
     Args:
         roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.
@@ -52,21 +52,20 @@ def scan(
         output: write the tables ``checkpoints``, ``positions``, ``operators`` and ``findings``
             below this directory; none of them may exist yet.
         format: the file format of the tables.
-        plans: save a plan for each job that can move in this directory, which must be new or empty.
-        group: plan for consumer groups of this name, in which ``{job}`` is replaced by the job's
-            id; None: plan for Spark.
-        master: the Spark to run on, such as ``spark://host:7077``.
-        progress: is called now and then.
-        arguments: see ``KafkaArguments``; with a broker, jobs have a lag.
+        plans: a new or empty directory, to which a plan is saved for each job that can move.
+        group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
+            job's id. None plans for Spark.
+        master: the Spark master to run on, for example ``spark://host:7077``.
+        progress: called repeatedly with the current stage and how much of it is done.
+        arguments: see ``KafkaArguments``; if a broker is named, each job's lag is found.
 
     Raises:
         UsageError: arguments that do not go together, a package that is not installed, or Spark
             does not start.
         InputError: none of the roots could be read.
-        Refused: ``output`` or ``plans`` exists already.
+        Refused: ``output`` or ``plans`` is not empty.
         BrokerError: the broker did not answer, or denied a request.
-        ServiceError: Spark failed as a whole, or processes of this machine were killed again and
-            again.
+        ServiceError: Spark failed, or the processes on this machine were killed repeatedly.
     """
     broker = kafka(arguments)
     table_format = parse_choice(TableFormat, "--format", format)
@@ -123,11 +122,11 @@ def _scan_on_spark(
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
-    """Return where to write the tables; refuse a directory that holds something.
+    """Return where to write the tables; refuse a directory that is not empty.
 
     Raises:
         Refused: the directory is not empty.
-        UsageError: tables cannot be written there.
+        UsageError: tables cannot be written to this directory.
     """
     check_no_credentials(output, UsageError, "--output")
     directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
@@ -135,7 +134,7 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     if not on_spark:
         check_output(tables)
     files = Files()
-    # A URI that our storage does not know is checked by Spark, at the end.
+    # Spark checks a URI of a kind that our storage does not support, when it writes.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
         raise Refused([f"{output} is not empty; name a new directory for the tables"])

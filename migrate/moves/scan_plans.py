@@ -1,4 +1,4 @@
-"""A saved plan for each job of an inventory, as the job's own command would make it."""
+"""Save a plan for each job of an inventory, as ``to-spark`` or ``commit-group`` would make it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
-# The placeholder of the job in the name of a group.
+# The placeholder for the job's id in the name of a group.
 JOB = "{job}"
 
-# Stores and brokers are slow to answer.
+# Several threads, because each mostly waits for stores and brokers.
 _THREADS = 8
-# The characters of a job's label that are not kept in a file's name, and how many are kept.
+# The characters of a job's label that a file name replaces, and the longest label in a file name.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_LABEL = 100
 _DIGITS = 16
@@ -44,8 +44,9 @@ def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
     """Check before any work that plans can be made and written.
 
     Raises:
-        Refused: there is something in the directory.
-        UsageError: it is no directory; or groups are named in a way that cannot work.
+        Refused: the directory is not empty.
+        UsageError: the path is not a directory; or groups are named, but no broker is, or all jobs
+            would have the same group.
     """
     if group is not None:
         if not broker:
@@ -70,10 +71,11 @@ def plan_each(
     group: str | None,
     **arguments: Unpack[KafkaArguments],
 ) -> Iterator[tuple[str, BulkPlan]]:
-    """Plan each job that can move and save its plan; by pointer, in their order.
+    """Plan each job that can move, and save the plan; yield pointers with results, in job order.
 
-    A job that cannot move is not planned, nor saved what would be refused: it has reasons instead.
-    So has one whose planning fails, for want of an answer of the broker say; the others go on.
+    A job that cannot move is not planned, and a plan that would be refused is not saved; reasons
+    are returned instead. The same holds for a job whose planning fails, for example because the
+    broker does not answer; the other jobs are still planned.
 
     Raises:
         UsageError: the directory cannot be written.
@@ -83,7 +85,7 @@ def plan_each(
     except OSError as error:
         raise UsageError(f"--plans {directory}: {error.strerror}") from error
 
-    move = cast("MoveArguments", arguments)  # which it is: none of its keys is required
+    move = cast("MoveArguments", arguments)  # true, because no key is required
     labels = Counter(job.label for job in jobs if job.movable)
 
     def plan_job(job: ScannedJob) -> BulkPlan:
@@ -91,16 +93,16 @@ def plan_each(
         if not job.movable:
             return BulkPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:
-            # Ids are not always distinct: in application mode they may all be zeros.
+            # Job ids are not always distinct: in application mode they may all be zeros.
             reason = (
                 f"{labels[job.label]} jobs would have this one group: plan each by commit-group"
             )
             return BulkPlan(target, None, reasons=(reason,))
         try:
             return _planned(move_request(job.pointer, target_of(target), move), directory, job)
-        except DecodeError as error:  # it was there when it was scanned
+        except DecodeError as error:  # readable at the scan, but not now
             return BulkPlan(target, None, reasons=(str(error),))
-        except Exception as error:  # one job's, a bug of ours too, must not cost the others
+        except Exception as error:  # even a bug of ours must not stop the other jobs
             return BulkPlan(target, None, reasons=(_describe(error),), failure=error)
 
     pool = ThreadPoolExecutor(_THREADS)
@@ -125,7 +127,7 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
-    """Yield what the command for one job only warns of, so that a person decides."""
+    """Yield what the job's own command only warns about; here a person must decide it first."""
     suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]
@@ -143,9 +145,10 @@ def _describe(error: Exception) -> str:
 
 
 def file_name(job: ScannedJob) -> str:
-    """Return the name of a job's plan: its job and checkpoint, and what no other can have.
+    """Return the file name of a job's plan: job, checkpoint, and a digest that makes it unique.
 
-    Names of directories are whatever somebody gave them: none of it leads out of the directory.
+    A job's label may be a directory's name, with any characters in it. Unsafe characters are
+    replaced, so that the file cannot be outside of the plans' directory.
     """
     checkpoint = posixpath.basename(job.pointer)
     label = job.label if job.label == checkpoint else f"{job.label}-{checkpoint}"
@@ -154,7 +157,7 @@ def file_name(job: ScannedJob) -> str:
 
 
 def index(jobs: Iterable[ScannedJob], plans: dict[str, BulkPlan]) -> str:
-    """Return all plans as CSV, by pointer: each with its file, or why there is none."""
+    """Return a CSV text with a row for each job: its plan's file, or why there is none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(INDEX_COLUMNS)

@@ -1,4 +1,4 @@
-"""``show``: a saved plan, a rollback file, or where a Spark query is."""
+"""``show``: read a saved plan, a rollback file, or the positions of a Spark query."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from migrate.targets.seed import FILES_OF_A_QUERY
 if TYPE_CHECKING:
     from migrate.moves.options import AnyPath
 
-# What reads a file, by the kind that it names first.
+# The function that reads a file, by the ``kind`` in the file's JSON.
 _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
     plan_file.KIND: plan_file.read_plan,
     rollback_file.KIND: rollback_file.read,
@@ -30,19 +30,19 @@ _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
 
 
 class NothingToShow(InputError):
-    """What is named is neither a plan, nor a rollback file, nor a checkpoint location."""
+    """The named path is neither a plan, nor a rollback file, nor a checkpoint location."""
 
 
 def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
-    """Read what ``migrate`` has written, to be looked at.
+    """Read a file or directory that ``migrate`` has written, to show it.
 
     Args:
         file: a saved plan, a rollback file, or the checkpoint location of a Spark query (a
             directory, or URL, with or without ``spark:``).
 
     Raises:
-        NothingToShow: it is none of these.
-        InputError: it cannot be read.
+        NothingToShow: ``file`` is none of these.
+        InputError: ``file`` cannot be read.
     """
     files = Files()
     name = os.fspath(file)

@@ -1,4 +1,4 @@
-"""``--sink``: whether the sink remembers earlier writers, and skips what a new one writes."""
+"""``--sink``: check whether the sink remembers earlier writers and would skip new records."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 if TYPE_CHECKING:
     from migrate.moves.options import AnyPath
 
-# How many writers are named; a table may remember hundreds.
+# How many writers a message names; a table may remember hundreds.
 _NAMED = 20
-# Of a Flink job that came to the end of its input: IcebergWriteAggregator.finish @ Iceberg 1.10.0.
+# The checkpoint id with which a Flink job commits at the end of its input:
+# IcebergWriteAggregator.finish @ Iceberg 1.10.0.
 _LAST_OF_ALL = 2**63 - 1
 
 
@@ -25,7 +26,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     """Return the directory that an option names.
 
     Raises:
-        UsageError: there can be none of this name.
+        UsageError: no directory can have this name.
     """
     try:
         return location(os.fspath(path))
@@ -37,15 +38,15 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     """Check that a sink skips no batches of a new Spark query, whose numbers begin at 0.
 
     Args:
-        sink: its directory.
-        writer: the name that the query writes under: Hudi's checkpoint identifier, or Delta's
-            ``txnAppId``; None where it sets none.
+        sink: the sink's directory.
+        writer: the name under which the query writes: Hudi's checkpoint identifier, or Delta's
+            ``txnAppId``; None if the query sets none.
 
     Returns:
-        Warnings: what a query must not do there.
+        Warnings about what a query must not do with this sink.
 
     Raises:
-        Refused: it would, or it cannot be read.
+        Refused: the sink would skip batches, or cannot be read.
         UsageError: there is no such sink.
     """
     if sink is None:
@@ -63,10 +64,15 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
 
 
 def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
-    """Check that a sink skips no batches of a query that goes on under its own id.
+    """Check that a sink skips no batches of a copied query, which keeps the query's id.
+
+    Args:
+        sink: the sink's directory.
+        query: the query's id.
+        batch: the newest batch in the copy.
 
     Raises:
-        Refused: it would, as the query has gone on elsewhere; or it cannot be read.
+        Refused: the sink remembers batches after ``batch``, or cannot be read.
         UsageError: there is no such sink.
     """
     if sink is None:
@@ -94,13 +100,10 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
-    """Return warnings if a sink drops what a Flink job commits that starts without state.
-
-    Returns:
-        Warnings: what such a job must not do there.
+    """Return warnings if a sink would drop commits of a Flink job that starts without state.
 
     Raises:
-        Refused: it cannot be read.
+        Refused: the sink cannot be read.
         UsageError: there is no such sink.
     """
     if sink is None:
@@ -111,7 +114,7 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
 
 
 def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory]:
-    """Return the sink's name, and what it remembers."""
+    """Return the sink's name, and what the sink remembers."""
     place = named_location("--sink", sink)
     try:
         with timed(f"reading {place.name}"):
@@ -134,7 +137,7 @@ def _report_formats(name: str, memory: SinkMemory) -> None:
 
 
 def _report_new_names(memory: SinkMemory) -> None:
-    """Log what is remembered under names that no new query has."""
+    """Log the remembered writers whose names no new query can have."""
     for kind, what in (
         (WriterKind.QUERY, "queries by their ids"),
         (WriterKind.COMMIT_USER, "commit users"),
@@ -168,7 +171,7 @@ def _skips_files(name: str, memory: SinkMemory) -> Iterator[str]:
 
 
 def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
-    """Yield refusals for the name that the query writes under."""
+    """Yield refusals if the sink remembers the name under which the query writes."""
     identifiers, apps = memory.of(WriterKind.HUDI), memory.of(WriterKind.TXN_APP)
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
     if identifier in identifiers:
@@ -190,7 +193,7 @@ def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterato
 
 
 def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
-    """Yield warnings for the names that the query may write under, where it is not named."""
+    """Yield warnings about the remembered names, if the query's own name is not given."""
     if writer is not None:
         return
     for what, setting, kind in (
@@ -217,7 +220,7 @@ def _drops_a_job(name: str, memory: SinkMemory) -> Iterator[str]:
 
 
 def _listed(writers: Mapping[str, int]) -> str:
-    """Return each writer with its last number, or as many as can be read."""
+    """Return the writers with their last numbers, shortened if there are very many."""
     named = [
         f"{writer!r} up to {last}{' (for good)' if last >= _LAST_OF_ALL else ''}"
         for writer, last in writers.items()

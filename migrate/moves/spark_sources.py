@@ -1,4 +1,4 @@
-"""``--spark-source``: the Flink source that each Kafka source of a Spark query goes on from."""
+"""``--spark-source``: assign Flink sources to the Kafka sources of a Spark query."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
 
 _SHOWN = 5
-# The highest number of a Spark source: beyond what any query has, it is a slip.
+# The highest number of a Spark source: no query has more, so a higher number is a mistake.
 _LAST = 9999
 
 
 @dataclass(frozen=True, slots=True)
 class _Streams:
-    """Flink's sources, divided among those of a Spark query.
+    """Flink's sources, divided among the Kafka sources of a Spark query.
 
     Attributes:
-        positions: what was read.
-        chosen: its sources that the options choose.
-        parts: by Spark source, the Flink sources it goes on from, with the positions it takes.
+        positions: the checkpoint or other side that was read.
+        chosen: the sources of ``positions`` that the options choose.
+        parts: by the number of the Spark source, the Flink sources that it continues, each with
+            only the positions that this Spark source takes over.
     """
 
     positions: PlanInput
@@ -40,13 +41,13 @@ class _Streams:
 
     @property
     def named(self) -> list[Source]:
-        """The Flink sources that are named, with all they read."""
+        """The Flink sources that the user assigned, with all their positions."""
         ids = {source.operator_id for sources in self.parts.values() for source in sources}
         return [source for source in self.chosen if source.operator_id in ids]
 
     @property
     def left_out(self) -> list[Source]:
-        """The Flink sources of which no Spark source takes anything."""
+        """The chosen Flink sources that the user assigned to no Spark source."""
         ids = {source.operator_id for source in self.named}
         return [source for source in self.chosen if source.operator_id not in ids]
 
@@ -54,20 +55,20 @@ class _Streams:
 def plan_streams(
     request: Request, names: Mapping[int, Sequence[str]]
 ) -> tuple[list[SparkSource], tuple[str, ...]]:
-    """Plan each Spark source by itself.
+    """Make a separate plan for each Spark source.
 
     Args:
-        request: what moves.
-        names: the Flink sources that each Spark source goes on from, as ``choose_sources`` takes
-            them.
+        request: what the user asked for.
+        names: by the number of the Spark source, the names of the Flink sources that it continues,
+            in the form that ``choose_sources`` takes.
 
     Returns:
-        Where each starts, and the warnings of all.
+        The next offsets of each Spark source, and all warnings.
 
     Raises:
-        Refused: what would lose or repeat records is not allowed; or a topic of a Flink source
-            that is named goes to no Spark source.
-        NoSuchSource: a name of no source.
+        Refused: what would lose or repeat records is not allowed; or a topic of an assigned Flink
+            source goes to no Spark source.
+        NoSuchSource: no source has one of the names.
         UsageError: options that do not go together.
     """
     streams = _read(request, names)
@@ -97,19 +98,19 @@ def plan_streams(
 def plan_as_one(
     request: Request, names: Mapping[int, Sequence[str]]
 ) -> tuple[Plan, dict[int, frozenset[str]]]:
-    """Plan all Spark sources together: no topic is read from two places.
+    """Make one plan for all Spark sources: each topic has one start position per partition.
 
     Args:
-        request: what moves.
+        request: what the user asked for.
         names: as for ``plan_streams``.
 
     Returns:
-        The plan, and the topics that each Spark source reads, by the target's names.
+        The plan, and the topics that each Spark source reads, by their names at the target.
 
     Raises:
-        as ``plan_streams``, and where a Flink source goes to no Spark source: the job does not run
-        on to read it. Sources that read one topic from different positions are among the plan's
-        refusals.
+        as ``plan_streams``; and Refused if a Flink source goes to no Spark source, because nothing
+        reads its topics after the job's stop. If sources read one topic from different positions,
+        the plan itself contains the refusal.
     """
     streams = _read(request, names)
     move = _plan(request, streams, [streams.named])
@@ -135,7 +136,7 @@ def _plan(request: Request, streams: _Streams, parts: Iterable[Sequence[Source]]
 
 
 def _read(request: Request, names: Mapping[int, Sequence[str]]) -> _Streams:
-    """Read what moves, and divide it."""
+    """Read the positions, and divide the sources among the Spark sources."""
     for number, source_names in names.items():
         if not 0 <= number <= _LAST or not source_names or isinstance(source_names, str):
             raise UsageError(
@@ -155,7 +156,7 @@ def _read(request: Request, names: Mapping[int, Sequence[str]]) -> _Streams:
 def _part(
     number: int, names: Sequence[str], positions: PlanInput, chosen: Sequence[Source]
 ) -> list[Source]:
-    """Return what a Spark source takes; of a topic that is named, its positions alone."""
+    """Return the Flink sources of a Spark source, with the positions of the named topics only."""
     by_id = {source.operator_id: source for source in chosen}
     topics: dict[str, set[str]] = {}
     for name in names:
@@ -175,7 +176,7 @@ def _part(
 
 
 def _unnamed(streams: _Streams, policies: Policies) -> Iterator[str]:
-    """Refuse Flink sources that should move, and that no Spark source goes on from."""
+    """Refuse Flink sources that should move, but that go to no Spark source."""
     for source in streams.left_out:
         if policies.partitions is None or source.topics & set(policies.partitions):
             yield (
@@ -188,9 +189,10 @@ def _unnamed(streams: _Streams, policies: Policies) -> Iterator[str]:
 def _clusters_not_named(
     sources: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Refuse topics that several sources read, perhaps on two clusters, where one broker answers.
+    """Refuse topics that several sources read, perhaps on two clusters, if a broker was asked.
 
-    Without a broker each stream has its own positions, whatever its cluster is.
+    A broker knows one cluster only. If no broker was asked, each Spark source gets its own
+    positions, and its cluster does not matter.
     """
     if snapshot is None or policies.one_cluster:
         return
@@ -204,7 +206,7 @@ def _clusters_not_named(
 
 
 def _forgotten(streams: _Streams, policies: Policies) -> Iterator[str]:
-    """Refuse topics of a Flink source that is split, and that no Spark source takes."""
+    """Refuse topics of an assigned Flink source that go to no Spark source."""
     for source in streams.named:
         taken = {
             topic
@@ -223,7 +225,7 @@ def _forgotten(streams: _Streams, policies: Policies) -> Iterator[str]:
 
 
 def _report_assignment(streams: _Streams) -> None:
-    """Log what the numbers of Spark's sources leave open."""
+    """Log topics with several readers, Spark sources without a seed, and sources left out."""
     readers: dict[str, list[int]] = {}
     for number, sources in streams.parts.items():
         for topic in topics_of(sources):

@@ -1,4 +1,4 @@
-"""``state``: the keyed states of a checkpoint, and their entries."""
+"""``state``: read the keyed states of a checkpoint, and their entries."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def keyed_states(
     Args:
         chk: as for ``inspect``.
         allow_external_files: as for ``inspect``.
-        operator: the operator that is meant, by its operator id, name or uid; all by default.
+        operator: an operator's id, name or uid; by default, the states of all operators.
 
     Raises:
-        DecodeError: the checkpoint cannot be read. What cannot be read of one operator's state
-            is in ``unread``.
-        UsageError: no operator with keyed state answers to the name, or the extra
-            that reads such a URL is not installed.
+        DecodeError: the checkpoint cannot be read. An operator whose state cannot be read raises
+            nothing: it is listed in ``unread`` of the result.
+        UsageError: no operator with keyed state has this id, name or uid, or the extra that reads
+            such a URL is not installed.
     """
     return of_operator(_read(chk, allow_external_files), operator)
 
@@ -44,18 +44,18 @@ def find_state(
     state: str,
     allow_external_files: bool = False,
 ) -> KeyedState:
-    """Return one keyed state; its ``entries()`` are what is in it.
+    """Return one keyed state; its method ``entries()`` reads the entries.
 
     Args:
         chk: as for ``inspect``.
-        operator: as for ``keyed_states``; it may be left out where only one has such a state.
-        state: its name.
+        operator: as for ``keyed_states``; not needed if only one operator has a state of this name.
+        state: the name of the state.
         allow_external_files: as for ``inspect``.
 
     Raises:
-        DecodeError: the checkpoint, or the state, cannot be read.
+        DecodeError: the checkpoint or the state cannot be read.
         UsageError: there is no such operator or state, or an extra is missing.
-        Refused: several operators have such a state.
+        Refused: several operators have a state of this name.
     """
     keyed_state = choose_state(_read(chk, allow_external_files), operator, state)
     keyed_state.check_readable()
@@ -69,21 +69,23 @@ def read_state(
     state: str,
     allow_external_files: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the entries of a keyed state as batches of Arrow, some thousands of rows each.
+    """Return the entries of a keyed state as Arrow record batches of some thousand rows each.
 
-    Columns are ``key_group, key, namespace, map_key, value, last_access``, each where the state has
-    it; the types are those of ``migrate.state.type_mapping``, and all batches have the same. Of a
-    state without entries there is one batch without rows. One key group is in memory at a time.
+    The columns are those of ``key_group, key, namespace, map_key, value, last_access`` that the
+    state has, with the types of ``migrate.state.type_mapping``. All batches have the same schema. A
+    state without entries gives one batch without rows. One key group is in memory at a time.
 
     Args:
         chk: as for ``inspect``.
         operator: as for ``find_state``.
-        state: its name.
+        state: the name of the state.
         allow_external_files: as for ``inspect``.
 
     Raises:
-        DecodeError: as for ``find_state``, at once; later, if its bytes are not what Flink writes.
-        InputError: later, if a value has no place in its column (``DoesNotFit``).
+        DecodeError: as for ``find_state``, at once; or while the batches are read, if bytes of the
+            state are damaged.
+        InputError: while the batches are read, a value does not fit the type of its column
+            (``DoesNotFit``).
         UsageError: as for ``find_state``; or pyarrow is not installed.
         Refused: as for ``find_state``.
     """

@@ -1,4 +1,4 @@
-"""``to_flink``: a savepoint with other positions."""
+"""``to_flink``: write a savepoint with other positions."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ class NewSavepoint:
     """A savepoint that was written.
 
     Attributes:
-        path: its directory: an absolute path, or the URL that was named.
-        partitions: what was planned, by operator id; ``current`` is where the old one had it.
-        warnings: what is not refused, and must be known.
+        path: the savepoint's directory: an absolute path, or the URL that was named.
+        partitions: the planned partitions by operator id; ``current`` is the position in the old
+            savepoint.
+        warnings: what was not refused, but the user must know.
     """
 
     path: str
@@ -68,7 +69,7 @@ def to_flink(
     allow_state_mismatch: bool = False,
     **arguments: Unpack[MoveArguments],
 ) -> NewSavepoint:
-    """Write a new savepoint whose Kafka positions are those of a side; the old one is only read.
+    """Write a savepoint with the Kafka positions of a side; the old savepoint is only read.
 
     Args:
         savepoint: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
@@ -76,16 +77,17 @@ def to_flink(
         from_side: a checkpoint, ``spark:DIR``, ``group:NAME``, ``json:FILE``, ``csv:FILE``,
             ``broker:earliest`` or ``broker:latest``.
         out: a new or empty directory, local or in a store.
-        allow_state_mismatch: go on with the state although it is that of other positions: what
-            lies between is counted twice, or missing from it.
-        arguments: see ``MoveArguments``; ``source`` and ``cluster`` choose of the savepoint and
-            of the side, where each has such.
+        allow_state_mismatch: keep the job's state although it belongs to the savepoint's old
+            positions: records between the old and the new positions are counted twice in the state,
+            or are missing from it.
+        arguments: see ``MoveArguments``; ``source`` and ``cluster`` apply to the savepoint and to
+            the side, and must exist in at least one of them.
 
     Raises:
         Refused: what would lose or repeat records is not allowed, the state cannot hold the
-            positions, or ``out`` holds something; nothing was written.
-        UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, InputError: one of both cannot be read.
+            positions, or ``out`` is not empty; nothing was written.
+        UsageError: arguments that do not go together, or that name something that does not exist.
+        DecodeError, InputError: the savepoint or the side cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
         OSError: the directory cannot be written.
     """
@@ -100,7 +102,7 @@ def to_flink(
         side = _drop_findings_of_state(side)
     theirs, unknown_to_it = choose_known(side, request)
     if unknown & unknown_to_it:
-        choose(old, request)  # which says what there is
+        choose(old, request)  # raises, with the names that exist
     matches = match_sources(chosen, theirs, request.policies)
     if other_clusters := list(refuse_other_clusters(matches, theirs)):
         raise Refused(list(map(str, other_clusters)))
@@ -164,11 +166,11 @@ def to_flink(
 
 
 def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
-    """Return the directory to write.
+    """Return the directory to write the savepoint to.
 
     Raises:
-        Refused: it holds something.
-        UsageError: there can be none of this name.
+        Refused: the directory is not empty, or the path is not a directory.
+        UsageError: no savepoint can be written to a directory of this name.
     """
     place = named_location("--out", out)
     if isinstance(place, LocalDirectory) and place.mounted:
@@ -187,20 +189,20 @@ def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
-    """Refuse a directory within the old savepoint, which is never changed."""
+    """Refuse a new directory inside the old savepoint, because that is never changed."""
     path, _ = place.to_read
     if lies_within(path, pointer):
         raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
 
 
 def _drop_findings_of_state(side: Extraction) -> Extraction:
-    """Return the savepoint itself as a side, without findings about what stays in it."""
+    """Return the side, which is the savepoint itself, with the findings about partitions only."""
     findings = tuple(finding for finding in side.findings if finding.code.policy.by_partition)
     return replace(side, findings=findings)
 
 
 def _refusals_of(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
-    """Return the plans' refusals, with the operator where a refusal is not about all of them."""
+    """Return the plans' refusals; name the operator unless all plans have the same refusal."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):

@@ -1,4 +1,4 @@
-"""``to_spark``: where Spark starts, and a seeded checkpoint location."""
+"""``to_spark``: compute where Spark starts, and write a seeded checkpoint location."""
 
 from __future__ import annotations
 
@@ -42,31 +42,33 @@ def to_spark(
     keep_state: str | None = None,
     **arguments: Unpack[MoveArguments],
 ) -> SparkStart:
-    """Return where Spark is to start and, with ``checkpoint_dir``, seed a checkpoint location.
+    """Return where Spark should start and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
         chk: the checkpoint, as for ``plan``, or another side: ``spark:DIR``, ``group:NAME``,
-            ``json:FILE``, ``csv:FILE``; ``broker:earliest`` or ``broker:latest`` of the topics that
-            ``partitions`` names.
-        plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
+            ``json:FILE``, ``csv:FILE``; or ``broker:earliest`` or ``broker:latest``, for the topics
+            in ``partitions``.
+        plan: a plan or a plan file instead of ``chk``; refused if the cluster or the job has
+            changed since the plan was made.
         checkpoint_dir: a new or empty directory, or URL, to seed.
-        sink: the directory that the query writes to, or its table's: what does it remember?
-        sink_writer: the name that the query writes under there: Hudi's checkpoint identifier, or
-            Delta's ``txnAppId``.
-        spark_source: the Flink sources that each Kafka source of the query goes on from, by its
-            number: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
-        isolation_level: what the options say of transactions; None leaves Kafka's default.
-        state: keyed states that go along, ``OPERATOR/NAME`` each: then ``code("python")`` primes
-            the checkpoint location, and nothing is seeded here.
+        sink: the directory or table that the query will write to. It is checked for remembered
+            batches of earlier queries.
+        sink_writer: the name under which the query writes to ``sink``: Hudi's checkpoint
+            identifier, or Delta's ``txnAppId``.
+        spark_source: by the number of each Kafka source of the query, the Flink sources that it
+            continues: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
+        isolation_level: Kafka's isolation level in the options; None leaves Kafka's default.
+        state: keyed states that move too, each as ``OPERATOR/NAME``. In this case the program from
+            ``code("python")`` writes the checkpoint location, and this function does not.
         keep_state: ``spark:DIR``, a query whose checkpoint location is copied to
-            ``checkpoint_dir``, and goes on from these positions with its state.
+            ``checkpoint_dir``; the copy continues from these positions with the query's state.
         arguments: see ``MoveArguments``.
 
     Raises:
-        Refused: what would lose or repeat records is not allowed, or a directory holds something;
-            nothing was written.
-        UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, InputError: the checkpoint, or the plan, cannot be read.
+        Refused: what would lose or repeat records is not allowed, or ``checkpoint_dir`` is not
+            free, or the sink would skip batches; nothing was written.
+        UsageError: arguments that do not go together, or that name something that does not exist.
+        DecodeError, InputError: the checkpoint or the plan cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
         OSError: the checkpoint location cannot be written.
     """
@@ -137,14 +139,14 @@ def _streams(
 def check_directories(
     checkpoint_dir: AnyPath | None, sink: AnyPath | None, sink_writer: str | None
 ) -> tuple[Location | None, tuple[str, ...]]:
-    """Check before any work that the one can be seeded, and the other skips nothing.
+    """Check before any work that the location can be seeded, and that the sink skips no batches.
 
     Returns:
-        Where the seed goes, and warnings about the sink.
+        The location to seed, or None if none is named; and warnings about the sink.
 
     Raises:
-        Refused: it holds something; or the sink would skip batches.
-        UsageError: one cannot be written from here.
+        Refused: the location is not free; or the sink would skip batches, or cannot be read.
+        UsageError: the location cannot be written from here, or there is no such sink.
     """
     target = None
     if checkpoint_dir is not None:

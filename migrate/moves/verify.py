@@ -68,32 +68,33 @@ def verify(
     Args:
         moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
         target: ``spark:DIR`` or ``group:NAME``.
-        run: for ``spark:DIR``, start Spark on a copy of the seed, and see where it begins.
+        run: for ``spark:DIR``, start Spark on a copy of the seed, and check where Spark begins.
         spark_conf: with ``run`` or ``state``, Spark's settings.
-        state: for a primed ``spark:DIR``, ``OPERATOR/NAME`` of the state that it was primed with:
-            compare the two key by key (``Verification.state``).
-        expect: with ``state``, expressions of Spark's SQL over the state's columns: what each field
-            of Spark's key, then of its value, holds. By default the parts of key and value.
-        sample: with ``state``, compare so many keys of Flink's.
-        ttl_ms: with a ``state`` that has a time to live, how long that is, in milliseconds: entries
-            that had expired when the job was stopped are left out. None keeps every entry.
+        state: for a ``spark:DIR`` that was primed with a keyed state, ``OPERATOR/NAME`` of that
+            state in Flink: compare Flink's and Spark's state key by key (``Verification.state``).
+        expect: with ``state``, Spark SQL expressions over the columns of Flink's state: one for
+            each field of Spark's key, then one for each field of Spark's value. By default the
+            parts of Flink's key and value, in their order.
+        sample: with ``state``, compare this number of Flink's keys only.
+        ttl_ms: the time to live of ``state``, in milliseconds, if it has one: entries that had
+            expired when the job was stopped are left out. None keeps every entry.
         stopped_at_ms: with ``ttl_ms``, when the job was stopped, in epoch milliseconds. By default
             when the checkpoint's ``_metadata`` was written, or the last access in the state if that
             is later.
-        one_cluster: as for ``plan``: sources that read one topic at the same positions, and whose
-            state names no Kafka cluster, are one.
+        one_cluster: as for ``plan``: sources that read one topic read the same Kafka cluster, if
+            their state names none; here their positions must be equal, too.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:
-        Each partition's outcome; ``verified`` where all started where they should, and a plan is
-        what its checkpoint holds. What ``--allow-moved-on`` counts as verified too is
-        ``verified_or_moved_on``.
+        The outcome of each partition. ``verified`` is true if every partition started where it
+        should, and the plan (if there is one) agrees with its checkpoint. ``verified_or_moved_on``
+        also accepts what ``--allow-moved-on`` allows.
 
     Raises:
         QueryFailed: Spark's first batch failed.
-        ServiceError: Spark failed as it read its state.
-        Refused: positions that can be read in two ways.
-        UsageError: arguments that do not go together, or name what is not there.
+        ServiceError: Spark failed while it read the query's state.
+        Refused: the positions are ambiguous; or the plan was made for another cluster.
+        UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint, the plan or the target cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
@@ -158,10 +159,10 @@ class _Expected(NamedTuple):
     """Where a target should have started.
 
     Attributes:
-        positions: by partition.
-        new_at_earliest: whether a new partition starts at earliest.
-        plan: the plan that says so, or None where it is a checkpoint.
-        reading: how a checkpoint is read.
+        positions: the expected position of each partition.
+        new_at_earliest: whether a new partition should start at ``earliest``.
+        plan: the plan that the positions come from, or None if they come from a checkpoint.
+        reading: the options for reading a checkpoint.
     """
 
     positions: PositionSet
@@ -174,9 +175,8 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
     """Read where the target should have started.
 
     Raises:
-        Refused: sources read one topic at different positions, or perhaps on two
-            clusters.
-        UsageError: an option about a checkpoint goes with a plan.
+        Refused: several sources read one topic, at different positions or perhaps on two clusters.
+        UsageError: an option about a checkpoint is combined with a plan.
     """
     if moved.startswith(_PLAN):
         from migrate.planning.plan_file import read_plan
@@ -216,7 +216,7 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
 def _verify_query(
     side: Side, expected: _Expected, brokers: Kafka, run: bool, settings: Mapping[str, str]
 ) -> Verification:
-    """Check where a query started or, with ``run``, where Spark begins on a copy of the seed."""
+    """Check where a query started or, with ``run``, where Spark begins with a copy of the seed."""
     logs, recreated, _ = _ask(asker(brokers), expected, None)
     files = Files()
     with timed(f"reading {side.label}"):
@@ -257,7 +257,7 @@ def _run(side: Side, brokers: Kafka, settings: Mapping[str, str]) -> PositionSet
 
 
 def _verify_group(side: Side, expected: _Expected, ask: Ask) -> Verification:
-    """Check what a consumer group holds."""
+    """Check the offsets that a consumer group holds."""
     logs, recreated, group = _ask(ask, expected, side.what)
     if group is None:
         raise BrokerError(f"the broker did not tell of group {side.what}")
@@ -277,13 +277,13 @@ def _verify_group(side: Side, expected: _Expected, ask: Ask) -> Verification:
 def _ask(
     ask: Ask | None, expected: _Expected, group: str | None
 ) -> tuple[Logs | None, Sequence[str], GroupView | None]:
-    """Ask for the logs of the topics and for the group; ask nothing without a broker.
+    """Ask the broker, if one is named, for the logs of the topics and for the group.
 
     Returns:
         The logs, the topics that were created again since the plan was made, and the group.
 
     Raises:
-        Refused: the plan is of another cluster.
+        Refused: the plan was made for another cluster.
     """
     if ask is None:
         return None, (), None
@@ -296,7 +296,7 @@ def _ask(
 
 
 def _compare_plan(verification: Verification, expected: _Expected) -> Verification:
-    """Add how the plan compares with its origin, and leave out what it does not move."""
+    """Add how the plan compares with its origin; drop partitions that the plan does not move."""
     plan = expected.plan
     if plan is None:
         return verification
