@@ -1,6 +1,7 @@
-"""A cut-over in one command: observe, decide, act; again for each step, and after a crash.
+"""A cut-over in one command. Each step observes, decides and acts; so does a run after a crash.
 
-``spec`` holds what to do, ``record`` what was done. ``observe`` reads the ``facts``. ``decide``
-chooses the next action by them and by ``target_state``, both pure. ``steps`` is the table of both,
-``run`` goes through it, and ``roll_back`` undoes it.
+``spec`` describes what to do, ``record`` what was done. ``observe`` reads the ``facts``.
+``target_state`` derives from the facts what the target holds, and ``decide`` chooses the next
+action; both are pure. ``steps`` lists the steps, and the function of each action. ``run`` executes
+the steps, and ``roll_back`` removes the target again.
 """

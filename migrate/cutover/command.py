@@ -1,9 +1,9 @@
-"""A command of the user's: run once, and found again by a later run.
+"""Run a command of the user once, so that a later run of this program can find it again.
 
-It runs in a session of its own, so that neither Ctrl-C nor the end of this program ends it. It
-inherits a lock that is held as long as the command, or a process that it has started, is alive. So
-a later run knows whether it still runs. The shell around it writes its exit code, so that a command
-that ended unseen is not run again.
+The command runs in a session of its own, so neither Ctrl-C nor the end of this program ends it. The
+command inherits a file lock, which is held as long as the command or a process that it has started
+is alive. By this lock a later run knows whether the command still runs. The shell around the
+command writes the exit code to a file. So a command that ended while no run waited is not repeated.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from migrate.model.wording import printable
 _LOG_LINES = 15
 _LOG_BYTES = 8192
 _CODE_DIGITS = 3  # exit codes end with 255
-# $0 is the state file. The shell survives a signal to its process group, which ends the command,
-# and writes the exit code.
+# $0 is the state file. A signal to the process group ends the command but not this shell, which
+# then writes the exit code.
 _RUN_AND_WRITE_CODE = """
 trap : HUP INT TERM
 echo began >"$0" || exit
@@ -33,33 +33,33 @@ exit $code
 
 
 class Command:
-    """A command, and its files in the record's folder.
+    """A command of the user, and its files in the record's folder.
 
     Attributes:
-        log: the file of its output.
-        state: the file with "began", then with its exit code.
+        log: the file with the command's output.
+        state: the file that holds "began" while the command runs, and then its exit code.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._lock = folder / f"{name}.lock"
         self.log, self.state = folder / f"{name}.log", folder / f"{name}.state"
-        # Where this run has started it.
+        # The process, if this run has started the command.
         self._process: subprocess.Popen[bytes] | None = None
 
     def is_running(self) -> bool:
-        """Return whether it runs, whichever run started it."""
+        """Return whether the command runs, no matter which run started it."""
         if not self._lock.exists():
             return False
         with self._lock.open("a") as lock:
             try:
-                # Shared: two that look at once are not taken for the command.
+                # The lock is shared, so that two runs do not take each other for the command.
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
         return False
 
     def exit_code(self) -> int | Literal["unknown"] | None:
-        """Return its exit code, ``unknown`` where it is missing, or None where it was never run."""
+        """Return the exit code, ``unknown`` if none was written, or None if never run."""
         if not self.state.exists():
             return None
         code = self.state.read_bytes().strip()
@@ -68,15 +68,15 @@ class Command:
     def run(
         self, command: str | Sequence[str], home: Path, environment: Mapping[str, str] | None = None
     ) -> int:
-        """Start it in a folder, and return the number of its process.
+        """Start the command in a folder, and return its process id.
 
         Args:
-            command: a line of the shell, or the words of a command.
+            command: a shell line, or the words of a command.
             home: the folder.
             environment: variables that are added to those of this process.
 
         Raises:
-            OSError: it cannot be run.
+            OSError: the command cannot be run.
         """
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         with self._lock.open("a") as lock, self.log.open("ab") as out:
@@ -94,7 +94,7 @@ class Command:
         return self._process.pid
 
     def last_lines(self) -> list[str]:
-        """Return the end of its output, for the terminal alone: it may hold secrets."""
+        """Return the last lines of the output, for the terminal only: they may hold secrets."""
         if not self.log.exists():
             return []
         with self.log.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The context of one cut-over: its spec, its record, its clients, and how it waits."""
+"""The context of one cut-over: its spec, its record and its clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
-    """Yield at once, and again after each pause until the time is over."""
+    """Yield at once, and then after each pause until ``seconds`` are over."""
     deadline = time.monotonic() + seconds
     while True:
         yield
@@ -35,13 +35,13 @@ def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
 
 
 class CutOverContext:
-    """One cut-over.
+    """The spec, the record and the clients of one cut-over.
 
     Args:
         file: the spec.
         record: the record.
-        adopt: whether the user takes over a target that this record has not written.
-        nothing_started: whether the user says that nothing has started from the target.
+        adopt: whether to take over a target that this record has not written.
+        nothing_started: whether the user states that nothing has started from the target.
     """
 
     def __init__(
@@ -55,41 +55,41 @@ class CutOverContext:
 
     @cached_property
     def flink(self) -> JobManager:
-        """The JobManager that the spec names."""
-        assert self.spec.flink.rest is not None  # checked by the spec where no savepoint is named
+        """The client of the JobManager that the spec names."""
+        assert self.spec.flink.rest is not None  # required unless the spec names a savepoint
         return JobManager(self.spec.flink.rest)
 
     @property
     def stopped_by_others(self) -> bool:
-        """Whether the spec names a savepoint, and so no job to stop."""
+        """Whether the spec names a savepoint, so that this cut-over stops no job."""
         return self.spec.flink.savepoint is not None
 
     @property
     def savepoint(self) -> str | None:
-        """The path of the savepoint that the plan is made from, or None while none is known."""
+        """The path of the savepoint that the plan is made from, or None if there is none yet."""
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
     @cached_property
     def groups(self) -> ConsumerGroups:
-        """A client that reads groups."""
+        """A client that reads consumer groups."""
         from migrate.kafka.groups import ConsumerGroups
 
         return ConsumerGroups(kafka(self.file.kafka()).config())
 
     def read_plan(self) -> Plan | None:
-        """Return the saved plan, or None.
+        """Return the saved plan, or None if no plan is saved.
 
         Raises:
-            InputError: it cannot be read.
+            InputError: the plan cannot be read.
         """
         path = self.record.plan_path
         return read_plan(path) if path.exists() else None
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
-        """Return the checkpoint location as it is written, or None where the target is a group.
+        """Return the checkpoint location to write to, or None if the target is a group.
 
         Raises:
-            Refused: it cannot be written from here.
+            Refused: the location cannot be written from this machine.
         """
         directory = self.spec.target.checkpoint_dir
         try:
@@ -99,12 +99,12 @@ class CutOverContext:
 
     @property
     def query_directory(self) -> str:
-        """The checkpoint location, as it is read."""
+        """The path to read the checkpoint location from."""
         assert self.spec.target.checkpoint_dir is not None
         return path_of(self.spec.target.checkpoint_dir, self.files)
 
     def streams(self, plan: Plan) -> list[SparkSource]:
-        """Return where each Kafka source of the query starts by a plan."""
+        """Return each Kafka source of the query with its planned start offsets."""
         reported, offsets = self.record.model.plan, plan.next_offsets
         if reported is None or not reported.streams:
             return [SparkSource(0, offsets, plan.only_some_partitions)]
@@ -118,5 +118,5 @@ class CutOverContext:
         ]
 
     def seeds(self, plan: Plan) -> dict[str, dict[tuple[str, int], int]]:
-        """Return where each Kafka source of the query starts by a plan, by its number as text."""
+        """Return the planned start offsets of each Kafka source, by its number as text."""
         return {str(source.number): dict(source.next_offsets) for source in self.streams(plan)}

@@ -1,6 +1,7 @@
-"""The decision of each step: from the facts to an action, or to the reason why there is none. Pure.
+"""Decide each step by the facts: return an action, or the reason why there is none. Pure.
 
-Before the stop Flink's job decides, after it the target, which could be read then (``Step``).
+The steps ``check``, ``stop`` and ``clean`` depend on Flink's job, the later steps on the target. If
+the target could not be read, ``Step.decide`` returns the error before it calls these functions.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def decide_stop(facts: Facts) -> Decision:
 
 
 def _ended_without_a_stop(job: StoppedJob) -> Halt:
-    """Return what to do about a job that has ended, and not by a stop that Flink knows of."""
+    """Halt on a job that ended without a stop that Flink knows of, and say what to do."""
     job_id = job.job.job_id
     if not job.is_known and job.savepoints:
         return halt(
@@ -177,7 +178,7 @@ def decide_apply(facts: Facts) -> Decision:
 
 
 def _lost_after_writing(facts: Facts) -> Halt | None:
-    """Refuse to write again what was written, if work may have started from it."""
+    """Refuse to write a lost target again if work may have started from it."""
     work = started_work(facts)
     if facts.record.written is None or work.started is Started.NO:
         return None
@@ -189,7 +190,7 @@ def _lost_after_writing(facts: Facts) -> Halt | None:
 
 
 def _moved_on(facts: Facts) -> Decision:
-    """Decide on a group that others have committed for since the plan was written."""
+    """Decide about a group if others have committed for it since the plan was written."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or not facts.has_start):
@@ -203,10 +204,10 @@ def _moved_on(facts: Facts) -> Decision:
 
 
 def _started_again(facts: Facts) -> Halt | None:
-    """Halt if Flink's job was started again: then the savepoint is not its last output."""
+    """Halt if Flink's job was started again: its output is then newer than the savepoint."""
     job = facts.started_again
     if not isinstance(job, FlinkJob):
-        return None  # where Flink did not answer, a warning says so
+        return None  # if Flink did not answer, the run has logged a warning
     how = f"has run since ({job.state})" if job.ended else "runs again"
     way_out = "to move that job, go back first (--back), or name another folder for the record"
     if started_work(facts).started is Started.YES:
@@ -241,7 +242,7 @@ START_END_UNKNOWN = (
 
 
 def first_batch(facts: Facts) -> int | None:
-    """Return the newest batch that the query has committed, or None before its first."""
+    """Return the newest batch that the query has committed, or None if there is none."""
     target = facts.target
     if not isinstance(target, LocationFacts) or target.committed is None:
         return None
@@ -249,7 +250,7 @@ def first_batch(facts: Facts) -> int | None:
 
 
 def first_work(facts: Facts) -> str:
-    """Return what the consumers or the query have begun with, or an empty text before that."""
+    """Return what shows that the consumers or the query have begun, or an empty text."""
     if facts.is_group:
         work = started_work(facts)
         return work.reason if work.started is Started.YES else ""
@@ -272,12 +273,13 @@ def decide_start(facts: Facts) -> Decision:
         return Done("an earlier run has started the command, and it runs")
     match starting.exit_code:
         case None if begun:
-            return Done(work.reason)  # by somebody else: no second query is started beside it
+            return Done(work.reason)  # somebody else has started it: do not start a second query
         case 0:
             return Done("an earlier run has started the command, and it has ended well")
         case "unknown":
             return Done(work.reason) if begun else halt(START_END_UNKNOWN)
-        case _:  # never run, or it failed: a query that is started again runs its planned batch
+        case _:
+            # The command was never run, or it failed. A restarted query repeats its planned batch.
             return _started_again(facts) or Do(Action.START)
 
 

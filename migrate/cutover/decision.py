@@ -10,7 +10,7 @@ from migrate.model.errors import MigrateError, Refused
 
 
 class Action(Enum):
-    """The actions of a run. ``steps`` has a function for each."""
+    """An action of a run. ``steps.ACTIONS`` has the function of each action."""
 
     CHECK = auto()
     STOP = auto()
@@ -29,7 +29,7 @@ class Action(Enum):
 
     @property
     def changes(self) -> bool:
-        """Whether it changes something outside of the record, or waits for such a change."""
+        """Whether the action changes something outside the record, or waits for such a change."""
         return self in _CHANGES
 
 
@@ -46,11 +46,11 @@ _CHANGES = frozenset(
 
 
 class CutOverStopped(MigrateError):
-    """A step failed after the stop of the job had begun. What was done stays done.
+    """A step failed after the stop of the job had begun. Completed steps are not undone.
 
     Attributes:
-        reasons: why, a line each.
-        details: lines for the terminal alone, as they may hold secrets.
+        reasons: why the step failed, one line for each reason.
+        details: lines for the terminal only, as they may hold secrets.
     """
 
     def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:
@@ -60,25 +60,25 @@ class CutOverStopped(MigrateError):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing to do, with the reason."""
+    """The step has nothing to do; ``reason`` says why."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """An action to do."""
+    """The step has this action to do."""
 
     action: Action
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """A stop of the cut-over.
+    """The cut-over cannot continue.
 
     Attributes:
-        reasons: why, and the way out.
-        is_refusal: whether the user must change something first. Otherwise a step has failed.
+        reasons: why the cut-over cannot continue, and what the user can do.
+        is_refusal: True if the user must change something first, False if a step has failed.
     """
 
     reasons: tuple[str, ...]
@@ -92,7 +92,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The error of a missing fact that the step needs."""
+    """A fact that the step needs could not be read; ``error`` says why."""
 
     error: Exception
 
@@ -101,16 +101,16 @@ Decision = Done | Do | Halt | Fail
 
 
 def halt(*reasons: str) -> Halt:
-    """Return the stop of a step that has failed."""
+    """Return a ``Halt`` for a step that has failed."""
     return Halt(reasons)
 
 
 def refuse(reason: str) -> Halt:
-    """Return a refusal with one reason."""
+    """Return a ``Halt`` that is a refusal with one reason."""
     return Halt((reason,), is_refusal=True)
 
 
 def missing(fact: object) -> Fail:
-    """Return the failure for a fact that could not be read."""
-    assert isinstance(fact, Unavailable)  # otherwise the step does not list what it needs
+    """Return a ``Fail`` for a fact that could not be read."""
+    assert isinstance(fact, Unavailable)  # otherwise ``Step.needs`` lacks this fact
     return Fail(fact.error)

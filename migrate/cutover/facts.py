@@ -1,7 +1,6 @@
-"""The facts that a cut-over is decided on: plain values, which ``observe`` reads.
+"""The facts that the decisions of a cut-over depend on: plain values, which ``observe`` reads.
 
-A fact that cannot be read is a value too (``Unavailable``). So a test can write down every state of
-the world.
+A fact that cannot be read is a value too (``Unavailable``). So a test can construct any situation.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ Offsets = Mapping[TopicPartition, int]
 class Need(Enum):
     """A fact that a step needs."""
 
-    JOB = auto()  # read only while its savepoint is not known
-    ENDED_JOB = auto()  # reading it waits for the job's end
+    JOB = auto()  # read only until the record has the savepoint of the stop
+    ENDED_JOB = auto()  # reading this fact waits for the job's end
     STARTED_AGAIN = auto()
     SAVEPOINT = auto()
     TARGET = auto()
@@ -36,9 +35,9 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A fact that cannot be read, and why.
+    """A fact that cannot be read, with the error.
 
-    The error is raised where nothing can be decided without the fact.
+    The error is raised only if a decision needs the fact.
     """
 
     error: Exception
@@ -50,10 +49,10 @@ class Savepoint:
 
     Attributes:
         pointer: its path, as Flink names it.
-        number: the number of the checkpoint.
-        stop: the kind of stop that its metadata names; unknown before Flink 1.16.
+        number: the checkpoint id.
+        stop: the kind of stop that its metadata names; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: milliseconds of the epoch, or None where the store does not say.
+        written_at: when it was written, in milliseconds of the epoch, or None if not known.
     """
 
     pointer: str
@@ -64,9 +63,9 @@ class Savepoint:
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
-    """Compare two paths of savepoints, which may differ in scheme and host.
+    """Return whether two paths name the same savepoint; scheme and host may differ.
 
-    The name alone is proof where Flink has chosen it: it ends with a random number
+    Equal directory names are enough if Flink has chosen the name, as it ends with a random number
     (``savepoint-<part of the job id>-<random>``).
     """
     if first is None or second is None:
@@ -81,10 +80,10 @@ class StoppedJob:
     """The job that this cut-over stops.
 
     Attributes:
-        job: the job; its state is ``UNKNOWN`` where Flink has forgotten it.
-        trigger_id: the id of the newest stop, or of the next one where the newest failed.
-        attempt: how far that stop is, or None where it was not requested.
-        ended_with: the savepoint that Flink reports as the job's end, or None.
+        job: the job; its state is ``UNKNOWN`` if Flink no longer lists it.
+        trigger_id: the trigger id of the newest stop, or of the next stop if the newest failed.
+        attempt: the progress of the stop with this trigger id, or None if it was not requested.
+        ended_with: the savepoint that the job ended with according to Flink, or None.
         savepoints: the complete savepoints of stops in the job's folder, the newest last.
         folder: the URI of the folder for the savepoints of this job's stops.
     """
@@ -104,10 +103,10 @@ class StoppedJob:
 
 @dataclass(frozen=True, slots=True)
 class CommandFacts:
-    """A command of the user's.
+    """The state of a command of the user.
 
     Attributes:
-        is_running: whether it, or a process that it has started, is alive.
+        is_running: whether the command, or a process that it has started, is alive.
         exit_code: its exit code, ``unknown`` if none was written, or None if it was never run.
     """
 
@@ -117,19 +116,19 @@ class CommandFacts:
 
 @dataclass(frozen=True, slots=True)
 class LocationFacts:
-    """A checkpoint location.
+    """What a checkpoint location holds.
 
     Attributes:
         name: the directory, as the user names it.
-        is_empty: whether it is empty or missing.
-        unfinished: whether it holds a seed that was not written, or not removed, completely.
+        is_empty: whether the directory is empty or missing.
+        unfinished: whether it holds a seed that was written, or removed, only in part.
         query_id: the id in its ``metadata``, or None.
-        seeds: the start of each Kafka source, by the number of the source.
+        seeds: the start offsets of each Kafka source, by the number of the source.
         committed: the newest committed batch, or None.
         planned: the newest batch in the offset log, or None.
-        has_logs: whether Spark has made the directories of its logs.
-        priming_problem: why it does not hold the plan with a state, or None. None also where no
-            state is primed.
+        has_logs: whether Spark has created the directories of its logs.
+        priming_problem: why it does not hold the plan and the primed state, or None. Also None if
+            no state is primed.
     """
 
     name: str
@@ -165,10 +164,10 @@ class GroupFacts:
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
-        """Return which other move wrote offsets of these partitions, a line for each partition.
+        """Return one line for each of these partitions whose offset another move has written.
 
-        A commit by another cut-over counts at any offset, one by ``commit-group`` at the planned
-        offset. Commits by consumers and by Flink do not count.
+        A commit by another cut-over counts at any offset, a commit by ``commit-group`` only at the
+        planned offset. Commits by consumers and by Flink do not count.
         """
         lines = []
         for (topic, partition), next_offset in sorted(planned.items()):
@@ -185,21 +184,21 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts of one decision; None is a fact that the step does not need.
+    """The facts of one decision. A fact that the step does not need is None.
 
     Attributes:
         record: the record of the cut-over.
-        stopped_by_others: whether the spec names a savepoint, and so no job to stop.
+        stopped_by_others: whether the spec names a savepoint, so that there is no job to stop.
         named_savepoint: the savepoint that the spec names, or None.
         has_start: whether the spec names a command that starts the query.
         has_states: whether keyed states move too.
-        has_flink: whether the spec names a JobManager.
-        adopt: whether the user takes over a target that this record has not written.
-        nothing_started: whether the user says that nothing has started from the target.
+        has_flink: whether the spec names the address of a JobManager.
+        adopt: whether to take over a target that this record has not written.
+        nothing_started: whether the user states that nothing has started from the target.
         plan: the saved plan, or None.
         plan_problem: why the saved plan cannot be read, or empty.
-        seeds: the planned start of each Kafka source of the query, by its number.
-        job: the job that is stopped.
+        seeds: the planned start offsets of each Kafka source of the query, by its number.
+        job: the job that this cut-over stops.
         started_again: a job that has continued the stopped job's work, or None.
         savepoint: the savepoint that the plan is made from.
         target: the checkpoint location or the consumer group.
@@ -232,5 +231,5 @@ class Facts:
 
     @property
     def savepoint_pointer(self) -> str | None:
-        """The savepoint that the move continues from, or None while there is none."""
+        """The path of the savepoint that the move continues from, or None if there is none."""
         return self.named_savepoint or self.record.flink.savepoint

@@ -1,4 +1,4 @@
-"""The plan of a cut-over: from a checkpoint or a savepoint, for the target that the spec names."""
+"""Make the plan of a cut-over from a checkpoint or a savepoint, for the target in the spec."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _HANDED = "is handed to the command that primes"
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """A plan, and what it does not say.
+    """A plan, with the keyed states and the streams, which the plan itself does not hold.
 
     Attributes:
-        states: the keyed states, divided, or None if they cannot be read.
+        states: the keyed states (taken, left behind, unreadable), or None if reading failed.
         streams: the topics of each stream of the query, if it has several.
     """
 
@@ -47,10 +47,10 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     Args:
         context: the cut-over.
         chk: the checkpoint or savepoint.
-        job_runs: whether the job still runs, as it does before the stop.
+        job_runs: whether the job still runs, because it is not stopped yet.
 
     Raises:
-        as ``migrate.plan`` and ``take_states``.
+        MigrateError, DecodeError: see ``migrate.plan`` and ``take_states``.
     """
     arguments = context.file.move()
     if job_runs:
@@ -75,14 +75,14 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
 
 
 def make_plan(context: CutOverContext, facts: Facts) -> str:
-    """Plan from the savepoint, and save the plan.
+    """Make the plan from the savepoint, and save it.
 
     Raises:
         Refused: the plan must not be applied.
-        CutOverStopped: others made the savepoint, and it is not of a stop.
+        CutOverStopped: the spec names a savepoint that no stop has made.
     """
     savepoint, path = context.savepoint, context.record.plan_path
-    assert savepoint is not None  # the step clean has read it
+    assert savepoint is not None  # the step ``clean`` has read the savepoint
     move = plan_move(context, savepoint)
     move.plan.check()
     origin = move.plan.origin

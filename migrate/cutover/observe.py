@@ -1,7 +1,7 @@
 """Read the facts that a step of a cut-over needs: Flink, the savepoint, the target, the commands.
 
-Nothing here changes anything, and nothing is kept. So what an earlier run or a person has done
-since is seen.
+Nothing here changes anything, and nothing is cached. So every call sees what an earlier run or a
+person has done.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need) -> Facts:
-    """Return the facts, each read anew."""
+    """Read the facts that a step needs, and those of the spec, the record and the commands."""
     record, spec, pointer = context.record.model, context.spec, context.savepoint
     plan, plan_problem = None, ""
     try:
@@ -125,7 +125,7 @@ def _read_location(
         raise Refused([f"{name} is a file or a symbolic link, or lies in a file; name a directory"])
     if not entries:
         return LocationFacts(name)
-    if priming.is_running:  # it is being written
+    if priming.is_running:  # the command writes it now
         return LocationFacts(name, is_empty=False)
     if is_unfinished(location):
         return LocationFacts(name, is_empty=False, unfinished=True)
@@ -148,15 +148,15 @@ def _read_location(
 
 
 def priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> str | None:
-    """Return why a checkpoint location is not the plan with a state, or None.
+    """Return why a checkpoint location does not hold the plan's seed and primed state, or None.
 
-    The seed must be the plan's, each batch of the priming must be committed and end there, and
-    there must be state.
+    The seed must be the plan's, each batch of the priming must be committed and end at the seed's
+    offsets, and there must be state.
 
     Args:
         directory: the checkpoint location, as ``files`` names it.
         files: the storage.
-        seeds: the planned start of each Kafka source, by its number.
+        seeds: the planned start offsets of each Kafka source, by its number.
     """
     last = newest_committed_batch(directory, files)
     if last is None:

@@ -1,6 +1,7 @@
-"""Read what Flink and the savepoint folder say about the job. Nothing here changes anything.
+"""Read the state of the job from Flink and the savepoint folder. Nothing here changes anything.
 
-Flink's REST API is as old as its ``web.refresh-interval``, so what has just changed is read again.
+Answers of Flink's REST API may be as old as ``web.refresh-interval``. So a value that may have
+changed just now is read again.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
 from migrate.model.errors import Refused
 from migrate.storage.uris import path_of
 
-# How much longer than its web.refresh-interval Flink is given to report what has changed.
+# How long to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
-# How long a JobManager may be away: one that fails over is back by then.
+# How long a JobManager may fail to answer. A failover takes less time.
 AWAY_SECONDS = 20.0
-# How many stops of one job are told apart: each gets a trigger id of its own.
+# The highest number of stops of one job. Each stop has a trigger id of its own.
 _ATTEMPTS = 1000
 
 
@@ -34,12 +35,13 @@ _ATTEMPTS = 1000
 
 
 def read_job(context: CutOverContext) -> StoppedJob:
-    """Return the job that is stopped, as Flink knows it.
+    """Return the job that this cut-over stops, as Flink reports it.
 
-    Once a run has begun to stop a job, it is that one, whatever else has its name since.
+    Once a run has begun to stop a job, that job is returned, even if another job has taken its
+    name.
 
     Raises:
-        Refused: no job has the name or id of the spec, or several have.
+        Refused: no job has the name or id in the spec, or several running jobs have it.
         FlinkRestError: Flink did not answer.
     """
     flink, recorded = context.flink, context.record.model.flink
@@ -50,14 +52,14 @@ def read_job(context: CutOverContext) -> StoppedJob:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # The folder that the stop was requested with, where one was.
+    # The folder that the stop was requested with, if a run has requested one.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)
     trigger_id, attempt = _newest_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
-        if not job.ended and job.state != "UNKNOWN":  # it was started again, under a fixed id
+        if not job.ended and job.state != "UNKNOWN":  # started again, with the same fixed id
             trigger_id, attempt = _newest_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints = None, list[Savepoint]()
     if job.ended or job.state == "UNKNOWN":
@@ -68,10 +70,10 @@ def read_job(context: CutOverContext) -> StoppedJob:
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
-    """Return the job of a name or an id: the one that runs, else the newest that has ended.
+    """Return the job with a name or an id: the running job, or else the newest ended job.
 
     Raises:
-        Refused: there is none, or several run.
+        Refused: there is no such job, or several run.
     """
     matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
     running = [job for job in matching if not job.ended]
@@ -86,7 +88,7 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
-    """Return a job as Flink reports it, once that is no older than the stop."""
+    """Wait until Flink's report cannot be older than the stop, and return the reported job."""
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
@@ -97,12 +99,13 @@ def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
 def _newest_attempt(
     flink: JobManager, job_id: str, *, skip_ended: bool = False
 ) -> tuple[str, StopAttempt | None]:
-    """Return the trigger id to continue with, and how far its stop is.
+    """Return the trigger id to continue with, and the progress of its stop.
 
-    A stop that failed is followed by one under a new id; with ``skip_ended`` one that ended, too.
+    After a stop that failed, the next trigger id is used. With ``skip_ended`` the next trigger id
+    is also used after a stop that has ended.
 
     Raises:
-        CutOverStopped: too many have failed.
+        CutOverStopped: too many stops have failed.
         FlinkRestError: Flink did not answer.
     """
     for number in range(_ATTEMPTS):
@@ -115,7 +118,11 @@ def _newest_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> StoppedJob:
-    """Return the job after its stop. A JobManager of a single job may be gone by then."""
+    """Wait for the job's end, and return the job.
+
+    A JobManager that runs a single job may be gone by then. If the record says that the stop
+    finished, the recorded job is returned in that case, with state ``UNKNOWN``.
+    """
     job = None
     for _ in poll(AWAY_SECONDS):
         try:
@@ -136,10 +143,10 @@ def read_ended_job(context: CutOverContext) -> StoppedJob:
 
 
 def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
-    """Read what a cut-over needs of a savepoint.
+    """Read the attributes of a savepoint that a cut-over needs.
 
     Raises:
-        DecodeError: it cannot be read.
+        DecodeError: the savepoint cannot be read.
     """
     content = read_metadata(pointer, context.files)
     return Savepoint(
@@ -152,7 +159,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return the complete savepoints of stops in a folder, the newest last."""
+    """Return the complete savepoints in a folder that stops have made, the newest last."""
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():
@@ -166,7 +173,7 @@ def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
 
 
 def _ended_with(context: CutOverContext, job_id: str, folder: str) -> Savepoint | None:
-    """Return the savepoint in the folder that Flink reports as the job's end, or None."""
+    """Return the savepoint in the folder that the job ended with according to Flink, or None."""
     if not _savepoints_in(context, folder):
         return None
     for _ in poll(context.flink.refresh_seconds() + _GRACE_SECONDS):
@@ -180,10 +187,10 @@ def _ended_with(context: CutOverContext, job_id: str, folder: str) -> Savepoint 
 def reported_savepoint(
     savepoints: Sequence[Savepoint], reported: tuple[int, str] | None
 ) -> Savepoint | None:
-    """Return the savepoint that Flink reports, by its number and its own name, or None.
+    """Return the savepoint that has the number and the directory name that Flink reports, or None.
 
-    A job that is started again under a fixed id has older savepoints beside it, some of them with
-    higher numbers.
+    The folder of a job that was started again with a fixed id also holds older savepoints. Some of
+    them may have higher numbers.
 
     Args:
         savepoints: the savepoints in the job's folder.
@@ -208,7 +215,7 @@ class KnownJob:
     """A job that Flink's JobManager lists.
 
     Attributes:
-        restored_from: the checkpoint or savepoint that it was started from, or None.
+        restored_from: the checkpoint or savepoint that the job was restored from, or None.
     """
 
     job: FlinkJob
@@ -216,7 +223,7 @@ class KnownJob:
 
 
 def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
-    """Return a job that has continued the work of the stopped one, or None.
+    """Return a job that has continued the work of the stopped job, or None.
 
     Raises:
         FlinkRestError: Flink did not answer.
@@ -227,7 +234,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     jobs = [KnownJob(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
     start = context.record.model.start
     if start is not None and context.spec.target.is_group:
-        # The consumers may be a Flink job of the same name, which our command has started.
+        # The consumers may be a Flink job of the same name that the command ``start`` has started.
         started_ms = int(datetime.fromisoformat(start.at).timestamp() * 1000)
         jobs = [
             known
@@ -238,7 +245,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         savepoint = read_savepoint(context, pointer)
         return job_started_since(jobs, savepoint, context.spec.flink.job)
     ended_ms = recorded.ended_ms
-    if ended_ms is None:  # Flink had forgotten it, or did not answer
+    if ended_ms is None:  # Flink no longer listed the job, or did not answer
         ended_ms = read_savepoint(context, pointer).written_at
     return job_started_again(
         jobs, pointer, job_id=recorded.job_id, name=recorded.job_name, ended_ms=ended_ms
@@ -249,7 +256,7 @@ def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
     try:
         return flink.restored_from(job.job_id)
     except UnknownToFlink:
-        return None  # forgotten since it was listed
+        return None  # Flink has dropped the job since it was listed
 
 
 def job_started_again(
@@ -263,16 +270,16 @@ def job_started_again(
     """Return the newest job that has continued the work of the job that we stopped, or None.
 
     Such a job was restored from the savepoint, or has the id or the name of the stopped job and
-    began after that had ended. It counts whether it runs or has ended: its output is newer than
-    the savepoint.
+    began after the stopped job had ended. A job that has ended counts too, because its output is
+    newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
         job_id: the id of the stopped job.
         name: the name of the stopped job.
-        ended_ms: when it ended, in milliseconds of the epoch. None if Flink had forgotten the job
-            by then: all others of its name are newer.
+        ended_ms: when the stopped job ended, in milliseconds of the epoch. None if the time is
+            not known: then every other job of this name counts as newer.
     """
 
     def is_newer(job: FlinkJob) -> bool:
@@ -286,10 +293,11 @@ def job_started_again(
 def job_started_since(
     jobs: Sequence[KnownJob], savepoint: Savepoint, name_or_id: str | None
 ) -> FlinkJob | None:
-    """Return the newest job that has continued the work of one that others stopped, or None.
+    """Return the newest job that has continued the work of a job that others stopped, or None.
 
-    As ``job_started_again``, but only the savepoint says when the job was stopped: a job of that
-    name counts if it still runs, or began after the savepoint was written.
+    This differs from ``job_started_again``, because only the savepoint shows when the job was
+    stopped. A job with the name or the id counts if it still runs, or if it began after the
+    savepoint was written.
 
     Args:
         jobs: the jobs that the JobManager lists.
@@ -307,7 +315,7 @@ def job_started_since(
 def _newest(
     jobs: Sequence[KnownJob], savepoint: str | None, is_newer: Callable[[FlinkJob], bool]
 ) -> FlinkJob | None:
-    """Return the newest job that was restored from the savepoint or is newer, or None."""
+    """Return the newest job that is restored from the savepoint or that ``is_newer``, or None."""
     newer = (
         known.job
         for known in jobs

@@ -1,6 +1,7 @@
 """Check, on the newest checkpoint of the running job, what would stop the cut-over later.
 
-Nothing is changed. What would be refused after the stop, and shows before, is refused here at once.
+Nothing is changed. What would be refused after the job's stop, and can be detected before the stop,
+is refused here.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from migrate.targets.group.commit import write_obstacles
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
-# A checkpoint may be deleted while it is read. Then the next one is read.
+# Flink may delete a checkpoint while it is read. Then the newest one is read: so many tries in all.
 _TRIES = 4
 
-# Programs that read a script of this machine, each with its options that take no value.
+# Programs that run a script on this machine, each with its options that take no value.
 _PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
 _SHELL_FLAGS = frozenset({"-e", "-u", "-x", "-eu", "-ex", "-eux"})
 _READ_SCRIPTS = {
@@ -46,7 +47,8 @@ _READ_SCRIPTS = {
     "sh": _SHELL_FLAGS,
 }
 _SCRIPTS = (".py", ".sh", ".jar")
-# Words of the shell after which a line can no longer be followed by reading it.
+# A line that begins with one of these shell words is not checked, because its text does not show
+# which program runs, or in which folder.
 _CONTROL = frozenset({"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."})
 _PUNCTUATION = frozenset("();<>|&")
 
@@ -55,10 +57,10 @@ def check(context: CutOverContext, facts: Facts) -> str:
     """Check the job, a plan from its newest checkpoint, the target, the sink and the commands.
 
     Returns:
-        What was checked, in a line.
+        What was checked, in one line.
 
     Raises:
-        Refused: something stands in the way; every reason is named.
+        Refused: the cut-over would fail; the error has every reason.
         FlinkRestError, BrokerError, DecodeError: something did not answer, or cannot be read.
     """
     seen: list[str] = []
@@ -79,7 +81,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
             )
         refusals += _collect_refusals(partial(_check_plan, context, savepoint, seen))
     else:
-        assert isinstance(facts.job, StoppedJob)  # decided on it
+        assert isinstance(facts.job, StoppedJob)  # ``decide_check`` has checked it
         job, folder = facts.job.job, facts.job.folder
         seen.append(f"{job.name} ({job.job_id}) runs on Flink {context.flink.version()}")
         refusals += _job_refusals(context, job, seen)
@@ -105,7 +107,7 @@ def _collect_refusals(check: Callable[[], object]) -> list[str]:
 
 
 def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> Iterator[str]:
-    """Yield why the job must not be stopped now, or cannot continue elsewhere."""
+    """Yield each reason not to stop the job now, or not to move it."""
     if job.state != "RUNNING":
         yield f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING"
         return
@@ -122,8 +124,8 @@ def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> It
             )
         if details.idle_tasks or details.failed is not None or details.checkpoint is None:
             return
-        # The job's directory, for its newest: what Flink's REST API says may be three seconds old
-        # (web.refresh-interval), and deleted since.
+        # Read the newest checkpoint in the job's directory. The checkpoint that Flink's REST API
+        # names may be three seconds old (web.refresh-interval) and already deleted.
         directory = posixpath.dirname(details.checkpoint)
         try:
             yield from _collect_refusals(partial(_check_plan, context, directory, seen))
@@ -134,7 +136,13 @@ def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> It
 
 
 def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
-    """Refuse what a plan is refused for. That a running job continues is no reason."""
+    """Make a plan from a checkpoint or savepoint, and check that it could be applied.
+
+    It is no reason to refuse that the job still runs.
+
+    Raises:
+        Refused: the plan must not be applied.
+    """
     extraction = read(chk)
     if not context.stopped_by_others and any(
         source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in extraction.sources
@@ -156,7 +164,7 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group that would go back, or that another move has written."""
+    """Refuse a group whose offsets would go back, or were written by another move."""
     group = read_group(context)
     reason = another_move(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:
@@ -184,7 +192,7 @@ def _state_lines(move: PlannedMove) -> Iterator[str]:
 def _check_target(context: CutOverContext) -> None:
     location = context.location()
     if location is not None:
-        if not (context.adopt and location.names()):  # the step apply checks that it is the plan
+        if not (context.adopt and location.names()):  # ``apply`` checks the content
             check_free(location)
         return
     view = read_group(context).view
@@ -210,8 +218,8 @@ def _check_sink(context: CutOverContext) -> None:
 def missing_programs(spec: Spec, home: Path) -> Iterator[str]:
     """Yield a refusal for each program or script of ``start`` and ``prime`` that does not exist.
 
-    Only what is certain is refused: of a line of the shell the first command, as a later one may
-    need what the first one makes.
+    Only certain problems are refused. Of a shell line only the first command is checked, because a
+    later command may use what the first one creates.
 
     Args:
         spec: the spec.
@@ -224,7 +232,7 @@ def missing_programs(spec: Spec, home: Path) -> Iterator[str]:
 
 
 def _first_command(line: str) -> Sequence[str]:
-    """Return the words of a line's first command; empty if reading cannot tell."""
+    """Return the words of a line's first command; empty if the text does not show them."""
     lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
@@ -235,7 +243,7 @@ def _first_command(line: str) -> Sequence[str]:
             if set(token) <= _PUNCTUATION:
                 break
             words.append(token)
-    except ValueError:  # an open quote: the shell will say so
+    except ValueError:  # an open quote, which the shell will report
         return ()
     if not words or words[0] in _CONTROL or set(words[0]) & set("=$`"):
         return ()
@@ -246,7 +254,7 @@ def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
     if not words:
         return
     program = words[0]
-    # The shell knows its own words, too.
+    # Ask the shell, because its builtins have no file.
     command = ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null 2>&1', program]
     known = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
     if known.returncode:
@@ -258,9 +266,9 @@ def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
 
 
 def _script(words: Sequence[str]) -> str:
-    """Return the script that a program is given; empty if it is none of this machine."""
+    """Return the script on this machine that a program is given; empty if there is none."""
     program = Path(words[0]).name
-    # With --deploy-mode cluster a path may be one of the cluster's machines.
+    # With --deploy-mode cluster the script may be on one of the cluster's machines.
     if program not in _READ_SCRIPTS or "cluster" in words:
         return ""
     rest = iter(words[1:])
@@ -270,5 +278,5 @@ def _script(words: Sequence[str]) -> str:
         if program != "spark-submit" and word not in _READ_SCRIPTS[program]:
             return ""  # -c, -m and the like
         if word not in _READ_SCRIPTS[program] and "=" not in word:
-            next(rest, None)  # its value
+            next(rest, None)  # skip the value of the option
     return ""

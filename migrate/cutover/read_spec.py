@@ -1,6 +1,6 @@
-"""Read the spec of a cut-over: strict YAML, and problems by the name of their key.
+"""Read the spec of a cut-over as strict YAML, and report each problem with the name of its key.
 
-An unknown key and a key that occurs twice are refused by name. No value is shown.
+Unknown keys and repeated keys are refused by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from migrate.model.errors import InputError
 from migrate.model.wording import hint, join_some, printable
 from migrate.storage.json_models import Model
 
-# Larger than any spec: PyYAML takes five seconds for so much.
+# In bytes; no spec is this large. PyYAML takes five seconds to read a file of this size.
 _LARGEST_SPEC = 262_144
 _DEEPEST = 16  # a spec has five levels
 _MOST_DIGITS = 20
@@ -62,7 +62,7 @@ def read_spec(path: Path) -> SpecFile:
 
 
 class _RefusedYaml(yaml.YAMLError):
-    """YAML that a spec may not hold."""
+    """The file uses a part of YAML that a spec may not use."""
 
     def __init__(self, problem: str, mark: Any) -> None:
         super().__init__(problem + _line(mark))
@@ -75,12 +75,12 @@ def _line(mark: Any) -> str:
 class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, text, numbers, true, false and null.
 
-    A key is the text that stands in the file. A repeated key, an alias, a tag, deep nesting, a huge
-    number, a number or an escape that PyYAML takes for one and cannot read, and a character that no
-    argument of a command can hold are refused.
+    A key is the text in the file, also if the key is ``on`` or ``1``. The loader refuses repeated
+    keys, aliases, tags, deep nesting and huge numbers. It also refuses text that PyYAML takes for a
+    number or an escape but cannot read, and characters that no command argument can hold.
     """
 
-    # Without dates, which JSON lacks, and without the merge key, which needs aliases.
+    # Leave out dates, which JSON lacks, and the merge key, which needs aliases.
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
         first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(_SCALAR_TAGS)]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -133,26 +133,26 @@ class _Strict(yaml.SafeLoader):
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Refuse a number that is no number of a spec, and text that no file or command can hold."""
+    """Refuse an integer with too many digits, and text that no file or command can hold."""
     if node.tag.endswith(":int") and len(node.value) > _MOST_DIGITS:
         raise _RefusedYaml(f"a number of more than {_MOST_DIGITS} digits", node.start_mark)
     if "\0" in node.value:
         raise _RefusedYaml("a NUL character; take it out", node.start_mark)
     try:
-        # JSON writes a character beyond U+FFFF as a pair.
+        # JSON escapes a character beyond U+FFFF as a surrogate pair.
         node.value.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError as error:
         raise _RefusedYaml("half of a surrogate pair; take it out", node.start_mark) from error
 
 
 def _problems(error: ValidationError) -> str:
-    """Return what is wrong, by name; values are not shown."""
+    """Return the problems by the names of their keys, without the input values."""
     problems = error.errors(include_url=False, include_input=False)
     return join_some(map(_problem, problems), _MOST_PROBLEMS, "; ")
 
 
 def _problem(problem: ErrorDetails) -> str:
-    """Return one problem that pydantic names, in our words."""
+    """Return our message for one problem that pydantic reports."""
     keys = [str(part) for part in problem["loc"]]
     name = shortened(".".join(keys)) or ("''" if keys else "the spec")
     match problem["type"]:
@@ -167,7 +167,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def _keys(where: list[str]) -> list[str]:
-    """Return the keys that may stand at a place of a spec."""
+    """Return the keys that the spec allows below a list of parent keys."""
     model: Any = Spec
     for name in where:
         field = model.model_fields.get(name.replace("-", "_"))

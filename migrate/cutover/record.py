@@ -1,9 +1,9 @@
-"""The record of a cut-over, written step by step, and the folder that it is in.
+"""The record of a cut-over, which is written at each change, and the record's folder.
 
-The folder holds ``record.json`` and its page, ``plan.json``, the rollback file of a group, and the
-locks ``lock``, ``query.lock`` and ``prime.lock``. Of the commands that start the query and prime
-its location it holds the output (``query.log``, ``prime.log``) and whether they began and how they
-ended (``query.state``, ``prime.state``).
+The folder holds ``record.json`` and its page ``record.html``, ``plan.json``, the rollback file of a
+group, and the locks ``lock``, ``query.lock`` and ``prime.lock``. For the commands that start the
+query and prime its location, the folder holds their output (``query.log``, ``prime.log``), and the
+word "began" or their exit code (``query.state``, ``prime.state``).
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ def now() -> str:
 
 
 class Record:
-    """The record. Each change is on the disk when the call returns.
+    """The record of a cut-over. A change is on disk when the call that makes it returns.
 
     Args:
         file: the spec of the cut-over.
-        keep: whether changes are written (``is_kept``). A dry run writes nothing.
-        anew: whether a new record follows one that was rolled back.
+        keep: whether changes are written to disk (``is_kept``). A dry run writes nothing.
+        anew: whether to begin a new record if the old record was rolled back.
 
     Raises:
-        Refused: the record is of another cut-over, or the spec was changed since.
-        InputError: the file is no record.
+        Refused: the spec was changed after the stop of the job or the write of the target.
+        InputError: the file is not a record.
     """
 
     def __init__(self, file: SpecFile, *, keep: bool, anew: bool) -> None:
@@ -116,18 +116,18 @@ class Record:
             replace_file(self.path, text)
 
     def change_flink(self, **fields: object) -> None:
-        """Replace fields of what is recorded of the job."""
+        """Replace fields of the record's part about Flink's job."""
         self.change(flink=self.model.flink.model_copy(update=fields))
 
     def put_aside(self, *files: Path) -> None:
-        """Rename files, as far as they exist, to names with the time."""
+        """Rename the files that exist to names with the current time."""
         at = now().replace(":", "")
         for file in files:
             if file.exists():
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, command: str) -> None:
-        """Add a run of the command."""
+        """Add a run to the record."""
         run = RunReport(
             number=len(self.model.runs) + 1,
             asked=command,
@@ -150,7 +150,7 @@ class Record:
             replace_file(self.page, cut_over_page(self.model))
 
     def add_step(self, name: str, state: StepState, text: str, seconds: float) -> None:
-        """Record the result of a step, in place of an earlier try of it."""
+        """Record the result of a step, and replace the result of an earlier run."""
         step = StepReport(
             name=name,
             state=state,
@@ -163,22 +163,22 @@ class Record:
         self.change(steps=list(steps.values()))
 
     def add_done_step(self, name: str, text: str) -> None:
-        """Record a step that this run need not do, unless an earlier run has recorded it."""
+        """Record that a step is done already, unless an earlier run has recorded it."""
         if not any(kept.name == name and kept.state == "done" for kept in self.model.steps):
             self.add_step(name, "done", text, 0.0)
 
 
 def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield what was changed in a spec since the stop of the job, or the write of the target."""
+    """Yield each forbidden change of a spec since the job's stop or the target's write."""
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):
         yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
     if stopped and flink.savepoints not in (None, file.savepoint_folder):
-        # The stop writes there, whatever the spec says since.
+        # The stop writes to the recorded folder, no matter what the spec says now.
         yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
-        # Others had stopped the job; the one that is named now was never stopped.
+        # Others had stopped the job. The job that the spec names now was never stopped.
         yield f"flink.savepoint was {flink.savepoint}, and is not there now"
     if record.moved_with is not None:
         decides = file.deciding_values()
@@ -227,10 +227,10 @@ def _new_record(file: SpecFile) -> CutOverRecord:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a record's folder: one run at a time.
+    """Hold the lock of a record's folder, so that only one run works at a time.
 
     Raises:
-        Refused: another run holds it.
+        Refused: another run holds the lock.
         UsageError: the folder cannot be written.
     """
     try:
@@ -256,5 +256,5 @@ def locked(folder: Path) -> Iterator[None]:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
+    except (KeyError, OSError):  # a container's user may have no name
         return str(os.getuid())

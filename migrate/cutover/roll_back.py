@@ -1,4 +1,4 @@
-"""Roll back: remove the target again, as long as no work has started from it."""
+"""Roll back a cut-over: remove the target again, if no work has started from the target."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decide_roll_back(facts: Facts) -> Halt | Fail | None:
     """Return why the cut-over cannot be rolled back, or None.
 
     Args:
-        facts: with the job, the target and the commands.
+        facts: the facts, with the job, the target and the commands.
     """
     for command, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
         if command.is_running:
@@ -76,7 +76,7 @@ def _not_ours(facts: Facts, target: LocationFacts) -> str:
     record = facts.record
     if record.moved_with is None or target.is_empty or target.unfinished:
         return ""
-    if record.query_id is None:  # a priming that was not judged to its end
+    if record.query_id is None:  # no run has recorded the result of the priming
         content = target_content(facts)
         return content.reason if content.content is Content.WRONG else ""
     if target.query_id == record.query_id:
@@ -88,7 +88,7 @@ def _not_ours(facts: Facts, target: LocationFacts) -> str:
 
 
 def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
-    """Refuse while Flink still stops the job: a stop cannot be taken back."""
+    """Refuse while Flink still stops the job, because a stop cannot be cancelled."""
     if facts.savepoint_pointer is not None or facts.record.flink.job_id is None:
         return None
     job = facts.job
@@ -109,10 +109,10 @@ def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return in one sentence what to do with Flink's job, or an empty text before its stop.
+    """Return a sentence that says what to do with Flink's job; empty before the job's stop.
 
     Args:
-        facts: with the target, the commands and a job that was started again.
+        facts: the facts, with the target, the commands and a job that was started again.
     """
     savepoint, again, work = facts.savepoint_pointer, facts.started_again, started_work(facts)
     if savepoint is None:
@@ -145,17 +145,17 @@ def restart_advice(facts: Facts) -> str:
 
 
 class Undo(NamedTuple):
-    """What the roll back does to a target that was written: a line, and the call."""
+    """The change that undoes the write of the target: its description and its function."""
 
     line: str
     call: Callable[[], object]
 
 
 def find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
-    """Return what the roll back does to the target, or None if that is not written.
+    """Return how to undo the write of the target, or None if it was not written.
 
     Raises:
-        Refused: it cannot be done from here.
+        Refused: the user must undo the write.
     """
     target, record = facts.target, facts.record
     if isinstance(target, GroupFacts):
@@ -187,7 +187,7 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
     """Restore a group by its rollback file.
 
     Raises:
-        CutOverStopped: not all of it was restored.
+        CutOverStopped: not all offsets of the group were restored.
     """
     outcome = rollback(path, execute=True, **context.file.kafka()).outcome
     if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
@@ -195,7 +195,7 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
 
 
 def roll_back(context: CutOverContext, undo: Undo | None) -> None:
-    """Remove the target again, and put aside what later runs must not find."""
+    """Remove the target again, and rename the files that later runs must not find."""
     record = context.record
     if undo is not None:
         undo.call()
@@ -211,7 +211,8 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    A later one, of a commit that was made whole, has the first one's offsets as what was before.
+    A later commit, which completes the first one, has a rollback file too. That file would restore
+    offsets that the first commit has written.
     """
     runs, files = context.record.model.runs, rollback_files(context.record.folder)
     created = [

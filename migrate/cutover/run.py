@@ -34,7 +34,7 @@ from migrate.storage.uris import local_path
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A step of a run: ``done``, ``ok`` (checked in a dry run) or ``to do``."""
+    """A step of a run; its state is ``done``, ``ok`` (checked in a dry run) or ``to do``."""
 
     name: str
     state: str
@@ -48,8 +48,8 @@ class CutOver:
     Attributes:
         steps: each step, in order.
         record: the record.
-        record_path: its JSON file, or None for a dry run.
-        page_path: its page, or None for a dry run.
+        record_path: the record's JSON file, or None for a dry run.
+        page_path: the record's HTML page, or None for a dry run.
     """
 
     steps: tuple[StepResult, ...]
@@ -70,24 +70,26 @@ def cut_over(
 ) -> CutOver:
     """Move a running Flink job to its target, by a spec.
 
-    Without ``execute`` this is a dry run: it shows what stands in the way, and how far an earlier
-    run came. With it, every step is done that is not done yet. After a crash the same call
-    continues. A spec has one run at a time.
+    Without ``execute`` this is a dry run, which checks for obstacles and shows the progress of
+    earlier runs. With ``execute`` every step runs that is not done yet. After a crash the same call
+    continues. Two runs of one spec cannot work at the same time.
 
     Args:
         spec: the YAML file.
         execute: whether to change anything.
         until: the last step to do, by its name.
-        back: roll back instead: remove the target, as long as nothing has begun to read from it.
-        adopt: take over a target that holds the plan, or a plan of another record, and that this
-            record has not written.
-        nothing_started: with ``back``: nothing has started from the target, although the facts do
-            not show it.
-        confirm: called once, with the question, before anything is changed. It may raise.
+        back: roll back instead: remove the target, if nothing has started from it.
+        adopt: take over a target that another record or a person has written. The target must hold
+            this plan; a group may also hold another move's offsets.
+        nothing_started: only with ``back``: the user states that nothing has started from the
+            target, if the tool cannot verify it.
+        confirm: called once with a question, before anything is changed. It raises an exception to
+            stop the run.
 
     Raises:
-        Refused: something stands in the way, or another run is at work. Nothing was changed.
-        CutOverStopped: a step failed after the stop of the job had begun. What was done stays done.
+        Refused: an obstacle was found, or another run is active. Nothing was changed.
+        CutOverStopped: a step failed after the stop of the job had begun. Completed steps are not
+            undone.
         InputError: the spec cannot be read, or has an unknown key or value.
         UsageError: the arguments contradict each other.
         DecodeError, BrokerError, FlinkRestError: something cannot be read, or did not answer.
@@ -115,7 +117,7 @@ def cut_over(
 
 @contextmanager
 def _each_message_once() -> Iterator[None]:
-    """Log each message once, as several steps make the same plan with the same warnings."""
+    """Log each message once, because several steps make the same plan with the same warnings."""
     logged: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
@@ -133,11 +135,11 @@ def _each_message_once() -> Iterator[None]:
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Done | Do]:
-    """Return the facts that a step needs, and its decision.
+    """Return the facts that a step needs, and the step's decision.
 
     Raises:
         Refused, CutOverStopped: the cut-over cannot continue.
-        Exception: the one that kept a needed fact from being read.
+        Exception: a needed fact could not be read; the original error is raised.
     """
     facts = observe(context, *step.needs)
     watch_group(context, facts)
@@ -182,10 +184,10 @@ def _dry_roll_back(context: CutOverContext) -> CutOver:
 
 
 def _plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
-    """Return what the roll back does, and what to do with Flink's job then.
+    """Return how to undo the write of the target, and what to do with Flink's job afterwards.
 
     Raises:
-        Refused, CutOverStopped: it cannot be rolled back.
+        Refused, CutOverStopped: the cut-over cannot be rolled back.
     """
     needs = (Need.JOB, Need.TARGET, Need.STARTED_AGAIN)
     facts = observe(context, *needs)
@@ -213,11 +215,11 @@ def _run(
             with _failure_recorded(record, step):
                 facts, decision = _decide(context, step)
             if isinstance(decision, Do) and decision.action.changes and confirm is not None:
-                # "No" changes nothing.
+                # A "no" of the user stays a Refused, even if an earlier run has changed something.
                 changed, progress.changed = progress.changed, False
                 confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 progress.changed, confirm = changed, None
-                with _failure_recorded(record, step):  # the world may have changed meanwhile
+                with _failure_recorded(record, step):  # the facts may have changed meanwhile
                     facts, decision = _decide(context, step)
             if isinstance(decision, Done):
                 text = decision.reason
@@ -239,7 +241,7 @@ def _run(
 
 
 def _left_before(context: CutOverContext, step: Step) -> str:
-    """Return what holds if a run stops before the action of a step."""
+    """Return the state of the job and the target if a run stops before the action of a step."""
     if step.before != NOTHING or context.savepoint is None:
         return step.before
     return WRITTEN if context.record.model.written is not None else STOPPED
@@ -260,7 +262,7 @@ def _roll_back(context: CutOverContext, confirm: Callable[[str], None] | None) -
         undo, advice = _plan_roll_back(context)
         if confirm is not None:
             confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
-            undo, advice = _plan_roll_back(context)  # the world may have changed meanwhile
+            undo, advice = _plan_roll_back(context)  # the facts may have changed meanwhile
         results = [StepResult("back", "to do", advice)]
         if undo is not None:
             log.info(undo.line)
@@ -276,8 +278,8 @@ class _Progress:
 
     Attributes:
         step: the name of the step.
-        left: what holds if the run stops there.
-        changed: whether the step, or one before, has begun to change something.
+        left: the state of the job and the target if the run stops in this step.
+        changed: whether this step or an earlier step has begun to change something.
     """
 
     step: str
@@ -287,10 +289,10 @@ class _Progress:
 
 @contextmanager
 def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
-    """Record one run, and say what is left if it does not end well.
+    """Record one run; if it fails, log the state of the job and the target, and how to continue.
 
     Raises:
-        CutOverStopped: in place of Refused, if something was changed already.
+        CutOverStopped: a step was refused after something had been changed.
     """
     record, flink = context.record, context.record.model.flink
     progress = _Progress(

@@ -1,9 +1,9 @@
 """The spec of a cut-over: one YAML file that says what to do.
 
-Options have the names that they have on the command line. A relative path is one of the folder that
-the spec is in.
+A key that is also an option has the option's name on the command line. Relative paths are relative
+to the folder of the spec.
 
-``docs/schemas/cut-over-spec.schema.json`` is generated from here (``python -m
+``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.cutover.spec``).
 """
 
@@ -41,13 +41,13 @@ def _kebab(name: str) -> str:
 
 
 def _resolve_path(text: str, info: ValidationInfo) -> str:
-    """Return a path or a URL; a relative path is one of the spec's folder, the context."""
+    """Return a path or a URL; join a relative path to the spec's folder (``info.context``)."""
     check_no_credentials(text, InputError)
     return text if is_uri(text) or info.context is None else str(info.context / text)
 
 
 def shortened(text: str) -> str:
-    """Return a text as a message shows it."""
+    """Return a text as messages show it: printable, and not too long."""
     return clipped(printable(text), _LONGEST_SHOWN)
 
 
@@ -126,7 +126,7 @@ def _move_keys() -> dict[str, Any]:
     return {
         name: (kinds.get(kind, kind) | None, None)
         for name, (kind, _) in options_of(MoveArguments).items()
-        # How Kafka is reached is a part of its own, and a job that is stopped does not run on.
+        # The part ``kafka`` has the Kafka options. The cut-over sets ``allow_ran_on`` itself.
         if name not in (*KafkaArguments.__annotations__, "allow_ran_on")
     }
 
@@ -209,14 +209,14 @@ class SpecFile:
 
     Args:
         path: the file.
-        content: its bytes.
+        content: the bytes of the file.
         spec: the spec, its paths absolute.
     """
 
     def __init__(self, path: Path, content: bytes, spec: Spec) -> None:
         self.spec, self.name, self.base = spec, path.stem, path.absolute().parent
         self.sha256 = hashlib.sha256(content).hexdigest()
-        # The folder of the record, and of what else a run leaves.
+        # The folder of the record and of the other files that a run writes.
         self.folder = Path(spec.record or self.base / f"{self.name}.cut-over")
 
     @property
@@ -230,12 +230,12 @@ class SpecFile:
 
     @property
     def target(self) -> str:
-        """The target as a side: ``spark:DIR`` or ``group:NAME``."""
+        """The target as an argument of ``verify``: ``spark:DIR`` or ``group:NAME``."""
         target = self.spec.target
         return f"group:{target.group}" if target.is_group else f"spark:{target.checkpoint_dir}"
 
     def kafka(self) -> KafkaArguments:
-        """Return how to reach Kafka, as the calls take it."""
+        """Return the Kafka connection as keyword arguments of the calls in ``migrate.moves``."""
         kafka = self.spec.kafka
         return {
             "bootstrap_servers": kafka.bootstrap_servers,
@@ -244,12 +244,12 @@ class SpecFile:
         }
 
     def move(self) -> MoveArguments:
-        """Return the options that are named, and how to reach Kafka, as the calls take them."""
+        """Return the options under ``move`` and the Kafka connection, as keyword arguments."""
         options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
         return cast(MoveArguments, {**options, **self.kafka()})
 
     def spark_sources(self) -> dict[int, list[str]]:
-        """Return Flink's sources by the number of the query's; empty if none is named."""
+        """Return the names of Flink's sources by the number of the query's stream; may be empty."""
         sources = self.spec.spark_source or {}
         return {
             number: [names] if isinstance(names, str) else names
@@ -257,7 +257,7 @@ class SpecFile:
         }
 
     def deciding_values(self) -> dict[str, str]:
-        """Return the keys of the spec that decide where the target starts; no value is secret."""
+        """Return the spec's values that decide where the target starts. None of them is secret."""
         spec = self.spec
         values = {
             "flink.savepoint": spec.flink.savepoint,

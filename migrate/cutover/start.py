@@ -1,4 +1,4 @@
-"""Start the query or the consumers by the user's command, and wait until they have begun."""
+"""Start the query or the consumers with the user's command, and wait until they have begun."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from migrate.report.cut_over import PartitionReport, StartReport
 from migrate.targets.group.commit_marks import METADATA_PREFIX
 
 _PAUSE = 0.25
-_GROUP_PAUSE = 0.05  # members must be seen before they commit
+_GROUP_PAUSE = 0.05  # short, because members must be seen before they commit
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
-    """Run the command. It keeps running, or ends once it has handed the query over.
+    """Run the command ``start``. It keeps running, or ends once it has submitted the query.
 
     Raises:
-        CutOverStopped: it cannot be run.
+        CutOverStopped: the command cannot be run.
     """
     command, starting = context.spec.start, context.starting
-    assert command is not None  # decided on it
+    assert command is not None  # ``decide_start`` has checked it
     context.record.change(start=StartReport(at=now(), returned=None))
     try:
         process = starting.run(command, context.file.base)
@@ -36,12 +36,13 @@ def start(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the first committed batch or, of a group, for members or commits by others.
+    """Wait for the first committed batch of a query, or for members or commits of a group.
 
-    What is seen of the group meanwhile is recorded: where its consumers began cannot be seen later.
+    The members and commits of a group are recorded while this function waits, because it cannot be
+    seen later where the consumers began.
 
     Raises:
-        CutOverStopped: the command failed, or it took too long.
+        CutOverStopped: the command failed, or the wait took too long.
         BrokerError: the group cannot be read.
     """
     limit = context.spec.timeouts.first_batch
@@ -50,7 +51,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     with timed(f"waiting for {what}"):
         facts = observe(context)
         for _ in poll(parse_duration(limit), pause):
-            if facts.is_group:  # it alone is read again, to be fast
+            if facts.is_group:  # read only the group again, to be fast
                 facts = replace(facts, record=context.record.model, target=read_group(context))
             else:
                 facts = observe(context, Need.TARGET)
@@ -74,10 +75,10 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record what the group shows of where its consumers begin.
+    """Record what the group shows about the start of its consumers.
 
-    A member that has a partition while our commit is its newest begins at the plan. The first
-    commit by others is recorded, too.
+    A member begins at the plan if it has a partition while our commit for the partition is still
+    the newest. The first commit by others is also recorded.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
@@ -92,7 +93,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
         if key in ours:
             return row.model_copy(update={"members_seen": row.members_seen or key in assigned})
         commit = target.view.committed.get(key)
-        # Another move's commit shows nothing of the consumers.
+        # Another move's commit shows nothing about the consumers.
         if row.first_commit is None and commit and not commit.metadata.startswith(METADATA_PREFIX):
             return row.model_copy(update={"first_commit": commit.next_offset})
         return row
@@ -103,10 +104,10 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
 
 
 def _check_command(context: CutOverContext) -> None:
-    """Stop if the command that starts the query has failed.
+    """Stop the run if the command that starts the query has failed.
 
     Raises:
-        CutOverStopped: it has failed, or nobody knows how it ended.
+        CutOverStopped: the command has failed, or its exit code is missing.
     """
     report = context.record.model.start
     if report is None or report.returned == 0 or context.starting.is_running():

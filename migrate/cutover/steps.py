@@ -1,6 +1,6 @@
-"""The table of a cut-over: the steps in their order, and the function of each action.
+"""The steps of a cut-over in their order, and the function of each action.
 
-``stop`` is the point of no return: from there on Flink has ended the job.
+The step ``stop`` is the point of no return: after it Flink has ended the job.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from migrate.cutover.facts import Facts, Need, Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step.
+    """One step of a cut-over.
 
     Attributes:
-        name: as ``--until`` names it.
-        title: what it does where the target is a checkpoint location.
-        group_title: what it does where the target is a group.
-        needs: the facts that ``rule`` asks for.
-        rule: the decision, once the target could be read.
-        before: what holds if a run stops before the action of this step.
-        during: what holds if a run stops in the action.
+        name: the name that ``--until`` takes.
+        title: what the step does if the target is a checkpoint location.
+        group_title: what the step does if the target is a group.
+        needs: the facts that ``rule`` uses.
+        rule: the function that decides; it is called only if the target could be read.
+        before: the state of the job and the target if a run stops before the action of this step.
+        during: the state of the job and the target if a run stops in the action.
     """
 
     name: str

@@ -19,8 +19,8 @@ def stop(context: CutOverContext, facts: Facts) -> str:
     """Stop the job with a savepoint.
 
     Raises:
-        CutOverStopped: it failed, or did not end in time.
-        FlinkRestError: Flink did not answer, or has forgotten the stop.
+        CutOverStopped: the stop failed, or did not end in time.
+        FlinkRestError: Flink did not answer, or no longer knows the stop.
     """
     job, spec = _job(facts), context.spec.flink
     _record_job(context, job, version=context.flink.version())
@@ -48,7 +48,7 @@ def _await_end(context: CutOverContext, job: StoppedJob) -> str:
         _record_end(context, job, attempt.savepoint)
         return f"stopped with {attempt.savepoint}"
     if attempt is not None:
-        context.record.change_flink(savepoints=None)  # the next stop may write elsewhere
+        context.record.change_flink(savepoints=None)  # the next stop may write to another folder
         problem = f"the stop failed: {attempt.problem}"
     else:
         limit = f"{context.spec.timeouts.stop} (timeouts.stop)"
@@ -59,7 +59,7 @@ def _await_end(context: CutOverContext, job: StoppedJob) -> str:
 
 
 def _ended_attempt(context: CutOverContext, job: StoppedJob) -> StopAttempt | None:
-    """Return how the stop has ended, or None if it has not ended in time."""
+    """Return the stop once it has ended, or None if it does not end in time."""
     answered_at = time.monotonic()
     with timed("waiting for Flink's savepoint"):
         for _ in poll(parse_duration(context.spec.timeouts.stop)):
@@ -80,9 +80,9 @@ def _ended_attempt(context: CutOverContext, job: StoppedJob) -> StopAttempt | No
 
 
 def record_savepoint(context: CutOverContext, facts: Facts) -> str:
-    """Record the savepoint that Flink reports as the job's end."""
+    """Record the savepoint that the job ended with according to Flink."""
     job = _job(facts)
-    assert job.ended_with is not None  # decided on it
+    assert job.ended_with is not None  # ``decide_stop`` has checked it
     _record_end(context, job, job.ended_with.pointer)
     return f"stopped by an earlier run with {job.ended_with.pointer}"
 
@@ -102,9 +102,9 @@ def _record_job(context: CutOverContext, job: StoppedJob, **fields: object) -> N
 
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
-    """Record that the stop was clean. The plan looks at what a sink had yet to commit."""
+    """Record that the stop was clean. The step ``plan`` checks for uncommitted data of sinks."""
     savepoint = facts.savepoint
-    assert isinstance(savepoint, Savepoint)  # decided on it
+    assert isinstance(savepoint, Savepoint)  # ``decide_clean`` has checked it
     text, ended_ms = "the savepoint is whole", None
     if isinstance(facts.job, StoppedJob):
         text, ended_ms = f"{text}, and the job has FINISHED", facts.job.job.ended_ms
@@ -117,5 +117,5 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
 
 
 def _job(facts: Facts) -> StoppedJob:
-    assert isinstance(facts.job, StoppedJob)  # decided on it
+    assert isinstance(facts.job, StoppedJob)  # ``decide_stop`` has checked it
     return facts.job

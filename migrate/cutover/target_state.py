@@ -1,7 +1,8 @@
-"""What the target of a cut-over holds, and whether work has started from it: pure.
+"""Derive from the facts what the target holds, and whether work has started from it. Pure.
 
-As long as no work has started, Flink's job can continue from its savepoint. After that it would
-process the same records again. So every message that offers to roll back calls ``started_work``.
+As long as no work has started, Flink's job can continue from its savepoint. Once work has started,
+the job would process the same records again. So ``started_work`` is called before every message
+that offers to roll back.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ _NEW_DIRECTORY = "name a new directory"
 class Content(Enum):
     """What the target holds."""
 
-    NOTHING = auto()  # of this plan
+    NOTHING = auto()  # no part of this plan
     UNFINISHED = auto()  # a seed of this record that was not written completely
-    PRIMING = auto()  # the command that primes it runs
-    PLAN = auto()  # written by this record
-    PRIMED = auto()  # by the command of this record, which has not judged it yet
-    MOVED_ON = auto()  # a group that held the plan, and that others have committed for since
+    PRIMING = auto()  # the command ``prime`` is writing the target
+    PLAN = auto()  # the plan, written by this record
+    PRIMED = auto()  # the command ``prime`` has ended, and its result is not recorded yet
+    MOVED_ON = auto()  # a group that held the plan; others have committed for it since
     NOT_OURS = auto()  # a plan that another record or a person has written
     WRONG = auto()  # something that no run can continue with
 
 
 @dataclass(frozen=True, slots=True)
 class TargetContent:
-    """What the target holds and, where it cannot be used, why, with the way out."""
+    """What the target holds; ``reason`` says why it cannot be used, and what to do."""
 
     content: Content
     reason: str = ""
@@ -43,7 +44,7 @@ def target_content(facts: Facts) -> TargetContent:
     """Return what the target holds.
 
     Args:
-        facts: with the plan, the target and the command that primes.
+        facts: the facts, with the plan, the target and the command that primes.
     """
     if facts.plan is None and facts.record.moved_with is not None:
         problem = facts.plan_problem or "plan.json is no longer in the record's folder"
@@ -59,7 +60,7 @@ def target_content(facts: Facts) -> TargetContent:
 
 
 def other_cluster(facts: Facts) -> str:
-    """Return why these are not the brokers that the group was written on, or an empty text."""
+    """Return why the brokers are not of the cluster that was written to, or an empty text."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return ""
@@ -73,7 +74,7 @@ def other_cluster(facts: Facts) -> str:
 
 
 def another_move(target: GroupFacts, record_id: str, planned: Offsets) -> str:
-    """Return why a group is another move's, with the way out, or an empty text."""
+    """Return why a group belongs to another move, and what to do; or an empty text."""
     others = target.written_by_others(record_id, planned)
     if not others:
         return ""
@@ -96,7 +97,8 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
         return Content.PLAN, ""
     if record.moved_with is None:
         return Content.NOTHING, ""
-    if record.written is not None:  # from then on each other commit is somebody else's
+    if record.written is not None:
+        # The plan was written completely, so others have made every other commit since then.
         moved_on = any(partition in view.committed for partition in others)
     else:
         before = {(row.topic, row.partition): row.held for row in record.partitions}
@@ -146,7 +148,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
 
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
-    """Return why a primed location is not the plan with a state, or an empty text."""
+    """Return why a location does not hold the plan and the primed state, or an empty text."""
     name, code = target.name, facts.priming.exit_code
     if code not in (None, 0) and not facts.adopt:
         how = "was run, and how it ended is not known"
@@ -159,12 +161,13 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     if target.priming_problem is None:
         return ""
     way_out = f"remove it, or {_NEW_DIRECTORY}"
-    if facts.record.moved_with is not None:  # written for this spec: no other may be named
+    if facts.record.moved_with is not None:
+        # After the first write the spec must keep its target, so no new directory is suggested.
         way_out = "see that no query runs there, remove it, and run this again"
     return f"{name}: {target.priming_problem}; {way_out}"
 
 
-# -- the work that has started from it -------------------------------------------------------------
+# -- whether work has started from it --------------------------------------------------------------
 
 
 class Started(Enum):
@@ -186,10 +189,10 @@ class StartedWork:
 def started_work(facts: Facts) -> StartedWork:
     """Return whether work has started from the target.
 
-    What an earlier run has seen counts even if the target no longer shows it.
+    Work that an earlier run has recorded counts, even if the target no longer shows it.
 
     Args:
-        facts: with the target and the commands.
+        facts: the facts, with the target and the commands.
     """
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -210,7 +213,7 @@ def started_work(facts: Facts) -> StartedWork:
 
 
 def _recorded_work(facts: Facts) -> str:
-    """Return what work an earlier run has seen start, or an empty text."""
+    """Return which started work an earlier run has recorded, or an empty text."""
     record, name = facts.record, facts.target_name
     if record.state == "done" or any(report.when == "after" for report in record.verifications):
         return f"an earlier run has seen {name} begin"
@@ -260,7 +263,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
 
 
 def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
-    """Return the last batch of the priming, which is not the query's, or -1 without a priming."""
+    """Return the last batch of the priming, or -1 without a priming. Later ones are the query's."""
     if not facts.has_states:
         return -1
     primed = facts.record.primed

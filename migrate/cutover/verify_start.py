@@ -1,9 +1,10 @@
-"""Verify where each partition of the target began, by all that was seen of it.
+"""Verify where each partition of the target began, with everything that runs have recorded of it.
 
-A check after the start sees what is left by then. A group that others have committed for, and a log
-whose start has passed the seed, look the same whether records were skipped or not. So what was seen
-in between decides: members of the group while our commit was still the newest, or a look at the log
-start after the first batch was committed. Without either, the outcome cannot be told.
+A check after the start sees only the current state. If others have committed for the group, or if
+the log start has passed the seed, the current state does not show whether records were skipped. So
+earlier observations decide: members of the group that were seen while our commit was still the
+newest, or a log start that was read after the first batch was committed. Without such an
+observation the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def verify_before(context: CutOverContext, facts: Facts) -> str:
     """Check where the target will start.
 
     Raises:
-        CutOverStopped: it will not start at the plan.
+        CutOverStopped: the target will not start at the plan.
     """
     return _verify(context, facts, after=False)
 
@@ -44,7 +45,7 @@ def verify_after(context: CutOverContext, facts: Facts) -> str:
     """Check where the target began.
 
     Raises:
-        CutOverStopped: it did not begin at the plan, or that cannot be told.
+        CutOverStopped: the target did not begin at the plan, or it is not known where it began.
     """
     return _verify(context, facts, after=started_work(facts).started is Started.YES)
 
@@ -85,13 +86,13 @@ def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was seen of the target besides the verification.
+    """What is known about the target in addition to the verification.
 
     Attributes:
         after: whether the target has begun.
         is_committed: whether the query has committed its first batch. Always False for a group,
-            which is judged partition by partition.
-        log_starts: the log starts now.
+            because there ``ours`` shows for each partition whether it has begun.
+        log_starts: the current log start of each partition.
         reached: the next offsets after the newest committed batch.
         ours: the partitions of a group that still hold our commit, or None for a query.
     """
@@ -109,8 +110,8 @@ class StartResult:
 
     Attributes:
         rows: the partitions of the record, with their outcomes.
-        report: the totals, as the record keeps them.
-        text: the outcomes, in words.
+        report: the totals for the record.
+        text: the outcomes as text.
     """
 
     rows: Sequence[PartitionReport]
@@ -125,8 +126,8 @@ def verify_start(
 
     Args:
         rows: the partitions of the record.
-        verification: what the target shows by itself.
-        evidence: what else was seen.
+        verification: what the target itself shows.
+        evidence: what else is known about the target.
     """
     by_partition = {(row.topic, row.partition): row for row in rows}
     partitions, reasons = [], list[str]()
@@ -138,7 +139,7 @@ def verify_start(
             reasons.append(reason)
         if row is not None:
             by_partition[row.topic, row.partition] = _updated(row, final, reason, evidence)
-    # What a log without its first batches does not show is judged by partition.
+    # ``_outcome`` has already judged what a log without its first batches does not show.
     whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
     outcomes = [partition.outcome for partition in partitions]
     report = VerificationReport(
@@ -178,7 +179,7 @@ def _outcome(
     evidence: Evidence,
     first_batches_gone: bool,
 ) -> tuple[VerifiedPartition, str | None]:
-    """Return the outcome of a partition and, if it cannot be told, why."""
+    """Return the outcome of a partition and, if the outcome is unknown, the reason."""
     key, name = (shown.topic, shown.partition), f"{shown.topic}-{shown.partition}"
     if shown.outcome is StartOutcome.UNKNOWN:
         new = "" if evidence.after else "; go back (--back), and run this again to plan it, too"

@@ -25,17 +25,18 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class NotPrimed(CutOverStopped):
-    """The command that primes has failed. Nothing starts from what it may have made."""
+    """The command that primes has failed. The query is not started from its output."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    The owner of the target is recorded before it is written, for a run that is killed in between.
+    The record claims the target before the write. So a later run knows that the target is its own,
+    even if this run is killed in between.
 
     Raises:
-        Refused: it must not be written.
-        NotPrimed, CutOverStopped: it was not written completely.
+        Refused: the target must not be written.
+        NotPrimed, CutOverStopped: the target was not written completely.
     """
     record, location = context.record, context.location()
     before = record.model
@@ -46,7 +47,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, NotPrimed):
-        if location is None or not location.names():  # nothing was written: the spec may change
+        if location is None or not location.names():  # nothing was written, so the spec may change
             record.change(moved_with=before.moved_with, written=before.written)
         raise
     record.change(written=now())
@@ -74,7 +75,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
     plan_path = context.record.plan_path
     if is_unfinished(location):
         remove_seed(location)
-    # Checks that the plan still holds, and that the sink is still free.
+    # This call checks that the plan is still valid, and that the sink is still free.
     to_spark(
         plan=plan_path,
         sink=context.spec.sink,
@@ -82,7 +83,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
         **context.file.kafka(),
     )
     if context.spec.states:
-        context.record.change(primed=None, query_id=None)  # those of an earlier priming
+        context.record.change(primed=None, query_id=None)  # of an earlier priming
         return _prime(context, location)
     new_id = str(uuid.uuid4())
     context.record.change(query_id=new_id)
@@ -91,22 +92,22 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
 
 
 def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
-    """Run the user's command that primes, or wait for one that an earlier run started.
+    """Run the user's command that primes, or wait for the command that an earlier run started.
 
-    Only the user's own query can prime its state (``migrate.spark.prime``). Its result is judged
-    here, and nothing starts before.
+    Only the user's own query can prime its state (``migrate.spark.prime``). This function checks
+    the result before anything starts from it.
 
     Raises:
-        NotPrimed: it failed.
-        Refused: what it made is not the plan.
-        CutOverStopped: it took too long, and still runs.
+        NotPrimed: the command failed.
+        Refused: the location does not hold the plan and the primed state.
+        CutOverStopped: the command took too long, and still runs.
     """
     command, priming = context.spec.prime, context.priming
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
     if priming.is_running():
         log.info("the command that primes the location runs, as an earlier run has started it")
-    elif not location.names():  # otherwise it has just ended
+    elif not location.names():  # otherwise the command has just ended
         environment = {
             "CUT_OVER_PLAN": str(context.record.plan_path),
             "CUT_OVER_SAVEPOINT": savepoint,
@@ -124,7 +125,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
             details=tuple(priming.last_lines()),
         )
     plan = context.read_plan()
-    assert plan is not None  # the step before has saved it
+    assert plan is not None  # the step ``plan`` has saved it
     path = context.query_directory
     problem = priming_problem(path, context.files, context.seeds(plan))
     if problem is not None:
@@ -153,8 +154,8 @@ def _await_priming(context: CutOverContext) -> None:
 def adopt(context: CutOverContext, facts: Facts) -> str:
     """Take over a target that holds the plan, and that this record has not written.
 
-    A location gets another query id, and a group gets commits with the mark of this record. So the
-    record that wrote it before no longer takes it for its own.
+    A location gets a new query id, and a group gets commits with the mark of this record. So the
+    record that wrote the target before no longer recognizes the target as its own.
     """
     location = context.location()
     if location is None:
@@ -170,18 +171,18 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
 
 
 def record_primed(context: CutOverContext, facts: Facts) -> str:
-    """Record which query and which batches the command that primes has left."""
+    """Record the query id and the last committed batch of a primed location."""
     target = _location_facts(facts)
     context.record.change(primed=target.committed, query_id=target.query_id, written=now())
     return f"{target.name} holds the plan, with a state"
 
 
 def record_written(context: CutOverContext, facts: Facts) -> str:
-    """Record that a run that was killed had written the target completely."""
+    """Record that a killed run had written the target completely."""
     context.record.change(written=now())
     return f"{context.file.target} holds the plan"
 
 
 def _location_facts(facts: Facts) -> LocationFacts:
-    assert isinstance(facts.target, LocationFacts)  # decided on it
+    assert isinstance(facts.target, LocationFacts)  # the step ``apply`` has checked it
     return facts.target
