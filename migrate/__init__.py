@@ -1,10 +1,10 @@
-"""Positions that Flink stored, checked against Kafka, written where Spark starts from.
+"""Moves of Kafka positions from Flink checkpoints to Spark queries, consumer groups or savepoints.
 
-In one line: a decoded checkpoint in; a plan that says what would happen; a target written
-or a refusal, with nothing in between.
+A move reads the positions, checks them against Kafka, and plans what it would do. Then it either
+writes the whole target, or refuses and writes nothing.
 
-Every command of the command line is a call of the same name: ``from migrate import plan``. Nothing
-is imported before it is asked for.
+Every command of the command line is also a function of the same name: ``from migrate import plan``.
+A function's module is imported when its name is first used.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULE_OF)
 
-if not TYPE_CHECKING:  # to whom every name would be one of them
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_MODULE_OF[name]), name)
-        globals()[name] = value  # so that this is asked once
+        globals()[name] = value  # Python calls __getattr__ only for names that are not here
         return value
 
 

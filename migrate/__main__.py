@@ -1,4 +1,4 @@
-"""``python -m migrate``."""
+"""The entry point of ``python -m migrate``."""
 
 from migrate.cli import main
 

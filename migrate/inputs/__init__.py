@@ -1,1 +1,1 @@
-"""Sources of positions: Flink checkpoints, Spark queries, consumer groups, files."""
+"""Inputs with positions: Flink checkpoints, Spark queries, consumer groups, files."""

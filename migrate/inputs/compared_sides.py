@@ -1,6 +1,7 @@
-"""Both sides of a diff, loaded together.
+"""The two sides of a diff, loaded together.
 
-The broker is asked for the topics of both sides; a ``broker:`` side has those of the other one.
+The broker is asked for the logs of both sides' topics. A ``broker:`` side names no topics: it has
+the topics of the other side.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from migrate.storage.files import Files
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sides, the broker's logs of their topics, and warnings."""
+    """The two sides of a diff, the log ranges of their topics, and warnings."""
 
     left: PositionSet
     right: PositionSet
@@ -39,17 +40,17 @@ class Sides:
 
 
 def load_sides(left: Side, right: Side, ask: Ask | None, choice: Choice = ANY_SOURCE) -> Sides:
-    """Read both sides.
+    """Read both sides of a diff.
 
     Args:
-        left: one side.
-        right: the other.
-        ask: asks the broker, or None without one.
-        choice: the source of a checkpoint that is meant.
+        left: the left side.
+        right: the right side.
+        ask: a function that asks the broker; None if the user named no broker.
+        choice: which source of a checkpoint to compare.
 
     Raises:
-        UsageError: a side needs a broker and there is none, or both sides are ``broker:`` ones.
-        NoSuchName: a checkpoint has no such source.
+        UsageError: a side needs a broker and the user named none, or both sides are ``broker:``.
+        NoSuchName: a checkpoint does not have the chosen source.
         InputError, DecodeError: a side cannot be read.
         Refused: a side has two positions of one partition.
         BrokerError: the broker did not answer, or denied access.
@@ -76,7 +77,7 @@ def load_sides(left: Side, right: Side, ask: Ask | None, choice: Choice = ANY_SO
 
 
 def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
-    """Whether no log has a record after its position."""
+    """Return whether each position is at the end of its log."""
     return all(
         (log := log_of(logs, topic, partition)) is not None and start == log.end
         for (topic, partition), start in positions.starts.items()
@@ -84,11 +85,11 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
 
 
 def _load(side: Side, ask: Ask | None, choice: Choice, warnings: list[str]) -> PositionSet:
-    """Return the positions of a side, without those of a broker; add what to warn of."""
+    """Return the positions of a side, none for ``broker:``; append the side's warnings."""
     match side.kind:
         case SideKind.CHECKPOINT:
             extraction = read(side.what, choice)
-            warnings += [  # what stops a move does not stop a comparison
+            warnings += [  # findings that block a move do not block a comparison
                 f"{side.label}: {finding.message}"
                 for finding in extraction.findings
                 if finding.severity is Severity.BLOCKER

@@ -1,4 +1,4 @@
-"""The CSV of ``kafka-consumer-groups``."""
+"""The CSV files that ``kafka-consumer-groups`` reads and writes."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from migrate.inputs.offsets_json import (
 from migrate.model.errors import InputError
 from migrate.model.positions import PositionSet, Start, TopicPartition
 
-# A topic has 249 characters, and a group at most 32,767.
+# In characters: a topic's name has at most 249, and a group's at most 32,767.
 _LONGEST_LINE = 40_000
-# How JSON begins, after a byte order mark of Windows.
+# The beginning of JSON, which may follow a UTF-8 byte order mark.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 
 
 def read_group_csv(label: str, path: Path) -> PositionSet:
     """Read a file that ``kafka-consumer-groups --export`` wrote.
 
-    Its lines are ``topic,partition,offset``, without a header; with several groups,
-    ``group,topic,partition,offset``.
+    The file has no header. Its lines are ``topic,partition,offset``, or
+    ``group,topic,partition,offset`` if it was exported for several groups.
 
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
-        InputError: the file is missing, too large, of several groups, or of another format.
+        InputError: the file is missing, too large, has several groups, or has another format.
     """
     content = read_bounded(path)
     if _JSON.match(content):
@@ -77,8 +77,8 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
 
 
 def _lines(path: Path, content: bytes) -> Iterator[str]:
-    """Yield the lines of UTF-8 text with their ends; refuse a line that is too long."""
-    # -sig drops the byte order mark of Windows.
+    """Yield the lines of UTF-8 text with their line ends; refuse a line that is too long."""
+    # The encoding utf-8-sig drops a byte order mark.
     text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
     for number in itertools.count(1):
         line = text.readline(_LONGEST_LINE + 1)

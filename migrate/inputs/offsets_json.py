@@ -1,7 +1,7 @@
-"""Spark's offsets as JSON, in ``startingOffsets`` and in its logs.
+"""Spark's JSON form of Kafka offsets, in the option ``startingOffsets`` and in a query's logs.
 
-``{"topic":{"partition":nextOffset}}``, where -2 is earliest and -1 latest. Ambiguous JSON is
-refused: a key given twice, a number that is none.
+The form is ``{"topic":{"partition":nextOffset}}``, where -2 means earliest and -1 means latest.
+Ambiguous JSON is refused: a duplicate key, or a number such as NaN.
 
 Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaOffsetRangeLimit} @ Spark 4.0.0.
 """
@@ -25,23 +25,23 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-# The most offsets in one file: each takes up to 4 KB when it is compared and reported.
+# The most offsets in one file: each offset takes up to 4 KB while it is compared and reported.
 MOST_OFFSETS = 100_000
-# A file of that many offsets has some 3 MB; parsed, JSON may take thirty times its bytes.
+# A file with 100,000 offsets has about 3 MB; parsed JSON may take thirty times the file's size.
 _LARGEST_FILE = 16 * 2**20
-# The longest part of a wrong value in a message, in characters.
+# How many characters of a wrong value a message shows.
 _MOST_SHOWN = 60
 
 
 class NotOffsets(ValueError):
-    """Text that is not offsets in the expected form."""
+    """A text that does not hold offsets in the expected form."""
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:
     """Read a file with Spark's ``startingOffsets``.
 
     Raises:
-        InputError: the file is missing, too large, or of another format.
+        InputError: the file is missing, too large, or has another format.
     """
     try:
         offsets = topic_offsets(parse_json(read_bounded(path).decode("utf-8-sig")))
@@ -55,17 +55,17 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
 
 
 def position_set(label: str, starts: dict[TopicPartition, Start], path: Path) -> PositionSet:
-    """Return the positions of a file, of which there must be some."""
+    """Return the positions of a file; refuse a file without positions."""
     if not starts:
         raise InputError(f"{path}: it holds no offsets")
     return PositionSet(label, starts)
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON strictly: unlike Python, without duplicate keys and NaN.
+    """Parse JSON strictly: refuse duplicate keys, NaN and infinity, which Python accepts.
 
     Raises:
-        NotOffsets: the text is not such JSON.
+        NotOffsets: the text is not valid JSON, or is refused.
     """
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -78,7 +78,7 @@ def parse_json(text: str) -> Any:
 
 
 def topic_offsets(value: Any) -> dict[TopicPartition, int]:
-    """Return the numbers of ``{"topic":{"partition":number}}``, which may be markers.
+    """Return the numbers of ``{"topic":{"partition":number}}``; negative numbers may be markers.
 
     Raises:
         NotOffsets: the value has another form.
@@ -99,7 +99,7 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
 
 
 def _valid_topic(topic: str) -> str:
-    """Refuse half a surrogate pair, which JSON can spell, and which is no text."""
+    """Refuse a topic with half a surrogate pair: JSON can contain one, but UTF-8 cannot."""
     try:
         topic.encode()
     except UnicodeEncodeError as error:
@@ -131,25 +131,25 @@ def _no_constant(constant: str) -> NoReturn:
 
 
 def whole_number(text: str, largest: int, what: str) -> int:
-    """Parse ASCII digits; int() would accept '+1', '1_0' and the digits of every script."""
+    """Parse ASCII digits only; int() would also accept '+1', '1_0' and digits of other scripts."""
     if not _DECIMAL.fullmatch(text) or int(text) > largest:
         raise NotOffsets(f"{quoted(text)} is not {what}")
     return int(text)
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of a text, in quotes."""
+    """Return a text in quotes, cut if it is long."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
 
 
 def check_count(offsets: int, path: Path) -> None:
-    """Refuse a file of more offsets than can be compared and moved in bounded memory."""
+    """Refuse a file with more than MOST_OFFSETS offsets."""
     if offsets > MOST_OFFSETS:
         raise InputError(f"{path}: more than {MOST_OFFSETS} offsets; split it by topic")
 
 
 def read_bounded(path: Path) -> bytes:
-    """Read a file of offsets, JSON or CSV, up to a size."""
+    """Read a JSON or CSV file of offsets; refuse a file that is too large."""
     try:
         return read_file(path, _LARGEST_FILE)
     except OSError as error:
@@ -160,7 +160,7 @@ NextOffsets = Mapping[TopicPartition, int]
 
 
 def starting_offsets(next_offsets: NextOffsets) -> str:
-    """Return the option's JSON: compact, topics sorted by name and partitions by number."""
+    """Return the JSON of ``startingOffsets``: compact, sorted by topic and partition number."""
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), next_offset in sorted(next_offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = next_offset

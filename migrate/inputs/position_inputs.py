@@ -1,9 +1,10 @@
-"""Sides of a diff or a move: their names, and their positions as a plan takes them.
+"""Inputs of a diff or a move (sides): their names, and their positions as the input of a plan.
 
-``CHK`` · ``group:NAME`` · ``spark:DIR`` · ``json:FILE`` · ``csv:FILE`` · ``broker:earliest`` ·
-``broker:latest`` · ``broker:TIME``
+The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
+``broker:earliest``, ``broker:latest`` and ``broker:TIME``.
 
-`parse_side` only parses a name, so that errors in it show before anything is read or asked.
+`parse_side` only parses a name, so that a wrong name is reported before any file is read and before
+the broker is asked.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class Ask(Protocol):
-    """A function that asks a broker for the log ranges of topics, and for a group.
+    """A function that asks a broker for the log ranges of topics, and for a consumer group.
 
     ``at`` is a time in milliseconds of the epoch (``LogRange.first_at``).
     """
@@ -47,7 +48,7 @@ class Ask(Protocol):
 
 
 class SideKind(str, Enum):
-    """The kind of a side, and the prefix of its name; a checkpoint's name has no prefix."""
+    """The kind of a side; the value is the prefix of its name, except for a checkpoint."""
 
     CHECKPOINT = "checkpoint"
     GROUP = "group"
@@ -62,10 +63,10 @@ class Side:
     """A parsed name of a side.
 
     Attributes:
-        label: the whole name.
+        label: the name with its prefix.
         what: the name without its prefix: a checkpoint's pointer, a group's name, a Spark query's
             directory, a file's path, ``earliest``, ``latest`` or a time.
-        at: the time of a ``broker:`` side, in milliseconds of the epoch; None for an end.
+        at: the time of ``broker:TIME`` in milliseconds of the epoch; None for all other sides.
     """
 
     kind: SideKind
@@ -78,11 +79,12 @@ _PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
 
 
 def parse_side(name: str) -> Side:
-    """Parse the name of a side; a name without a known prefix is a checkpoint's.
+    """Parse the name of a side; a name without a known prefix names a checkpoint.
 
     Raises:
-        UsageError: nothing follows the prefix, or ``broker:`` names neither an end nor a time.
-        InputError: the URI of a Spark query is of an unknown kind, or holds credentials.
+        UsageError: nothing follows the prefix, or ``broker:`` is not followed by ``earliest``,
+            ``latest`` or a time.
+        InputError: a URI contains credentials, or the URI of a Spark query is of an unknown kind.
     """
     prefix, _, what = name.partition(":")
     if prefix != SideKind.GROUP.value:
@@ -105,17 +107,18 @@ def parse_side(name: str) -> Side:
 
 
 def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str]) -> PlanInput:
-    """Read a side as a plan takes it.
+    """Read a side as the input of a plan.
 
     Args:
         side: the side to move from.
-        how: how a checkpoint is read.
-        ask: asks the broker, or None without one.
+        how: the options for reading a checkpoint.
+        ask: a function that asks the broker; None if the user named no broker.
         topics: the topics of a ``broker:`` side.
 
     Raises:
         Refused: the query or the group has committed nothing.
-        UsageError: the side needs a broker.
+        UsageError: the side needs a broker and the user named none, or a ``broker:`` side has no
+            topics.
         DecodeError, InputError: the side cannot be read.
         BrokerError: the broker did not answer, or denied access.
     """
@@ -160,7 +163,7 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side in logs that were asked for with its time."""
+    """Return the positions of a ``broker:`` side; ``logs`` was asked for with the side's time."""
     match side.what:
         case "earliest":
             return log_positions(side.label, logs, lambda log: log.start)
@@ -171,27 +174,27 @@ def broker_positions(side: Side, logs: Logs) -> PositionSet:
 
 
 def ask_logs(ask: Ask | None, topics: Iterable[str], at: int | None = None) -> Logs:
-    """Return the log ranges of the topics that the broker has; none without a broker.
+    """Return the log ranges of the topics that the broker has; none if there is no broker to ask.
 
     Args:
-        ask: asks the broker, or None without one.
-        topics: any names.
-        at: a time whose first records are asked for, too.
+        ask: a function that asks the broker; None if the user named no broker.
+        topics: topic names, which need not be valid.
+        at: a time in milliseconds of the epoch (``LogRange.first_at``).
     """
     possible = possible_topics(topics)
     return ask(possible, None, at).topics if ask is not None and possible else {}
 
 
 def possible_topics(topics: Iterable[str]) -> set[str]:
-    """Drop the names that no topic can have: a broker refuses a whole request for one of them."""
+    """Return the valid topic names: a broker refuses a whole request if one name is invalid."""
     return {topic for topic in topics if _TOPIC.fullmatch(topic)}
 
 
 def ask_group(ask: Ask | None, side: Side) -> GroupView:
-    """Return the group of a ``group:`` side.
+    """Ask the broker for the group of a ``group:`` side.
 
     Raises:
-        UsageError: there is no broker to ask.
+        UsageError: the user named no broker.
         BrokerError: the broker did not answer, or denied access.
     """
     if ask is None:
@@ -203,5 +206,5 @@ def ask_group(ask: Ask | None, side: Side) -> GroupView:
 
 
 def needs_a_broker(label: str) -> UsageError:
-    """Return the error for a side that only a broker knows."""
+    """Return the error for a side that can be read only from a broker."""
     return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")

@@ -1,16 +1,17 @@
-"""A Spark checkpoint location: where its query goes on, and where it started.
+"""The positions of a Spark query, read from its checkpoint location.
 
 ::
 
     metadata        the query's id
     commits/N       batch N is done
     offsets/N       the end of batch N: a version, the query's metadata, then a line per source
-    sources/S/0     the start of source S in batch 0; Kafka's begins with a zero byte
+    sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
-A batch without its commit is run again, so the query goes on where its newest *committed* batch
-ended, and before the first one at the seeds. Batches need not follow each other: with asynchronous
-progress tracking only some are logged. A query that was started by ``startingOffsets`` has seeds
-too: Spark writes them before batch 0. Only the continuous trigger neither writes nor heeds them.
+Spark runs a batch without a commit again. So a restarted query continues at the end of its newest
+*committed* batch. If no batch is committed, the query starts at the seeds. The numbers of logged
+batches may have gaps, because asynchronous progress tracking logs only some batches. A query that
+was started with ``startingOffsets`` has seeds too, because Spark writes them before batch 0. Only
+the continuous trigger neither writes nor reads seeds.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
@@ -49,16 +50,17 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def committed_positions(
     label: str, directory: str | Path, files: ByteSource | None = None
 ) -> PositionSet:
-    """Return where the query goes on when it is started again.
+    """Return the positions from which the query continues when it is restarted.
 
     Args:
         label: the name of the positions.
-        directory: the checkpoint location, as ``files`` names it.
-        files: reads it; by default local paths and object stores.
+        directory: the checkpoint location, as a path of ``files``.
+        files: the storage to read from; by default local paths and object stores.
 
     Raises:
-        InputError: this is no checkpoint location, or damaged, or of an unknown version.
-        Refused: two of its sources have different positions of one partition.
+        InputError: the directory is not a checkpoint location, or an entry in it is damaged or of
+            an unknown version.
+        Refused: two sources of the query have different positions of one partition.
     """
     directory, files = str(directory), files or Files()
     batch = newest_committed_batch(directory, files)
@@ -69,7 +71,7 @@ def committed_positions(
 
 
 def positions_after(label: str, directory: str, batch: int, files: ByteSource) -> PositionSet:
-    """Return where a batch ended.
+    """Return the positions at the end of a batch.
 
     Raises:
         InputError, Refused: as for `committed_positions`.
@@ -83,9 +85,9 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
 def logged_batches(
     directory: str, files: ByteSource
 ) -> Iterator[tuple[int, Mapping[str, Offsets]]]:
-    """Yield the end of each committed batch that is still logged, by source, the oldest first.
+    """Yield each committed batch in the offset log with its end offsets by source, oldest first.
 
-    Spark deletes the oldest entries as the query goes on.
+    Spark deletes the oldest entries while the query runs.
 
     Raises:
         InputError: an entry is damaged or of an unknown version.
@@ -100,13 +102,13 @@ def logged_batches(
 def starting_positions(
     label: str, directory: str | Path, files: ByteSource | None = None
 ) -> PositionSet:
-    """Return where the query started, or will start if it has not run yet.
+    """Return the positions at which the query started, or will start if it has not run yet.
 
     Partitions that were added to a topic later are missing. The arguments are those of
     `committed_positions`.
 
     Raises:
-        InputError: as for `committed_positions`, or there is no seed of a Kafka source.
+        InputError: as for `committed_positions`, or no Kafka source has a seed.
         Refused: as for `committed_positions`.
     """
     directory, files = str(directory), files or Files()
@@ -123,11 +125,11 @@ def starting_positions(
 
 
 def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
-    """Return where each Kafka source starts batch 0, by the source's number or name.
+    """Return the start of each Kafka source in batch 0, by the source's number or name.
 
     Raises:
-        InputError: there is no such directory, a seed is damaged or of an unknown version, or
-            Spark would not accept the directory as a query's.
+        InputError: the directory is missing, a seed is damaged or of an unknown version, or
+            Spark would not accept the directory as a checkpoint location.
     """
     query_id(directory, files)
     seeds = {}
@@ -139,11 +141,13 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
 
 
 def query_id(directory: str, files: ByteSource) -> str | None:
-    """Return the query's id; None without ``metadata``, which Spark then writes with a new id.
+    """Return the query's id, or None if the file ``metadata`` is missing.
+
+    If the file is missing, Spark writes it with a new id.
 
     Raises:
-        InputError: there is no such directory, or its ``metadata`` is damaged: then Spark does not
-            start, as with an incomplete seed.
+        InputError: the directory is missing, or its file ``metadata`` is damaged, so that Spark
+            would not start the query.
     """
     if list_directory(files, directory) is None:
         raise InputError(f"{directory}: no such directory; name the checkpointLocation of a query")
@@ -161,20 +165,21 @@ def query_id(directory: str, files: ByteSource) -> str | None:
 
 
 def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
-    """Return the number of the batch after which the query goes on; None before its first.
+    """Return the number of the newest committed batch, or None if no batch is committed.
 
     Raises:
-        InputError: the two logs disagree, so that Spark would go on elsewhere; or a repartitioning
-            of the query's state is unfinished.
+        InputError: the offset log and the commit log disagree, so that Spark would not continue
+            after this batch; or a repartitioning of the query's state is unfinished.
     """
-    # This log before the other: a running query may commit one batch and plan two in between.
+    # The offset log is read before the commit log. In the other order, a running query could commit
+    # a batch and plan two more between the two reads.
     planned = _planned(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:
         return None
     newest = committed[-1]
     check_commit(files, commit_path(directory, newest))
-    # Spark takes the newest entry but one for committed, whatever commits/ says.
+    # Spark treats the second newest entry of offsets/ as committed, even if commits/ lacks it.
     if sum(batch > newest for batch in planned) > 1:
         raise InputError(
             f"{directory}: commits/ ends with {newest} and offsets/ with {planned[-1]}: Spark "
@@ -186,20 +191,21 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
 
 
 def batch_begun(directory: str, files: ByteSource, committed: int) -> int | None:
-    """Return the number of a planned batch after the newest committed one, or None."""
+    """Return the number of the newest planned batch if it is not committed, else None."""
     planned = _planned(directory, files)
     return planned[-1] if planned and planned[-1] > committed else None
 
 
 def has_run(directory: str, files: ByteSource) -> bool:
-    """Return whether a query has begun a batch there."""
+    """Return whether a query has begun a batch in this checkpoint location."""
     return bool(_planned(directory, files))
 
 
 def was_started(directory: str, files: ByteSource) -> bool:
-    """Return whether a query was started there: Spark makes its logs' directories first.
+    """Return whether a query was started: Spark first creates the directories of its logs.
 
-    In Real-Time Mode it may have written by then: a batch is logged at its end.
+    A query in Real-Time Mode may already have written records before its first batch is logged,
+    because it logs a batch at the batch's end.
     """
     return list_directory(files, join(directory, "offsets")) is not None
 
@@ -207,8 +213,9 @@ def was_started(directory: str, files: ByteSource) -> bool:
 def began_continuous(directory: str, files: ByteSource) -> bool:
     """Return whether the oldest entry of the offset log is an epoch of the continuous trigger.
 
-    Its metadata is an empty line (ContinuousExecution.commit, OffsetSeqLog.serialize @ Spark 3.5.1
-    and 4.0.0). Older entries are deleted as the query goes on.
+    The metadata of such an entry is an empty line (ContinuousExecution.commit,
+    OffsetSeqLog.serialize @ Spark 3.5.1 and 4.0.0). Spark deletes older entries while the query
+    runs.
 
     Raises:
         InputError: the entry is damaged or of an unknown version.
@@ -223,14 +230,16 @@ def _planned(directory: str, files: ByteSource) -> list[int]:
 
 
 def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int) -> None:
-    """Check that a begun batch ends where the committed one did, or later.
+    """Check that no offset of a begun batch is lower than in the newest committed batch.
 
-    A repartitioning commits a failed batch as skipped, and begins one more with the offsets of the
-    batch before it. Until that one is committed, the skipped batch looks like one that was read
-    (OfflineStateRepartitionRunner @ Spark 4.3.0).
+    A repartitioning of the query's state commits a failed batch as skipped. Then it begins another
+    batch with the offsets of the batch before the skipped one. Until this new batch is committed,
+    the skipped batch looks as if its records had been read (OfflineStateRepartitionRunner @ Spark
+    4.3.0).
 
     Raises:
-        InputError: it ends before, or where the batch before the committed one did.
+        InputError: the begun batch has a lower offset; or it lacks a partition, and has the offsets
+            of the batch before the committed one.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
     older, ended, begins = (
@@ -239,7 +248,7 @@ def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int
     for source, offsets in (ended or {}).items():
         for place, offset in offsets.items():
             again = (begins or {}).get(source, {}).get(place)
-            # A deleted topic is missing from later batches: that alone is no problem.
+            # Later batches lack the partitions of a deleted topic: this alone is no problem.
             is_behind = again < offset if again is not None else begins == older
             if is_behind:
                 raise InputError(

@@ -1,12 +1,13 @@
 """Entries of a Spark checkpoint location: files, versions, offsets.
 
-A line of ``offsets/N`` is the source's offset in version 1, sources in the order of the plan, and
-``<source>:<offset>`` in version 2, which Spark 4.2 can write. A source is a number or, since Spark
-4.2, the name that its reader gave it. A source whose offset is ``-`` has had none; Kafka's has none
-only while it has no partition. Sources of other kinds are skipped.
+In version 1, each line of ``offsets/N`` is the offset of one source, in the order of the query's
+plan. In version 2, which Spark 4.2 can write, each line is ``<source>:<offset>``. A source is a
+number or, since Spark 4.2, the name that the query gives it. The offset ``-`` means that the source
+has had no offset yet; a Kafka source has none only while it has no partition. Sources other than
+Kafka are skipped.
 
-Hadoop's ``.crc`` files beside local ones are not read: Spark reads through Hadoop's FileContext,
-which does not check them.
+The ``.crc`` files that Hadoop writes for local files are not read: Spark reads through Hadoop's
+FileContext, which does not check them.
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
@@ -25,7 +26,7 @@ from migrate.inputs.offsets_json import NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import InputError
 from migrate.model.positions import TopicPartition
 
-# The versions of each log, and the releases that write them.
+# The versions of each kind of file, and the releases that write them.
 _OFFSET_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.2"}
 _COMMIT_LOGS = {
     "v1": "Spark 2.1 and newer",
@@ -34,10 +35,10 @@ _COMMIT_LOGS = {
 }
 _SEEDS = {"v1": "Spark 2.1 and newer"}
 
-# OffsetSeqMetadataV2 @ Spark 4.2.0, which reads control batches and writes none.
+# A key of OffsetSeqMetadataV2 @ Spark 4.2.0, which can read control batches but writes none.
 _CONTROL_BATCH = '"controlBatchInfo"'
 
-# The first byte that KafkaSourceInitialOffsetWriter writes, for the sake of Spark 2.1.
+# The first byte of a Kafka seed; KafkaSourceInitialOffsetWriter writes it for Spark 2.1.
 _KAFKA_SEED = b"\0"
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 
@@ -45,22 +46,22 @@ Offsets = dict[TopicPartition, int]
 
 
 def offsets_path(directory: str, batch: int) -> str:
-    """Return the file with the end of a batch."""
+    """Return the path of the file with the end offsets of a batch."""
     return join(directory, "offsets", str(batch))
 
 
 def commit_path(directory: str, batch: int) -> str:
-    """Return the file that marks a batch as done."""
+    """Return the path of the file that marks a batch as done."""
     return join(directory, "commits", str(batch))
 
 
 def seed_path(directory: str, source: str) -> str:
-    """Return the seed of a source, by the source's number or name."""
+    """Return the path of a source's seed; ``source`` is the source's number or name."""
     return join(directory, "sources", source, "0")
 
 
 def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
-    """Read the offsets of the Kafka sources in an entry of the offset log, by number or name."""
+    """Read an entry of the offset log: the offsets of each Kafka source, by its number or name."""
     version, metadata, *lines = read_entry(files, path)
     if _CONTROL_BATCH in metadata:
         raise InputError(
@@ -82,7 +83,7 @@ def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
 
 def read_entry(files: ByteSource, path: str) -> list[str]:
     """Read the lines of an entry of the offset log: its version, its metadata, and the offsets."""
-    # Not splitlines(): JSON may hold what Unicode calls a line end and Spark doesn't.
+    # Not splitlines(): JSON may contain characters that end a line in Unicode, but not for Spark.
     lines = [line.strip() for line in read_text(files, path).split("\n")]
     _check_version(path, lines[0], _OFFSET_LOGS)
     if len(lines) < 2:
@@ -96,27 +97,31 @@ def check_commit(files: ByteSource, path: str) -> None:
 
 
 def parse_kafka_offsets(path: str, line: str) -> Offsets | None:
-    """Parse a source's offsets in a line of the file at ``path``; None for other kinds of sources.
+    """Parse the offsets of a Kafka source; return None for the offset of another kind of source.
+
+    Args:
+        path: the file that contains the line, for errors.
+        line: the offset of one source.
 
     Raises:
         InputError: the line is damaged.
     """
     if not line.startswith("{"):
-        return None  # such as the rate source's, a number; `-`: there is none yet
+        return None  # such as a number, for the rate source; or `-`, for no offset yet
     try:
         value = parse_json(line)
         if not all(
             isinstance(inner, dict) and all(map(_NUMBER.fullmatch, inner))
             for inner in value.values()
         ):
-            return None  # such as the file source's, {"logOffset":3}
+            return None  # such as {"logOffset":3}, for the file source
         return _next_offsets(topic_offsets(value))
     except NotOffsets as error:
         raise InputError(f"{path}: {error}") from error
 
 
 def read_seed(files: ByteSource, path: str) -> Offsets | None:
-    """Read a source's seed; None for other kinds of sources."""
+    """Read the seed of a Kafka source; return None for another kind of source."""
     with _input_errors(path):
         if files.read_range(path, 0, 1) != _KAFKA_SEED:
             return None
@@ -129,7 +134,7 @@ def read_seed(files: ByteSource, path: str) -> Offsets | None:
 
 
 def _next_offsets(offsets: Offsets) -> Offsets:
-    """Refuse markers: Spark resolves them before it logs."""
+    """Refuse markers: Spark resolves them before it writes its logs."""
     for (topic, partition), offset in offsets.items():
         if offset < 0:
             raise NotOffsets(f"{topic!r} partition {partition}: {offset} is not an offset")
@@ -144,7 +149,7 @@ def _check_version(path: str, line: str, known: Mapping[str, str]) -> None:
 
 
 def entry_numbers(files: ByteSource, directory: str) -> list[int]:
-    """Return the numbers of a directory's numbered entries, sorted; empty if it is missing."""
+    """Return the numbers of a directory's numbered entries, sorted; none if it is missing."""
     names = list_directory(files, directory) or []
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
@@ -167,7 +172,7 @@ def read_text(files: ByteSource, path: str) -> str:
 
 @contextmanager
 def _input_errors(path: str) -> Iterator[None]:
-    """Raise InputError for a file that cannot be read; a store that does not answer is no input."""
+    """Raise InputError if a file cannot be read; pass on the error of a store without answer."""
     try:
         yield
     except StorageUnavailable:

@@ -1,6 +1,6 @@
-"""A Spark query as the input of a plan: one source, read up to its newest committed batch.
+"""A Spark query as the input of a plan: one source, read up to the newest committed batch.
 
-Its name is ``spark:DIR``, in a saved plan with the whole path, ``spark:///…``.
+The name of such an input is ``spark:DIR``; a saved plan has the absolute path, ``spark:///…``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from migrate.storage.uris import path_of
 
 
 def query_positions(pointer: str) -> ListedPositions:
-    """Return the committed positions of a query as a plan takes them.
+    """Return the committed positions of a query as the input of a plan.
 
-    The query's id (its 32 hex digits) replaces an operator's. The query would start a new partition
-    at 0, its log start.
+    The 32 hex digits of the query's id are used as the operator id. The query itself starts a new
+    partition at offset 0, so the input says that new partitions start at the log start.
 
     Raises:
         InputError: a URI of an unknown kind, or as for ``committed_positions``.
@@ -40,7 +40,7 @@ def query_positions(pointer: str) -> ListedPositions:
     files = Files()
     directory = files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
     batch = newest_committed_batch(directory, files)
-    # First, because it refuses what is no query at all.
+    # Called before the check of ``batch``, because it refuses a directory that is not a query's.
     committed = committed_positions(pointer, directory, files)
     if batch is None:
         raise Refused(
@@ -74,14 +74,18 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
         )
 
 
-# Rows in ``state/`` have been read and not emitted: they are below the positions. A query with
-# asynchronous progress tracking logs only some batches: its output since the last one is beyond the
-# positions. The offset log shows neither, nor the option that enables the tracking: the log keeps
-# settings of the session, and this is one of the query. Only stateless queries can have it:
-# AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
-# OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0. In Real-Time Mode a batch
-# is logged at its end and committed at once, for stateful queries too. The log does not hold the
-# trigger: MicroBatchExecution (markMicroBatchEnd) @ Spark 4.2.0.
+# Rows in ``state/`` were read and not emitted yet. Their offsets are below the positions, so the
+# next reader does not read them.
+#
+# A query with asynchronous progress tracking logs only some batches, so the output since the last
+# logged batch is beyond the positions. The offset log does not show whether tracking is enabled: it
+# keeps settings of the session, and that option is the query's. Only stateless queries can enable
+# tracking: AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery,
+# markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
+#
+# In Real-Time Mode, Spark logs a batch at the batch's end and commits it at once, also for stateful
+# queries. The log does not contain the trigger: MicroBatchExecution (markMicroBatchEnd) @ Spark
+# 4.2.0.
 _WAY_OUT = (
     "before it hands over, start it once more with asyncProgressTrackingCheckpointIntervalMs=0, "
     "and let two batches run"
@@ -89,7 +93,7 @@ _WAY_OUT = (
 
 
 def _state_warning(directory: str, files: ByteSource) -> str | None:
-    """Return what another reader would lose, or None for a query without state."""
+    """Return a warning about records that the next reader would lose; None without state."""
     operators = len(entry_numbers(files, join(directory, "state")))
     if not operators:
         return None
@@ -103,7 +107,7 @@ def _state_warning(directory: str, files: ByteSource) -> str | None:
 
 
 def output_warning(directory: str, files: ByteSource) -> str | None:
-    """Return what another reader may write again, or None.
+    """Return a warning about records that the next reader may write again, or None.
 
     Raises:
         InputError: the directory cannot be listed.
@@ -134,8 +138,8 @@ class QueryLocation:
     """The checkpoint location of a Spark query: its first and its current positions.
 
     Attributes:
-        started: the positions of the seed, or None without one.
-        committed: the positions after the newest committed batch; None before the first.
+        started: the positions of the seeds, or None if there is no seed.
+        committed: the positions after the newest committed batch; None if no batch is committed.
     """
 
     directory: str

@@ -1,6 +1,6 @@
 """Answers of a Kafka cluster at one moment, as plain values.
 
-``migrate.kafka.snapshot`` takes them; ``migrate.planning`` reads them.
+``migrate.kafka.snapshot`` asks the cluster; ``migrate.planning`` uses the answers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ class LogRange:
     Attributes:
         start: the log start.
         end: the log end: the offset of the next record to be written.
-        first_since: the offset of the first record at or after ``Question.since``, or the log end;
-            None if no time was asked for.
-        first_at: the same for ``Question.at``: the time from which the user starts unresolved
-            positions.
+        first_since: the offset of the first record at or after ``Question.since``, or the log end
+            if there is no such record; None if the question has no such time.
+        first_at: the same for ``Question.at``.
     """
 
     start: int
@@ -43,10 +42,11 @@ class Committed:
 
     Attributes:
         next_offset: the offset of the next record to read.
-        metadata: the committer's text.
-        leader_epoch: the epoch of the leader that the last record read came from; None if the
-            committer gave none, as Flink and this tool do. With it, a consumer first asks whether
-            the log was truncated since (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
+        metadata: the text that the committer stored with the offset.
+        leader_epoch: the partition leader's epoch at the last record that the committer read; None
+            if the committer stored none. Flink and this tool store none. If there is an epoch, a
+            consumer first asks the broker whether the log was truncated after it (KIP-320;
+            SubscriptionState @ kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -72,12 +72,13 @@ class GroupView:
     """A consumer group as its coordinator describes it.
 
     Attributes:
-        exists: False for a group that has no members and has never committed.
-        state: Kafka's name: Empty, Stable, Dead, PreparingRebalance, …
-        type: classic, consumer, streams (Kafka Streams'), or unknown (a share group, or a streams
-            group without an offset: this client cannot distinguish them).
-        committed: all committed offsets of the group, of all topics.
-        alike: for a group that does not exist, the names of groups like it.
+        exists: False if the coordinator knows no group of this name.
+        state: Kafka's name of the state: Empty, Stable, Dead, PreparingRebalance, …
+        type: classic, consumer, streams (a group of Kafka Streams), or unknown. An unknown group is
+            a share group, or a streams group without committed offsets: librdkafka cannot
+            distinguish these two.
+        committed: the committed offsets of the group in all topics.
+        alike: if the group does not exist, the existing groups with a similar name.
     """
 
     name: str
@@ -94,17 +95,17 @@ class GroupView:
         return committed.next_offset if committed is not None else None
 
 
-# A producer's transaction: its transactional id, the producer's id and its epoch.
+# A transaction: its transactional id, the producer's id, and the producer's epoch.
 Transaction = tuple[str, int, int]
 
 
 class Fate(str, Enum):
-    """The outcome of a transaction, as far as the cluster knows it."""
+    """The outcome of a transaction according to the cluster's transaction log."""
 
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # not of this cluster, or forgotten
+    UNKNOWN = "unknown"  # of another cluster, or no longer in the transaction log
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +113,16 @@ class ClusterSnapshot:
     """The answer to a ``Question``.
 
     Attributes:
-        topics: the log ranges of all partitions of each topic that exists.
-        topic_ids: Kafka's own id of each topic, which a topic that is created again under the same
-            name does not keep; empty for brokers that have none (Kafka < 2.8).
-        source_group: Flink's own consumer group.
+        topics: for each topic that exists, the log ranges of all its partitions.
+        topic_ids: the id that Kafka gave each topic when the topic was created; empty for brokers
+            without topic ids (Kafka < 2.8). A topic that is deleted and created again has a new id.
+        source_group: the consumer group of the input: the Flink job's, or the group to move from.
         target_group: the consumer group to commit offsets for.
-        alike: for each topic that does not exist, the names of topics like it.
-        matched_topics: the topics that match the pattern and were not asked for by name, each with
-            the time of its first record that has one, in milliseconds of the epoch.
-        transactions: the outcome of each transaction; empty if it could not be read.
+        alike: for each topic that does not exist, the existing topics with a similar name.
+        matched_topics: the topics that match the question's pattern and are not among its topics.
+            Each has the time of its first record with a timestamp, in milliseconds of the epoch, or
+            None.
+        transactions: the outcome of each transaction; empty if the outcomes could not be read.
         transactions_untold: why the outcomes could not be read.
     """
 
@@ -137,16 +139,19 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to a broker, answered by ``migrate.kafka.snapshot.take_snapshot``.
+    """A question to a cluster, answered by ``migrate.kafka.snapshot.take_snapshot``.
 
     Attributes:
-        topics: topics whose log ranges are asked for.
-        source_group: Flink's own consumer group.
+        topics: the topics whose log ranges are needed.
+        source_group: the consumer group of the input: the Flink job's, or the group to move from.
         target_group: the consumer group to commit offsets for.
-        since: a time in milliseconds of the epoch (``LogRange.first_since``).
-        at: a second time (``LogRange.first_at``).
-        pattern: topics that match it are asked for, too (``ClusterSnapshot.matched_topics``).
-        transactions: transactions whose outcome is asked for.
+        since: when the checkpoint was written, in milliseconds of the epoch
+            (``LogRange.first_since``).
+        at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in milliseconds of the
+            epoch (``LogRange.first_at``).
+        pattern: a pattern of further topics whose log ranges are needed
+            (``ClusterSnapshot.matched_topics``).
+        transactions: the transactions whose outcome is needed.
     """
 
     topics: frozenset[str]

@@ -22,9 +22,9 @@ class NoSuchName(UsageError):
     """An unknown name.
 
     Args:
-        problem: what is wrong; a known name like ``name`` is added to it.
+        problem: what is wrong; the known names closest to ``name`` are added as a suggestion.
         name: the unknown name.
-        known: the known names; of a mapping, its values are shown.
+        known: the known names; if a mapping, the message shows its values instead of its keys.
         others: the end of the message, such as "there are: 'a', 'b'".
     """
 
@@ -42,10 +42,10 @@ class Refused(MigrateError):
     """A move that would lose, repeat or overwrite something, or is ambiguous; nothing was written.
 
     Attributes:
-        reasons: a line each.
+        reasons: each reason in one line.
 
     Args:
-        reasons: the only reason, or several.
+        reasons: one reason, or several.
     """
 
     def __init__(self, reasons: str | Sequence[str]) -> None:

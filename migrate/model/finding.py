@@ -1,4 +1,4 @@
-"""Findings about a checkpoint or another side, and a policy for each of their codes."""
+"""Findings about a checkpoint or another input, and the policy of each finding's code."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ class CodePolicy:
     """The effect of all findings of one code on a move.
 
     Attributes:
-        job_wide: about the whole job: a blocker whichever source is chosen.
-        another_source: about a source that cannot be chosen: dropped if other sources are named.
-        unread: about a Kafka source that cannot be read: it blocks a plan without other sources.
-        by_partition: the plan reports it again for each partition.
-        undecided: as a warning, it needs a choice of the user before the job can move.
-        of_a_group: shown if the target is a consumer group, whatever its severity.
-        allowed: returns whether the user's policies allow the move all the same.
+        job_wide: whether the finding is about the whole job, so that a blocker counts whichever
+            source the user chooses.
+        another_source: whether the finding is about a source that cannot be chosen, so that it is
+            dropped if the user names other sources.
+        unread: whether the finding is about a Kafka source that cannot be read. It then blocks a
+            plan of a checkpoint without other sources.
+        by_partition: whether the plan reports the finding again for each partition.
+        undecided: whether the user must make a choice before the job can move, if the finding is a
+            warning.
+        of_a_group: whether a move to a consumer group shows the finding, whatever its severity.
+        allowed: returns whether the user's policies allow the move despite the finding.
         way_out: what the user can do about a blocker.
     """
 
@@ -50,7 +54,7 @@ class Code(str, Enum):
     DAMAGED_SOURCE = "damaged-source", CodePolicy(another_source=True, unread=True)
     FILES_IN_PROGRESS = "files-in-progress", CodePolicy()
     FINISHED_OPERATORS = "finished-operators", CodePolicy()
-    # Of a side that is a consumer group.
+    # Only an input that is a consumer group has this finding.
     GROUP_READS = (
         "group-reads",
         CodePolicy(
@@ -75,7 +79,7 @@ class Code(str, Enum):
     NO_ENUMERATOR = "no-enumerator", CodePolicy()
     NOT_A_STOP = "not-a-stop", CodePolicy()
     NUMBERING_BEGAN_ANEW = "numbering-began-anew", CodePolicy()
-    # Of a Spark query: its output may be ahead of its positions.
+    # A Spark query has this finding if its output may be ahead of its positions.
     OUTPUT_BEYOND = "output-beyond", CodePolicy()
     PENDING_TRANSACTIONS = "pending-transactions", CodePolicy(undecided=True)
     QUERY_STATE = "query-state", CodePolicy()
@@ -117,7 +121,7 @@ class Code(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fact about a checkpoint that its user must know before moving from it."""
+    """A fact about an input that its user must know before a move from it."""
 
     code: Code
     severity: Severity
@@ -126,7 +130,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message, and the operator that it is about."""
+        """The message, after the id of the operator if the finding is about an operator."""
         operator = "" if self.operator_id is None else f"operator {self.operator_id}: "
         return operator + self.message
 
@@ -142,10 +146,10 @@ def blocker(code: Code, message: str, operator_id: str | None = None) -> Finding
 
 
 def warning(code: Code, message: str, operator_id: str | None = None) -> Finding:
-    """Return a finding of records that a move may repeat or miss."""
+    """Return a finding about records that a move may repeat or miss."""
     return Finding(code, Severity.WARNING, operator_id, message)
 
 
 def note(code: Code, message: str, operator_id: str | None = None) -> Finding:
-    """Return a finding for information."""
+    """Return a finding that has no effect on a move."""
     return Finding(code, Severity.NOTE, operator_id, message)

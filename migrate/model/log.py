@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 log = logging.getLogger("migrate")
-# Without a handler, Python would print warnings by itself.
+# Without a handler on this logger, Python would print warnings to stderr.
 log.addHandler(logging.NullHandler())
 
-# The attribute of records about a stage of work: "begin" or "end".
+# The attribute of a log record about a stage of work; its value is "begin" or "end".
 STAGE = "stage"
 
 
@@ -19,7 +19,8 @@ STAGE = "stage"
 def timed(what: str) -> Iterator[None]:
     """Log the begin and the end of a stage such as "reading chk-7", with its duration.
 
-    The records have the attribute ``STAGE``, so that a long stage can be shown while it lasts.
+    The log records have the attribute ``STAGE``, by which the command line shows a long stage while
+    it runs.
     """
     log.debug(what, extra={STAGE: "begin"})
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Policies: what the user allows; by default nothing that would lose or repeat records."""
+"""Policies: the user's choices; by default a move may not lose or repeat records."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class OnExpired(str, Enum):
-    """A position below the log start: its records are gone in any case."""
+    """The policy for a position below the log start, whose records Kafka has deleted."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
 
 
 class OnBeyondEnd(str, Enum):
-    """A position beyond the log end."""
+    """The policy for a position beyond the log end."""
 
     FAIL = "fail"
     LATEST = "latest"
 
 
 class NewPartitions(str, Enum):
-    """A partition the checkpoint does not know."""
+    """The policy for a partition that is not in the checkpoint."""
 
-    AS_FLINK = "as-flink"  # at the log start if Flink would start it there, else refused
+    AS_FLINK = "as-flink"  # starts at the log start if Flink would do so, else is refused
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class Gone(str, Enum):
-    """A topic or partition that the broker does not have."""
+    """The policy for a topic or partition that the broker does not have."""
 
     FAIL = "fail"
     SKIP = "skip"
 
 
 class Unresolved(str, Enum):
-    """A position that the state does not hold."""
+    """The policy for a position that is not in the state."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
-    COMMITTED = "committed"  # what Flink's own group (--source-group) has committed
-    TIMESTAMP = "timestamp"  # the first record at or after a time
+    COMMITTED = "committed"  # the offset that the Flink job's group (--source-group) has committed
+    TIMESTAMP = "timestamp"  # the offset of the first record at or after a time
 
 
 class MergeSources(str, Enum):
-    """Sources that read one topic from different positions."""
+    """The policy for sources that read one topic from different positions."""
 
     FAIL = "fail"
     MIN = "min"
@@ -77,7 +77,8 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     return topics
 
 
-# Other names could be several topics in Spark's `subscribe`, or several lines of its options.
+# The names that Kafka allows. A comma in a name would make several topics of it in Spark's
+# `subscribe` option, and a line break several lines of the printed options.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -90,7 +91,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# Kafka's own limit is far lower; this one keeps a typing error from filling the memory.
+# A bound on the memory that a mistyped range takes; a Kafka topic has far fewer partitions.
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -117,13 +118,13 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The user's choices for what a move may do.
+    """The user's choices about what a move may do.
 
     Attributes:
-        topic_map: the target's names of topics, by their names in the input.
+        topic_map: each topic's name at the target, by its name in the input.
         partitions: the partitions to move, by the topic's name in the input; None moves all.
-        topic_pattern: the pattern by which the job finds its topics: matching topics that the
-            checkpoint does not know are new partitions.
+        topic_pattern: the pattern by which the job finds its topics. The partitions of a matching
+            topic that is not in the checkpoint are new partitions.
         unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
         one_cluster: whether all sources of a topic read it on the same Kafka cluster.
     """
@@ -144,7 +145,7 @@ class Policies:
 
 
 def policies_of(arguments: Mapping[str, Any]) -> Policies:
-    """Return the policies among a call's arguments.
+    """Return the policies among the arguments of a command.
 
     Raises:
         UsageError: an argument has a wrong form.
@@ -177,7 +178,7 @@ def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
     """Parse the value of an option with a few choices.
 
     Raises:
-        UsageError: the value is none of them.
+        UsageError: the value is none of the choices.
     """
     try:
         return choices(value)
@@ -205,11 +206,11 @@ def parse_time(text: str, option: str = "") -> int:
     """Parse a time to milliseconds of the epoch.
 
     Args:
-        text: milliseconds of the epoch, or ISO 8601 (UTC without a zone).
+        text: milliseconds of the epoch, or ISO 8601; without a time zone it is UTC.
         option: the option's name, for errors.
 
     Raises:
-        UsageError: the text is no time, or none that a record can have.
+        UsageError: the text is not a time, or no record can have this time.
     """
     try:
         if text.isdecimal():
@@ -219,9 +220,10 @@ def parse_time(text: str, option: str = "") -> int:
             if time.tzinfo is None:
                 time = time.replace(tzinfo=timezone.utc)
             since = int(time.timestamp() * 1000)
-    except ValueError as error:  # int() raises it, too: it accepts at most 4300 digits
+    except ValueError as error:  # also from int(), for more than 4300 digits
         raise UsageError(f"{option}{text}: not a time of ISO 8601") from error
-    # To Kafka negative ones are markers, such as -1 for the log end (ListOffsetsRequest @ 4.1.1).
+    # In a request to Kafka, negative times are markers, such as -1 for the log end
+    # (ListOffsetsRequest @ kafka-clients 4.1.1).
     if not 0 <= since < 2**63:
         raise UsageError(f"{option}{text}: no record can have this time")
     return since

@@ -1,7 +1,8 @@
 """Positions of topic-partitions, their origin and their target.
 
-Flink's markers (-1, -2, -3, Long.MIN_VALUE) end at ``extract``: past it a start is a next offset
-(the offset of the next record to read, >= 0), a named ``Marker``, or unknown.
+``extract`` translates the numbers that Flink stores as markers (-1, -2, -3, Long.MIN_VALUE). After
+that a start is a next offset (the offset of the next record to read, >= 0), a named ``Marker``, or
+unknown.
 """
 
 from __future__ import annotations
@@ -39,17 +40,19 @@ def target_of(group: str | None) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of positions: a checkpoint, a batch of a Spark query, or another side.
+    """The origin of positions: a checkpoint, a batch of a Spark query, or another input.
 
     Attributes:
-        kind: ``checkpoint`` (a savepoint too), ``batch``, or ``positions`` of another side.
-        pointer: the directory, of a query with ``spark:`` before it; another side's whole name.
-        number: the checkpoint's or the batch's number; 0 of another side.
-        newer: the numbers of newer complete checkpoints beside it, the last written one last.
-        stopped: whether the job ended with it, so that it is the job's last output.
-        written_at: milliseconds of the epoch; None if not known.
-        copied_from: where the checkpoint was written, if that is elsewhere and known: the time may
-            be the copy's.
+        kind: ``checkpoint`` (also for a savepoint), ``batch``, or ``positions`` for another input.
+        pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
+            name of another input, such as ``group:NAME``.
+        number: the number of the checkpoint or batch; 0 for another input.
+        newer: the numbers of newer complete checkpoints in the same directory, in the order in
+            which they were written.
+        stopped: whether the job ended with this checkpoint, so that it is the job's last output.
+        written_at: when it was written, in milliseconds of the epoch; None if not known.
+        copied_from: the directory in which Flink wrote the checkpoint, if the checkpoint is known
+            to be a copy of it; ``written_at`` may then be the time of the copy.
     """
 
     kind: Literal["checkpoint", "batch", "positions"]
@@ -76,17 +79,17 @@ class Origin:
 class PositionState(str, Enum):
     """The state of one topic-partition in a source."""
 
-    NEXT = "next"  # a reader has it and has read up to its next offset
-    EARLIEST = "earliest"  # a reader has it and has read no record: it starts at the log start
-    LATEST = "latest"  # the same, starting at what was the log end when the job started
-    COMMITTED = "committed"  # the same, starting at what Flink's own group has committed
-    FINISHED = "finished"  # bounded, and read to its stopping offset
+    NEXT = "next"  # assigned to a reader, which has read it up to the next offset
+    EARLIEST = "earliest"  # assigned; no record is read yet; starts at the log start
+    LATEST = "latest"  # assigned; no record is read yet; starts at the log end of the job's start
+    COMMITTED = "committed"  # assigned; no record is read yet; starts where its group committed
+    FINISHED = "finished"  # of a bounded source, and read to its stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
-    UNRESOLVED = "unresolved"  # not in the state
+    UNRESOLVED = "unresolved"  # its position is not in the state
 
 
 class Marker(str, Enum):
-    """A start that only a broker can turn into an offset."""
+    """A start whose offset only a broker knows."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -94,28 +97,28 @@ class Marker(str, Enum):
 
 
 class Unknown(str, Enum):
-    """The reason why there is neither a next offset nor a marker."""
+    """The reason why a partition has neither a next offset nor a marker."""
 
-    UNRESOLVED = "unresolved"
-    ABSENT = "absent"  # the side does not have the partition
+    UNRESOLVED = "unresolved"  # the input has the partition, but no position for it
+    ABSENT = "absent"  # the input does not have the partition
 
 
-# The position of a side in a partition: the next offset to read, a marker, or unknown.
+# The position of an input in a partition: the next offset to read, a marker, or unknown.
 Start: TypeAlias = int | Marker | Unknown
 
 
 class Position(NamedTuple):
     """One topic-partition of one source.
 
-    A named tuple, because a source may have 100,000 of them: a frozen dataclass takes four times as
-    long to make.
+    This is a named tuple because a source may have 100,000 positions: creating a frozen dataclass
+    takes four times as long.
 
     Attributes:
         start: the next offset to read, a marker, or None if the state does not have it.
-        stopping_offset: where a bounded source stops, as stored (-1 and -3 are Flink's markers for
-            latest and committed); None for an unbounded source.
-        subtask: the subtask whose reader has it, or None.
-        cluster: the Kafka cluster's id for a DynamicKafkaSource, else None.
+        stopping_offset: the offset at which a bounded source stops, as Flink stored it (-1 and -3
+            are markers for latest and committed); None for an unbounded source.
+        subtask: the subtask whose reader has the partition, or None.
+        cluster: the id of the Kafka cluster for a DynamicKafkaSource, else None.
         reason: why the start is not known; empty if it is known.
     """
 
@@ -140,7 +143,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """A topic-partition; the rows that say more of one are its subclasses."""
+    """A topic-partition; subclasses add facts about the partition."""
 
     topic: str
     partition: int
@@ -151,7 +154,7 @@ class PartitionRow:
 
     @property
     def name(self) -> str:
-        """As Kafka's own tools write it: ``orders-3``."""
+        """The partition as Kafka's tools write it: ``orders-3``."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -174,12 +177,12 @@ Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
 
 @dataclass(frozen=True, slots=True)
 class PositionSet:
-    """The positions of one side.
+    """The positions of one input.
 
     Attributes:
-        label: the side as its user named it.
-        starts: never holds ``ABSENT``: an absent partition is missing.
-        note: more about the side, such as ``after batch 7``.
+        label: the input as its user named it.
+        starts: the start of each partition that the input has; no value is ``ABSENT``.
+        note: a remark about the input, such as ``after batch 7``.
     """
 
     label: str
@@ -200,10 +203,11 @@ class PositionSet:
 
 
 def resolve(start: Start, log: LogRange | None) -> int | None:
-    """Return the next offset of a start, or None if the log does not determine it.
+    """Return the next offset of a start, or None if the log range does not determine the offset.
 
-    A log determines only ``earliest``: today's log end is not the ``latest`` of another day, and
-    only a group knows ``committed``.
+    Of the markers, a log range determines only ``earliest``. ``latest`` means the log end when the
+    job started, which today's log range does not show; ``committed`` means an offset of a consumer
+    group.
     """
     match start:
         case int():
@@ -219,7 +223,7 @@ def log_of(logs: Logs, topic: str, partition: int) -> LogRange | None:
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:
-    """Return the committed offsets of a consumer group, of all its topics."""
+    """Return the committed offsets of a consumer group in all its topics."""
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
     note = "" if group.exists else "there is no such group" + did_you_mean(group.alike)
     return PositionSet(label, starts, note)
@@ -228,7 +232,7 @@ def group_positions(label: str, group: GroupView) -> PositionSet:
 def log_positions(
     label: str, logs: Logs, offset_of: Callable[[LogRange], int | None]
 ) -> PositionSet:
-    """Return an offset of every log, such as its start; logs without that offset are left out."""
+    """Return one offset of each log, such as the log start; skip logs without that offset."""
     return PositionSet(
         label,
         {

@@ -1,11 +1,12 @@
-"""The pattern by which a job finds its topics, which is not in its checkpoints.
+"""The pattern by which a job finds its topics; checkpoints do not contain this pattern.
 
-KafkaSource and FlinkKafkaConsumer list all topics but Kafka's internal ones at their start and at
-intervals, and read those whose whole name matches: KafkaSubscriberUtils.getTopicMetadata @
-apache/flink-connector-kafka 32e80df. Their state has no topic that was created since.
+KafkaSource and FlinkKafkaConsumer list all topics except Kafka's internal topics, at their start
+and at intervals, and read the topics whose whole name matches the pattern:
+KafkaSubscriberUtils.getTopicMetadata @ apache/flink-connector-kafka 32e80df. A checkpoint lacks the
+topics that were created after the last discovery.
 
-The pattern is Java's. Only tokens that Java and Python read alike are accepted; a test compares
-both on random patterns of them.
+The pattern is a regular expression of Java. This module accepts only tokens that have the same
+meaning in Java and Python. A test compares the two languages on random patterns of these tokens.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from migrate.model.errors import UsageError
 _INTERNAL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-# A bound for suggested patterns: the broker is asked about each topic.
+# The most topics that a suggested pattern may add: the broker is asked about each of them.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
 # The names that Kafka allows; a checkpoint may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# Tokens with one meaning in Java and Python. Not among them: a class within a class, and its &&
-# (sets in Java); a ] that begins a class; octal numbers; \Q, \p and \v; named groups; atomic groups
-# and possessive quantifiers, which some versions of Python match wrongly.
+# Tokens that have the same meaning in Java and Python. These tokens are not accepted: a class
+# within a class, and && in a class (set operations in Java); a ] that begins a class; octal
+# numbers; \Q, \p and \v; named groups; atomic groups and possessive quantifiers, which some
+# versions of Python match wrongly.
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"
 _TOKEN = re.compile(
     rf"""
@@ -49,12 +51,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """A pattern of topics to find beside the known ones.
+    """A pattern of topics to find in addition to the known topics.
 
     Attributes:
         text: the pattern in Java's syntax.
-        suggested: whether it was derived from the names of known topics.
-        besides: topics that never match.
+        suggested: whether the pattern was derived from the names of known topics.
+        besides: topics that are excluded, even if their names match.
     """
 
     text: str
@@ -92,7 +94,7 @@ def topic_pattern(text: str) -> TopicPattern:
         at = token.end()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # for sets like [a--b], and flags that come late
+            warnings.simplefilter("error")  # Python warns of sets like [a--b], and of late flags
             _compiled(text)
     except (re.error, Warning, RecursionError, OverflowError) as error:
         raise UsageError(f"--topic-pattern {shown}: not a pattern: {error}") from error
@@ -100,7 +102,7 @@ def topic_pattern(text: str) -> TopicPattern:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    """Compile a pattern whose flag ``i`` concerns ASCII letters alone, as in Java."""
+    """Compile a pattern; its flag ``i`` ignores the case of ASCII letters only, as in Java."""
     return re.compile(text, re.ASCII)
 
 
@@ -109,12 +111,12 @@ def suggested_pattern(
 ) -> TopicPattern | None:
     """Derive a pattern from the names of each source's topics, or return None.
 
-    ``orders-eu`` and ``orders-us`` suggest ``orders-.*``: their common beginning and end, up to a
-    separator.
+    The pattern consists of the common beginning and the common end of a source's topics, each cut
+    at a separator: ``orders-eu`` and ``orders-us`` suggest ``orders-.*``.
 
     Args:
         families: the topics of each source.
-        besides: as for ``TopicPattern``.
+        besides: topics that are excluded, even if their names match.
     """
     named = ({topic for topic in topics if _TOPIC.fullmatch(topic)} for topics in families)
     texts = sorted({text for topics in named if (text := _in_common(sorted(topics)))})
@@ -132,6 +134,6 @@ def _in_common(topics: list[str]) -> str:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """Return the common beginning of names, up to a separator."""
-    common = os.path.commonprefix(names)  # noqa: RUF071 - of characters, as meant
+    """Return the common beginning of names, cut after its last separator."""
+    common = os.path.commonprefix(names)  # noqa: RUF071 - compares characters, as intended
     return common[: max(common.rfind(separator) for separator in _SEPARATORS) + 1]

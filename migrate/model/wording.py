@@ -1,4 +1,4 @@
-"""Texts for people: counts, lists, times, suggestions."""
+"""Texts in messages: counts, lists, times, suggestions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
-# The end of the year 9999, after which ISO 8601 has no date.
+# The last millisecond of the year 9999, the last year that datetime supports.
 _LAST_INSTANT = 253_402_300_799_999
 
 
@@ -21,12 +21,12 @@ def package_version() -> str | None:
 
 
 def counted(count: int, noun: str, nouns: str | None = None) -> str:
-    """Return ``1 record``, ``2 records``; ``nouns`` is an irregular plural."""
+    """Return ``1 record`` or ``2 records``; ``nouns`` is the plural if it is irregular."""
     return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
 def join_some(texts: Iterable[str], most: int, separator: str = ", ") -> str:
-    """Return the first ``most`` texts, joined, and how many more there are: ``a, b and 3 more``."""
+    """Join the first ``most`` texts, and add the number of the rest: ``a, b and 3 more``."""
     texts = list(texts)
     more = len(texts) - most
     tail = f"{separator.strip(', ')} and {more} more" if more > 0 else ""
@@ -39,7 +39,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def iso_time(milliseconds: int) -> str:
-    """Return milliseconds of the epoch in ISO 8601 and UTC; a number out of range as it is."""
+    """Return a time of the epoch in ISO 8601, in UTC; a time out of range as a plain number."""
     if not 0 <= milliseconds <= _LAST_INSTANT:
         return str(milliseconds)
     seconds = datetime.fromtimestamp(milliseconds // 1000, timezone.utc)
@@ -47,7 +47,7 @@ def iso_time(milliseconds: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text, so that it can move no cursor."""
+    """Escape the control characters of a text, so that the text cannot control the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -55,20 +55,20 @@ def printable(text: str) -> str:
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the known names most like a mistyped one, the best match first."""
-    from difflib import get_close_matches  # needed for error messages only
+    """Return the known names that are most similar to a mistyped name, the best match first."""
+    from difflib import get_close_matches  # imported here because only error messages need it
 
     return tuple(get_close_matches(name, sorted(known)))
 
 
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Return ``did_you_mean`` for a mistyped name; of a mapping, its values are shown."""
+    """Return ``did_you_mean`` for a mistyped name; a mapping's values are shown, not its keys."""
     shown = known if isinstance(known, Mapping) else {}
     return did_you_mean(shown.get(match, match) for match in close_names(name, known))
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return `` (did you mean 'orders' or 'order'?)``, or nothing without names."""
+    """Return `` (did you mean 'orders' or 'order'?)``, or an empty text if there are no names."""
     choices = " or ".join(map(repr, names))
     return f" (did you mean {choices}?)" if choices else ""
 
@@ -89,7 +89,7 @@ def parse_duration(text: str) -> float:
     """Return a duration such as ``500ms``, ``5m`` or ``10`` in seconds.
 
     Raises:
-        ValueError: the text is no duration, or zero.
+        ValueError: the text is not a duration, or the duration is zero.
     """
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match is not None else 0.0
