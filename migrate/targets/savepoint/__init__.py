@@ -1,7 +1,7 @@
 """A new savepoint with other positions: the only place that writes Flink's formats.
 
-The bytes of a savepoint and the changed positions go in; a directory with a savepoint of its own
-comes out. What is not a position stays byte for byte.
+The package reads the bytes of a savepoint and writes a new, self-contained savepoint with the
+changed positions. All bytes that do not belong to a position stay the same.
 """
 
 from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges

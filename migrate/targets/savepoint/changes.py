@@ -1,4 +1,4 @@
-"""The changes that a plan makes to a savepoint's sources: pure."""
+"""The changes that a plan makes to a savepoint's sources; no I/O here."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """What changes of one source of a savepoint, in one cluster.
+    """The changes of one source of a savepoint, in one cluster.
 
     Attributes:
-        new_offsets: the next offset of each partition that changes; None: it is removed.
-        partitions: every partition that is planned; ``current`` is where the savepoint has it.
+        operator_id: the id of the source's operator.
+        new_offsets: the next offset of each partition that changes; None for a removed partition.
+        partitions: every planned partition; ``current`` is its next offset in the savepoint.
         refusals: why the change must not be made.
     """
 
@@ -36,12 +37,12 @@ class SourceChange:
 def source_change(
     source: Source, cluster: str | None, plan: Plan, side: str, policies: Policies
 ) -> SourceChange:
-    """Return what a plan changes of a source; nothing where it is refused as a whole.
+    """Return the changes that a plan makes to a source; no changes if the whole plan is refused.
 
     Args:
-        source: the source in the savepoint, with its positions of this cluster alone.
-        cluster: the cluster; None is one that the savepoint does not name.
-        plan: where its partitions go on.
+        source: the source in the savepoint, only with its positions in this cluster.
+        cluster: the cluster; None if the savepoint does not name it.
+        plan: the positions from which the source's partitions continue.
         side: the name of the plan's positions in messages.
         policies: what the user allows.
     """
@@ -63,7 +64,7 @@ def source_change(
                 unknown.append(partition)
                 continue
             if source.absent_start_at_earliest:
-                continue  # Flink discovers it, and starts it there too
+                continue  # Flink discovers the partition, and starts it at the same offset
         if planned.problem or (position is None and planned.next_offset is None):
             continue
         partitions.append(replace(planned, current=_current(position, planned)))
@@ -85,7 +86,10 @@ def source_change(
 
 
 def _current(position: Position | None, planned: PlannedPartition) -> int | None:
-    """Return the next offset that the savepoint's state has read up to, or None if unknown."""
+    """Return the savepoint's next offset, up to which its state has counted records.
+
+    Return None if the offset is unknown.
+    """
     if position is None or position.start is Marker.EARLIEST:
         return 0 if planned.next_offset == 0 else planned.log_start
     return position.next_offset
@@ -130,16 +134,17 @@ def split_shared_topics(
 ) -> tuple[SourceChange, list[str]]:
     """Return a change without partitions that other sources of the job read, and notes about them.
 
-    Sources with listed partitions read one topic without sharing any: a partition of one must not
-    be added to another, and it is not known who is to read a partition that none holds. Sources
-    that share some may subscribe to the topic, and one has not found all yet: Flink would find the
-    rest.
+    Several sources may read one topic. If their sets of partitions do not overlap, each source was
+    probably configured with a list of partitions. Then a partition of one source must not be added
+    to another, and it is not known which source is to read a partition that none of them has. If
+    their sets overlap but differ, the sources may subscribe to the topic, and one of them has not
+    discovered all partitions yet; Flink would discover the others. That case is refused.
 
     Args:
         change: the change of the source.
         source: as for ``source_change``.
-        cluster: the source's; None is one that the savepoint does not name.
-        others: the other sources of the savepoint, of every cluster.
+        cluster: the cluster of the source; None if the savepoint does not name it.
+        others: the other sources of the savepoint, in every cluster.
     """
     own = _numbers_by_topic(source)
     same_cluster: dict[str, list[tuple[str, frozenset[int]]]] = defaultdict(list)
@@ -152,7 +157,8 @@ def split_shared_topics(
                     readers[topic].append((other.operator_id, numbers))
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
-        # A topic that the source has no partition of comes from the user's pattern.
+        # If the source has no partition of the topic, the topic comes from the user's pattern, and
+        # is not checked here.
         known = own.get(key.topic)
         if next_offset is not None and known is not None and key.partition not in known:
             added.setdefault(key.topic, []).append(key)
@@ -214,7 +220,10 @@ def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
 def restrict_to_topics(
     sources: Iterable[Source], topics: Set[str], policies: Policies
 ) -> Iterator[Source]:
-    """Yield sources with their positions of these topics, or of those that a pattern finds."""
+    """Yield sources with only their positions in these topics, or in topics of the user's pattern.
+
+    A source without such a position is left out.
+    """
     pattern = policies.topic_pattern
     for source in sources:
         matching = set(pattern.matching(source.topics)) if pattern is not None else set[str]()
@@ -230,7 +239,7 @@ def restrict_to_topics(
 def refuse_left_out(
     side: str, topics: Iterable[str], nobody: str = "no source of the savepoint"
 ) -> Refusal:
-    """Return the refusal of topics of a side that nobody goes on to read."""
+    """Return the refusal of a move in which nobody would continue to read some topics."""
     return Refusal(
         f"{side} has positions of {', '.join(sorted(topics))}, which {nobody} reads: its records "
         "would be read by none, or, where topics are found by a pattern, from the start",

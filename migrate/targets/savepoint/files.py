@@ -1,9 +1,9 @@
-"""The files that a savepoint's handles name, as files of a new one.
+"""Copies of the files that a savepoint's handles name, for a new savepoint.
 
-A copy must not share a file with the original: Flink deletes what a checkpoint owned. So each file
-is copied beside ``_metadata`` and named relative to it, as a savepoint's own are. A file that was
-there already keeps its name, and its handle its bytes. A segment of a merged file becomes a file of
-its own.
+The new savepoint must not share a file with the original, because Flink deletes the files that a
+checkpoint owns. So each file is copied to the directory of ``_metadata``, and its handle names it
+relative to ``_metadata``. If the original handle did so already, the file keeps its name and the
+handle stays unchanged. A segment of a merged file becomes a separate file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
@@ -23,13 +23,20 @@ from decoder.storage import METADATA_FILE
 from migrate.model.errors import Refused
 from migrate.targets.savepoint.layouts import relative_file
 
-# The first metadata version whose files may be named relative to it.
+# The first metadata version in which a handle may name a file relative to ``_metadata``.
 _FIRST_RELATIVE = 3
 _PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
 
 
 class Copy(NamedTuple):
-    """Bytes of a file that go to a file of the new savepoint; ``size`` None: to its end."""
+    """A range of a file that is copied to a file of the new savepoint.
+
+    Attributes:
+        path: the original file.
+        start: the first byte.
+        size: the number of bytes; None copies up to the end of the file.
+        name: the name of the copy.
+    """
 
     path: str
     start: int
@@ -38,23 +45,29 @@ class Copy(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """The copies, and the handles with another name, by their byte offset in ``_metadata``."""
+    """The files to copy, and the new handles.
+
+    Attributes:
+        copies: the files to copy.
+        handles: the bytes of handles that name another file, by byte offset in ``_metadata``.
+    """
 
     copies: tuple[Copy, ...]
     handles: Mapping[int, bytes]
 
 
 def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) -> Copies:
-    """Return where the files of these stream handles go.
+    """Return the copies of the files that these stream handles name.
 
     Args:
         streams: the handles in ``_metadata``.
         version: the version of the metadata.
-        files: finds their files.
+        files: the object that finds the files.
 
     Raises:
-        Refused: a handle could not name its copy.
-        DecodeError: a file is not there, or not the savepoint's.
+        Refused: a handle names a file outside of the savepoint or by a second name, or the
+            metadata version has no relative names.
+        DecodeError: a file is missing, or does not belong to the savepoint.
     """
     names: dict[tuple[str, int, int | None], str] = {}
     taken = {METADATA_FILE}
@@ -69,7 +82,7 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
             taken.add(names[source])
         return names[source]
 
-    # Files that keep their names first, so that no other takes one of them.
+    # Files that keep their names come first, so that no other copy gets one of these names.
     for span in sorted(streams, key=lambda span: not isinstance(span.value, RelativeFileState)):
         match span.value:
             case RelativeFileState(path=path):
@@ -97,7 +110,7 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken: ``name``, or ``name-2`` and so on."""
+    """Return a free name: ``name``, or if it is taken ``name-2``, ``name-3`` and so on."""
     free, number = name, 1
     while free in taken:
         number += 1

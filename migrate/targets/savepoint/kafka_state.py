@@ -1,12 +1,13 @@
-"""The state of a source's readers and of its enumerator: changed, and made.
+"""The bytes of the state of a source's readers and of its enumerator.
 
-For a KafkaSource, a DynamicKafkaSource, and either inside a HybridSource; and the elements of a
-FlinkKafkaConsumer, which has no enumerator. The layouts are those of ``decoder.kafka``.
+The functions change and make the state of a KafkaSource, of a DynamicKafkaSource, and of either of
+them inside a HybridSource. They also change and make elements of a FlinkKafkaConsumer, which has no
+enumerator. ``decoder.kafka`` describes the layouts.
 
-All kinds of splits end with the starting and the stopping offset of a KafkaPartitionSplit, whatever
-wraps them. An enumerator's entry keeps the start that it was discovered with: a position that moves
-changes nothing there. A partition that is added to a reader must be an assigned entry: else Flink
-would discover it, and assign it once more, from its log start.
+Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. An
+enumerator's entry keeps the starting offset with which the partition was discovered, so a changed
+position does not change the entry. A partition that is added to a reader must be an assigned entry.
+Otherwise Flink would discover it, and assign it a second time from its log start.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
@@ -30,7 +31,7 @@ from migrate.targets.savepoint.layouts import blob, i32, i64, u8, utf
 from migrate.targets.savepoint.positions import ClusterPartition
 
 _OFFSET_BYTES = 8
-# Kryo writes ASCII of these lengths without a length.
+# Kryo writes no length for an ASCII string whose length is in this range.
 _SHORTEST_ASCII, _LONGEST_ASCII = 2, 63
 _NEW_OBJECT = 1
 
@@ -41,7 +42,7 @@ _NEW_OBJECT = 1
 def owner(topic: str, partition: int, readers: int) -> int:
     """Return the subtask to which Flink assigns a partition.
 
-    Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2, which is that of
+    Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2, which computes the same as
     KafkaTopicPartitionAssigner.assign @ 3.4.0-1.20.
     """
     first = ((string_hash(topic) * 31) & 0x7FFFFFFF) % readers
@@ -62,15 +63,15 @@ def reader_element(
     cluster_version: int = 1,
     source_index: int | None = None,
 ) -> bytes:
-    """Return an element of SourceReaderState: ``i32 version``, and the split with its length.
+    """Return an element of SourceReaderState: ``i32 version, i32 length``, and the split.
 
     Args:
         topic: the split's topic.
         partition: the split's partition.
         next_offset: the split's starting offset.
-        cluster: the cluster of a DynamicKafkaSource's split.
-        cluster_version: the version of such a split, 1 or 2.
-        source_index: the number of a HybridSource's source.
+        cluster: the cluster of a DynamicKafkaSource's split; None for a KafkaSource.
+        cluster_version: the version of a DynamicKafkaSource's split, 1 or 2.
+        source_index: the number of the source inside a HybridSource; None outside of one.
     """
     version, data = SPLIT_VERSION, split(topic, partition, next_offset)
     name = f"{topic}-{partition}"
@@ -89,12 +90,15 @@ def move_split(element: bytes, next_offset: int) -> bytes:
 
 
 def move_legacy(element: bytes, next_offset: int) -> bytes:
-    """Return an element of a FlinkKafkaConsumer with the offset of the last processed record."""
+    """Return an element of a FlinkKafkaConsumer with another next offset.
+
+    The element stores the offset of the last processed record.
+    """
     return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
 
 
 def legacy_element(like: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """Return an element of a FlinkKafkaConsumer with the class id of ``like``."""
+    """Return a new element of a FlinkKafkaConsumer, with the class id of the element ``like``."""
     end = next(index for index, byte in enumerate(like) if byte < 0x80) + 1
     cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (
@@ -125,7 +129,7 @@ def _kryo_ascii(text: str) -> bytes:
     data = text.encode("ascii")
     if _SHORTEST_ASCII <= len(data) <= _LONGEST_ASCII:
         return data[:-1] + u8(data[-1] | 0x80)
-    length = len(data) + 1  # six bits in the first byte, which is marked, and the rest as a varint
+    length = len(data) + 1  # its low 6 bits are in the first byte, the others in a varint
     if length < 0x40:
         return u8(0x80 | length) + data
     return u8(0xC0 | length & 0x3F) + _varint(length >> 6) + data
@@ -140,11 +144,11 @@ def changed_coordinator(
     added: Mapping[ClusterPartition, int],
     removed: Set[ClusterPartition],
 ) -> bytes:
-    """Return a source's coordinator state with other entries.
+    """Return a source's coordinator state with added and removed entries.
 
     Raises:
-        Refused: it is of a version that lists partitions by subtask, or has no enumerator of a
-            cluster.
+        Refused: the enumerator's version lists partitions by subtask, or the state has no
+            enumerator for the cluster of an added partition.
     """
     cursor = Cursor(data, "coordinator state")
     head = cursor.raw(4, "coordinator version")

@@ -1,8 +1,8 @@
-"""The formats that a savepoint is written in.
+"""The formats in which a savepoint is written.
 
-Java's ``DataOutput`` primitives (java.io @ JDK 17), handles of ``_metadata``, and the stream of an
-operator-state handle. The layouts are those of ``decoder.metadata.handles`` and
-``decoder.operator_state.stream``. What is not replaced stays byte for byte.
+The module writes the primitives of Java's ``DataOutput`` (java.io @ JDK 17), handles in
+``_metadata``, and the stream of an operator-state handle. ``decoder.metadata.handles`` and
+``decoder.operator_state.stream`` describe the layouts. Bytes that are not replaced stay the same.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ def i64(value: int) -> bytes:
 
 
 def blob(data: bytes) -> bytes:
-    """Return ``i32 n`` and n bytes."""
+    """Return data with its length: ``i32 n`` and n bytes."""
     return i32(len(data)) + data
 
 
 def utf(text: str) -> bytes:
-    """Return ``UTF``: u16 length, modified UTF-8 (NUL as two bytes, each UTF-16 unit by itself).
+    """Return ``UTF``: ``u16`` length in bytes, then modified UTF-8.
+
+    Modified UTF-8 encodes NUL in two bytes, and each UTF-16 code unit separately.
 
     Raises:
-        Refused: more than 65,535 bytes.
+        Refused: the text has more than 65,535 bytes.
     """
     units = text.encode("utf-16-be", "surrogatepass")
     data = b"".join(
@@ -53,15 +55,15 @@ def utf(text: str) -> bytes:
 
 # -- handles of _metadata --------------------------------------------------------------------------
 #
-# Source: MetadataV2V3SerializerBase @ Flink 2.2.0, which reads these kinds of handles in metadata
-# of every version (a relative file since Flink 1.11).
+# Flink reads these kinds of handles in every metadata version (a relative file since Flink 1.11).
+# Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 
 _INLINE, _PARTITIONABLE, _RELATIVE = 1, 4, 6
 _PRESENT, _ABSENT = 1, 0
 
 
 class Splice(NamedTuple):
-    """Bytes that replace those from ``start`` to ``end``."""
+    """A replacement of the bytes from ``start`` to ``end`` (exclusive) by ``data``."""
 
     start: int
     end: int
@@ -69,7 +71,7 @@ class Splice(NamedTuple):
 
 
 def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
-    """Return the data with these splices, of which no two overlap."""
+    """Return the data after these replacements, which must not overlap."""
     out = bytearray()
     end = 0
     for splice in sorted(splices):
@@ -80,17 +82,17 @@ def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
 
 
 def inline_state(name: str, data: bytes) -> bytes:
-    """Return BYTE_STREAM: ``u8 1, UTF name, i32 n``, n bytes."""
+    """Return a BYTE_STREAM handle: ``u8 1, UTF name, i32 n``, n bytes."""
     return u8(_INLINE) + utf(name) + blob(data)
 
 
 def relative_file(path: str, size: int) -> bytes:
-    """Return RELATIVE: ``u8 6, UTF path, i64 size``."""
+    """Return a RELATIVE handle: ``u8 6, UTF path, i64 size``."""
     return u8(_RELATIVE) + utf(path) + i64(size)
 
 
 def operator_state(states: tuple[NamedState, ...], stream: bytes) -> bytes:
-    """Return an OperatorStateHandle and the ``i32`` before it: partitionable, over a stream."""
+    """Return an ``i32`` of 1 (present) and a partitionable OperatorStateHandle with this stream."""
     named = b"".join(
         utf(state.name)
         + u8(state.mode.value)
@@ -102,15 +104,15 @@ def operator_state(states: tuple[NamedState, ...], stream: bytes) -> bytes:
 
 
 def no_operator_state() -> bytes:
-    """Return the ``i32`` of a missing handle."""
+    """Return the ``i32`` of 0 that is written for a missing handle."""
     return i32(_ABSENT)
 
 
-# -- an operator-state handle's stream, with other elements of one of its list states --------------
+# -- an operator-state handle's stream, with new elements in one of its list states ----------------
 #
-# Bytes after an element that has grown move, and their offsets with them. In a compressed stream
-# Snappy's header is before the first state; Flink 1.18.0 and 1.18.1 write one before each state,
-# between two elements.
+# If an element grows, the bytes after it move, and their offsets change. In a compressed stream,
+# Snappy's header is before the first state. Flink 1.18.0 and 1.18.1 write a header before each
+# state, so that a header is between the last element of a state and the first of the next.
 #
 # Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
 # 1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
@@ -120,25 +122,25 @@ _HEADER_CHUNK = 0xFF
 
 
 class Kept(NamedTuple):
-    """The element of this number, unchanged."""
+    """The unchanged element with this number."""
 
     number: int
 
 
-# An element: unchanged, or its bytes before compression.
+# An element of the new stream: a kept one, or the bytes of a new one before compression.
 Element = Kept | bytes
 
 
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
 ) -> tuple[bytes, tuple[NamedState, ...]]:
-    """Return a handle's stream with other elements of one state, and the states' new offsets.
+    """Return a handle's stream with new elements in one state, and the new offsets of all states.
 
     Args:
-        data: the whole stream, which the decoder has read.
+        data: the complete stream, which the decoder has read.
         handle: the handle of the stream.
-        name: the state.
-        elements: all of its elements.
+        name: the name of the state.
+        elements: all elements of that state.
     """
     placed = sorted(
         (start, number, index)
@@ -153,7 +155,7 @@ def with_elements(
     }
     changed = next(n for n, state in enumerate(handle.states) if state.name == name)
     compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
-    headers = b""  # after the state, before the next one begins
+    headers = b""  # between this state and the next one
     if compressed:
         for index in range(len(handle.states[changed].byte_offsets)):
             old[changed, index], after = _without_headers(old[changed, index])
@@ -191,7 +193,10 @@ def with_elements(
 
 
 def _without_headers(chunks: bytes) -> tuple[bytes, bytes]:
-    """Split chunks (``u8 kind, u24 length`` little-endian, data) from the headers after them."""
+    """Split chunks from the headers after them.
+
+    A chunk is ``u8 kind``, ``u24 length`` (little-endian) and the data.
+    """
     at = 0
     while at < len(chunks) and chunks[at] != _HEADER_CHUNK:
         at += 4 + int.from_bytes(chunks[at + 1 : at + 4], "little")

@@ -18,11 +18,11 @@ from decoder.kafka.source import (
 )
 from decoder.kafka.split import Split
 
-_FIRST_WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits
+_FIRST_WITH_SPLITS = 3  # the enumerator version whose entries hold complete splits
 
 
 class ClusterPartition(NamedTuple):
-    """A partition of a source; ``cluster`` is None where the state names none."""
+    """A partition of a source; ``cluster`` is None if the state names no cluster."""
 
     cluster: str | None
     topic: str
@@ -33,14 +33,14 @@ class ClusterPartition(NamedTuple):
         return f"{self.topic}-{self.partition}{suffix}"
 
 
-# The next offset that each partition gets; None for one that is removed.
+# The next offset that each partition gets; None for a partition that is removed.
 OffsetChanges = Mapping[ClusterPartition, int | None]
 
 Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
 
 
 def next_offsets(source: Source) -> dict[ClusterPartition, int]:
-    """Return where each partition of a reader starts; a marker is returned as it is stored."""
+    """Return the starting offset of each partition in the readers' state, including markers."""
     match source:
         case LegacyConsumer():
             return {
@@ -63,7 +63,7 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
 
 
 def entries(source: Source) -> Entries:
-    """Return the enumerator's entries; none of a FlinkKafkaConsumer, which has no enumerator."""
+    """Return the enumerator's entries; a FlinkKafkaConsumer has no enumerator and no entries."""
     return {
         ClusterPartition(cluster, entry.topic, entry.partition): (entry.status, entry.split)
         for cluster, enumerator in _enumerators(source).items()
@@ -74,8 +74,8 @@ def entries(source: Source) -> Entries:
 def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     """Return the enumerator's entries after changes of its readers.
 
-    What is removed is left out; what is added is assigned, with the start that it was discovered
-    with if it was.
+    Removed partitions are left out. Added partitions get the status ASSIGNED. If the enumerator had
+    discovered an added partition already, the entry keeps its split.
     """
     known, enumerators = entries(source), _enumerators(source)
     read_already = next_offsets(source)
@@ -90,7 +90,7 @@ def entries_after(source: Source, changes: OffsetChanges) -> Entries:
 
 
 def _enumerators(source: Source) -> dict[str | None, EnumeratorState]:
-    """Return the enumerators by cluster, None where the state names none."""
+    """Return the enumerators by cluster; the cluster is None if the state names no cluster."""
     match source:
         case HybridSource():
             return _enumerators(source.current)

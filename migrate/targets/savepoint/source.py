@@ -1,10 +1,10 @@
-"""A source operator with other positions: its readers and its enumerator, changed together.
+"""The state of a source operator with other positions: of its readers and of its enumerator.
 
-A position that moves is another starting offset in the reader's split. A partition that is added
-goes to the reader that Flink would assign it to, and is an assigned entry of the enumerator; one
-that is removed leaves both.
+A changed position is another starting offset in the reader's split. An added partition goes to the
+reader to which Flink would assign it, and becomes an assigned entry of the enumerator. A removed
+partition is removed from the reader and from the enumerator.
 
-Source: SourceOperator.open (a reader goes on from the splits of its own state) @ Flink 2.2.0;
+Source: SourceOperator.open (a reader continues from the splits of its own state) @ Flink 2.2.0;
 KafkaSourceEnumerator @ connector 1.15.4 to 5.0.0-2.2; FlinkKafkaConsumerBase.open @ 3.4.0-1.20.
 """
 
@@ -48,21 +48,32 @@ _NEWEST_CLUSTER_SPLITS = 3  # the enumerator version whose readers write splits 
 
 
 class NewState(NamedTuple):
-    """The stream of a handle, and the offsets of its states' elements in it."""
+    """The new stream of a handle, and the states with the offsets of their elements in it."""
 
     data: bytes
     states: tuple[NamedState, ...]
 
 
 class NewSource(NamedTuple):
-    """What changes of an operator: the streams of some subtasks, and the coordinator's state."""
+    """The changes of an operator.
+
+    Attributes:
+        readers: the new reader state, by subtask; unchanged subtasks are left out.
+        coordinator: the new coordinator state; None if it does not change.
+    """
 
     readers: Mapping[int, NewState]
     coordinator: bytes | None
 
 
 class _Format(NamedTuple):
-    """How a kind of source writes its elements; ``sized`` ones begin with their length."""
+    """How a kind of source writes its elements.
+
+    Attributes:
+        state: the name of the list state.
+        move: the function that returns an element with another next offset.
+        sized: whether an element begins with its length.
+    """
 
     state: str
     move: Callable[[bytes, int], bytes]
@@ -72,7 +83,8 @@ class _Format(NamedTuple):
 _SPLITS = _Format(SOURCE_READER_STATE, move_split, sized=True)
 _OFFSETS = _Format(LEGACY_CONSUMER_STATE, move_legacy, sized=False)
 
-# The elements of a subtask: the partition (None: another source of a HybridSource) and the bytes.
+# The elements of a subtask: partition and bytes. The partition is None if the element belongs to
+# another source of a HybridSource than the current one.
 _Elements = list[tuple[ClusterPartition | None, bytes]]
 
 
@@ -83,13 +95,13 @@ def changed_source(
 
     Args:
         operator: the operator in ``_metadata``.
-        source: its decoded state.
-        files: reads the files of its state.
-        changes: the partitions that change, and no others.
+        source: the operator's decoded state.
+        files: the object that reads the files of the state.
+        changes: the partitions that change.
 
     Raises:
-        Refused: the state cannot hold them.
-        DecodeError: it cannot be read.
+        Refused: the state cannot hold the new positions.
+        DecodeError: the state cannot be read.
     """
     if isinstance(source, BeamKafkaIO):
         raise Refused(
@@ -105,7 +117,7 @@ def changed_source(
         elements[subtask].append((key, data))
     readers = Counter(key for of_subtask in elements.values() for key, _ in of_subtask)
     shared = [key for key in changes if readers[key] > 1]
-    if shared and not legacy:  # a FlinkKafkaConsumer's is union state: all readers list all
+    if shared and not legacy:  # a FlinkKafkaConsumer has union state: every reader lists all
         raise Refused(
             f"{_name(operator)}: {readers[shared[0]]} readers hold {shared[0]}, and each would "
             "read it from there; leave it out with --partitions, or take another savepoint"
@@ -160,7 +172,7 @@ def _read(
     files: StateFiles,
     handles: Mapping[int, OperatorStateHandle],
 ) -> Iterator[tuple[int, ClusterPartition | None, bytes]]:
-    """Yield subtask, partition and bytes of every element."""
+    """Yield the subtask, the partition and the bytes of every element."""
     name = _name(operator)
     states = [
         SubtaskState(subtask, handle, state)
@@ -198,7 +210,7 @@ def _element_maker(
     """Return a function that makes the element of an added partition.
 
     Raises:
-        Refused: none can be made.
+        Refused: no element can be made.
     """
     if isinstance(source, LegacyConsumer):
         like = next(data for of_subtask in elements.values() for _, data in of_subtask)
@@ -228,7 +240,7 @@ def _check_may_grow(
     source: KafkaSource | DynamicKafkaSource,
     added: Iterable[ClusterPartition],
 ) -> None:
-    """Raise Refused if readers may not hold partitions that they do not hold yet."""
+    """Raise Refused if partitions cannot be added to the readers' state."""
     clusters: list[tuple[str | None, KafkaSource]] = (
         [(None, source)] if isinstance(source, KafkaSource) else [*source.clusters.items()]
     )
@@ -274,9 +286,9 @@ def _handles(operator: Operator, state: str) -> dict[int, OperatorStateHandle]:
 def _subtask_for(
     operator: Operator, handles: Mapping[int, OperatorStateHandle], key: ClusterPartition
 ) -> int:
-    """Return the subtask to which Flink would assign a partition, or the next with such a state.
+    """Return the subtask to which Flink would assign a partition.
 
-    A subtask that had finished has none.
+    If that subtask has no reader state, because it had finished, return the next one that has some.
     """
     parallelism = operator.parallelism
     first = owner(key.topic, key.partition, parallelism)

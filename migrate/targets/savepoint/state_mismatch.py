@@ -1,4 +1,4 @@
-"""What the state of a job or query counts twice or lacks if its positions change: pure."""
+"""The records that a job's state counts twice or lacks if its positions change; no I/O here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from migrate.planning.plan import PlannedPartition, Refusal
 from migrate.planning.transactions import resolve_transactions
 from migrate.targets.savepoint.changes import MOST_NAMED, SourceChange
 
-# Findings of the savepoint that are worth a warning although its state goes along.
+# Findings about the savepoint that are worth a warning even though its state is kept.
 _WARNED_OF = frozenset(
     (
         Code.NOT_A_STOP,
@@ -32,10 +32,16 @@ _WARNED_OF = frozenset(
 def state_mismatches(
     changes: Iterable[SourceChange], savepoint: PlanInput, *, allowed: bool
 ) -> tuple[list[Refusal], list[str]]:
-    """Return what a job's state counts twice or lacks if it goes on from other positions.
+    """Return the records that a job's state counts twice or lacks if its positions change.
+
+    Args:
+        changes: the changes of the job's sources.
+        savepoint: what was read from the savepoint.
+        allowed: whether the user allows a state that does not match the positions.
 
     Returns:
-        Refusals; and, if it is allowed or the job keeps no state, a warning for each partition.
+        Refusals and warnings. If the mismatch is allowed or the job keeps no state, there are no
+        refusals, and there is a warning for each partition whose position changes.
     """
     ids = {
         finding.operator_id
@@ -61,9 +67,9 @@ def state_mismatches(
 
 
 def position_changes(changes: Iterable[SourceChange], *, has_state: bool = True) -> list[str]:
-    """Return a line for each partition that goes on elsewhere.
+    """Return a line for each partition whose position changes.
 
-    The operator is named where several read the topic.
+    The line names the operator if several operators read the topic.
     """
     changes = list(changes)
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
@@ -102,9 +108,9 @@ def check_savepoint(
     """Return refusals and warnings that come from the savepoint itself.
 
     Args:
-        savepoint: what was read of it.
-        chosen: its sources that get other positions.
-        snapshot: what the broker said, if it was asked.
+        savepoint: what was read from the savepoint.
+        chosen: the sources that get other positions.
+        snapshot: the brokers' answers; None if no broker was asked.
         policies: what the user allows.
         named: whether the user chose the sources by name.
     """

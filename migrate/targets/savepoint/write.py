@@ -1,8 +1,8 @@
-"""The writing of a savepoint with other positions, as a new directory.
+"""The writing of a savepoint with other positions to a new directory.
 
-It is staged beside its place, read whole by the strict decoder, and then renamed. In a store it is
-written in place, ``_metadata`` last, and read back: a directory without ``_metadata`` is no
-savepoint.
+A local savepoint is written under a temporary name beside its final name, read completely by the
+strict decoder, and then renamed. In a store, the savepoint is written under its final name and then
+read back. ``_metadata`` is written last: Flink does not accept a directory without it.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def write_savepoint(
     Args:
         checkpoint: the decoded original.
         changes: the partitions that change, by operator id.
-        out: a local path or a store's URL; nothing is there yet, or an empty directory.
+        out: a local path or a store's URL; the directory must be missing or empty.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        Refused: its state cannot hold these positions, or ``out`` holds something.
-        DecodeError: a file of it cannot be read.
+        Refused: the original's state cannot hold these positions, or ``out`` is not empty.
+        DecodeError: a file of the original cannot be read.
         OSError: the directory cannot be written.
     """
     files = Files()
@@ -119,9 +119,10 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield new handles of operator state: those of readers, and those of file merging.
+    """Yield the replacements of operator-state handles: of changed readers, and of file merging.
 
-    Handles of file merging name directories that Flink deletes with their checkpoint.
+    Handles of file merging are replaced because they name directories that Flink deletes with the
+    original checkpoint.
     """
     streams: dict[int, ParsedSpan] = {}
     for span in spans:
@@ -141,7 +142,7 @@ def _operator_states(
 
 
 def _stream_name(stream: StreamState) -> str:
-    """Return Flink's name for the bytes of a handle: the file that they would have been."""
+    """Return the name for an inline handle: the name of the file that it replaces."""
     match stream:
         case InlineState(name=name) | RelativeFileState(path=name):
             return name
@@ -172,7 +173,10 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
 
 
 def _check(new: Checkpoint, old: Checkpoint, changes: Mapping[str, OffsetChanges]) -> None:
-    """Raise AssertionError if the written positions are not the planned ones: a bug of ours."""
+    """Raise AssertionError if the written positions are not the planned ones.
+
+    The cause would be a bug of ours.
+    """
     for operator_id, source in old.sources.items():
         of_operator = changes.get(operator_id, {})
         expected = {
