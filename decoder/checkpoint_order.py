@@ -24,7 +24,7 @@ _APART = 10_000
 # The runs of lower numbers, and the checkpoints of each, whose time is asked for: the last ones may
 # not be complete. A store is asked for one after another.
 _MOST_RUNS = 16
-_MOST_PENDING = 3
+_LAST_CHECKPOINTS_TRIED = 3
 # The numbers of its own run, below and above, whose time is asked for.
 _MOST_OF_ITS_RUN = 8
 
@@ -142,7 +142,7 @@ def _runs(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def _last_written(run: list[int], paths: dict[int, str], files: ByteSource) -> int | None:
-    for number in reversed(run[-_MOST_PENDING:]):
+    for number in reversed(run[-_LAST_CHECKPOINTS_TRIED:]):
         at = completed_at(paths[number], files)
         if at is not None:
             return at

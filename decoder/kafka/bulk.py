@@ -39,7 +39,7 @@ _AT_ONCE = 1024
 _Unpacked = Iterable[tuple[Any, ...]]
 
 
-class _NotAlike(Exception):
+class _NeedsStrictReader(Exception):
     """The bytes are for the strict readers."""
 
 
@@ -52,7 +52,7 @@ class EntryColumns(NamedTuple):
     splits: SplitColumns | None
 
 
-def alike_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
+def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
     """Read the elements of a reader's state, if each is a KafkaPartitionSplit; else return None.
 
     ``topics`` caches the topic of each head.
@@ -60,11 +60,11 @@ def alike_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColu
     try:
         heads, partitions, starts, stops = zip(*_unpacked_elements(elements), strict=True)
         return _splits(_topics(heads, topics, _topic_of_element), partitions, starts, stops)
-    except (_NotAlike, struct.error):
+    except (_NeedsStrictReader, struct.error):
         return None
 
 
-def alike_entries(
+def read_uniform_entries(
     data: bytes, start: int, end: int, *, version: int, count: int
 ) -> tuple[int, EntryColumns] | None:
     """Read ``count`` entries of an enumerator of version 1 to 3 from ``start`` on.
@@ -87,7 +87,7 @@ def alike_entries(
             for column, more in zip(columns, values, strict=True):
                 column += more
         return (position, _entries(topics, columns)) if position <= end else None
-    except (_NotAlike, struct.error):
+    except (_NeedsStrictReader, struct.error):
         return None
 
 
@@ -98,7 +98,7 @@ def alike_entries(
 def _alike(topic: int, before_topic: int, numbers: str) -> Struct:
     """Return the layout of head and numbers for a topic name of that many bytes."""
     if not 0 < topic <= _LONGEST_TOPIC:
-        raise _NotAlike
+        raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic}s{numbers}")
 
 
@@ -144,14 +144,14 @@ def _splits(
     stops: Sequence[int],
 ) -> SplitColumns:
     if min(partitions) < 0:
-        raise _NotAlike
+        raise _NeedsStrictReader
     if min(starts) < COMMITTED and min(set(starts) - {NOT_SET}, default=0) < COMMITTED:
-        raise _NotAlike
+        raise _NeedsStrictReader
     known_stops = set(stops)
     if known_stops == {NOT_SET}:
         return SplitColumns(topics, partitions, starts, (None,) * len(stops))
     if min(known_stops - {NOT_SET, LATEST, COMMITTED}, default=0) < 0:
-        raise _NotAlike
+        raise _NeedsStrictReader
     return SplitColumns(
         topics, partitions, starts, [None if stop == NOT_SET else stop for stop in stops]
     )
@@ -161,12 +161,12 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     partitions = columns[0]
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
-        raise _NotAlike
+        raise _NeedsStrictReader
     # Topic and partition in one number: 100,000 take less memory than pairs.
     numbers = {topic: number << 32 for number, topic in enumerate(set(topics))}
     distinct = set(map(add, map(numbers.__getitem__, topics), partitions))
     if min(partitions) < 0 or len(distinct) != len(topics):
-        raise _NotAlike
+        raise _NeedsStrictReader
     splits = _splits(topics, *columns[:3]) if len(columns) == 4 else None
     return EntryColumns(topics, partitions, statuses, splits)
 
@@ -186,21 +186,21 @@ def _topic_of_element(head: bytes) -> str:
     before = _BEFORE_TOPIC_OF_ELEMENT.size
     split = len(head) - before - 2 + _SPLIT_BYTES
     if head[:before] != _BEFORE_TOPIC_OF_ELEMENT.pack(8 + split, SPLIT_VERSION, split):
-        raise _NotAlike
+        raise _NeedsStrictReader
     return _topic(head[before:])
 
 
 def _topic_of_split(head: bytes) -> str:
     if head[:4] != _I32.pack(len(head) - 4 - 2 + _SPLIT_BYTES):
-        raise _NotAlike
+        raise _NeedsStrictReader
     return _topic(head[4:])
 
 
 def _topic(head: bytes) -> str:
     name = head[2:]
     if head[:2] != _U16.pack(len(name)) or not name.isascii():
-        raise _NotAlike
+        raise _NeedsStrictReader
     topic = name.decode("ascii")
     if not is_legal_topic(topic):
-        raise _NotAlike
+        raise _NeedsStrictReader
     return topic

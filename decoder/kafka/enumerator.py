@@ -22,7 +22,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from decoder.cursor import Cursor
-from decoder.kafka.bulk import EntryColumns, alike_entries
+from decoder.kafka.bulk import EntryColumns, read_uniform_entries
 from decoder.kafka.columns import Rows, rows
 from decoder.kafka.split import (
     MIN_SPLIT_BYTES,
@@ -114,7 +114,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
     finished = cursor.boolean("initial discovery finished") if version >= 2 else None
     cursor.finish("enumerator state")
-    # ``alike_entries`` has checked Rows.
+    # ``read_uniform_entries`` has checked Rows.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
         cursor.fail("a topic-partition is listed twice", "enumerator state")
     return EnumeratorState(version, entries, finished)
@@ -155,7 +155,7 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
     else:
         count = cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + (4 if version == 2 else 0))
     if count >= _MANY:
-        columns = cursor.attempt(partial(alike_entries, version=version, count=count))
+        columns = cursor.attempt(partial(read_uniform_entries, version=version, count=count))
         if columns is not None:
             return _entries_of(columns)
     return read_entries(cursor, version, count)

@@ -23,7 +23,7 @@ from decoder.kafka.beam import (
     read_beam_element,
     read_beam_enumerator,
 )
-from decoder.kafka.bulk import alike_splits
+from decoder.kafka.bulk import read_uniform_splits
 from decoder.kafka.columns import Rows, SplitColumns, rows
 from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
 from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
@@ -127,7 +127,7 @@ class _Readers:
     def add_state(self, subtask: int, state: Iterable[bytes]) -> None:
         """Add the elements of one reader."""
         plain = state.plain if isinstance(state, ByteArrays) else None
-        alike = alike_splits(plain, self._topics) if plain is not None else None
+        alike = read_uniform_splits(plain, self._topics) if plain is not None else None
         if alike is not None:
             self.plain.append((subtask, alike))
             return

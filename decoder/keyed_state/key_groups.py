@@ -23,8 +23,8 @@ _SEED = 42  # MurmurHashUtils.DEFAULT_SEED
 _TUPLE = "org.apache.flink.api.java.tuple.Tuple"
 _REPLACEMENT = "\ufffd"
 
-_i64_of = Struct(">d")
-_i32_of = Struct(">f")
+_F64 = Struct(">d")
+_F32 = Struct(">f")
 
 # The hash of a value as an unsigned 32-bit number; None if it is not known.
 _Hash = Callable[[Any], "int | None"]
@@ -138,12 +138,12 @@ def _uuid(value: str | None) -> int | None:
 
 
 def _double(value: float) -> int:
-    bits = 0x7FF8 << 48 if value != value else int.from_bytes(_i64_of.pack(value), "big")
+    bits = 0x7FF8 << 48 if value != value else int.from_bytes(_F64.pack(value), "big")
     return (bits ^ bits >> 32) & _MASK
 
 
 def _float(value: float) -> int:
-    return 0x7FC0 << 16 if value != value else int.from_bytes(_i32_of.pack(value), "big")
+    return 0x7FC0 << 16 if value != value else int.from_bytes(_F32.pack(value), "big")
 
 
 def _big_integer(value: Any) -> int | None:

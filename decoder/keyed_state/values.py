@@ -44,7 +44,7 @@ _i32 = Struct(">i").unpack_from
 _i64 = Struct(">q").unpack_from
 _u16 = Struct(">H").unpack_from
 _time_window = Struct(">qq").unpack_from
-_millis_nanos = Struct(">qi").unpack_from
+_i64_i32 = Struct(">qi").unpack_from
 _year_month_day = Struct(">ibb").unpack_from
 _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
@@ -205,14 +205,14 @@ def _checked(value: Any) -> Any:
 
 def _sql_timestamp(data: bytes, position: int) -> tuple[Instant | None, int]:
     """Read ``i64`` epoch milliseconds, ``i32`` nanoseconds of the second; MIN_VALUE is null."""
-    millis, nanos = _millis_nanos(data, position)
+    millis, nanos = _i64_i32(data, position)
     value = None if millis == _MIN_I64 else _checked(Instant(millis // 1000, nanos))
     return value, position + 12
 
 
 def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
     """Read ``i64`` epoch seconds, ``i32`` nanoseconds; both MIN_VALUE: null."""
-    seconds, nanos = _millis_nanos(data, position)
+    seconds, nanos = _i64_i32(data, position)
     if (seconds, nanos) == (_MIN_I64, _MIN_I32):
         return None, position + 12
     return _checked(Instant(seconds, nanos)), position + 12
@@ -596,7 +596,7 @@ def _sql(type_: types.SqlType) -> Read:
 
 def _long_timestamp(local_zone: bool) -> Read:
     def read(data: bytes, position: int) -> tuple[Any, int]:
-        millis, nanos = _millis_nanos(data, position)
+        millis, nanos = _i64_i32(data, position)
         return binary_row.timestamp(millis, nanos, local_zone), position + 12
 
     return read

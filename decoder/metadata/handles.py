@@ -33,7 +33,7 @@ MAX_NESTING = 8
 # The scopes of a merged file: CheckpointedStateScope has two values.
 _SEGMENT_SCOPES = 2
 
-STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
+MIN_STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
 
 _INCREMENTAL = {
     5: partial(incremental_bytes, version2=False),
@@ -225,7 +225,7 @@ def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
         cursor.i64(f"{field} checkpointed size")
     size = _stream_size(cursor, f"{field} meta")
     for part in (f"{field} shared", f"{field} private"):
-        for _ in range(cursor.count(f"{part} files", 2 + STREAM_HANDLE_BYTES)):
+        for _ in range(cursor.count(f"{part} files", 2 + MIN_STREAM_HANDLE_BYTES)):
             cursor.skip_utf(f"{part} local path")
             size += _stream_size(cursor, part)
     if version2:
@@ -277,7 +277,7 @@ def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
     UTF handleId``; version 2: ``UTF storageId``.
     """
     _skip_key_group_range(cursor, field)
-    for _ in range(cursor.count(f"{field} files", 8 + STREAM_HANDLE_BYTES)):
+    for _ in range(cursor.count(f"{field} files", 8 + MIN_STREAM_HANDLE_BYTES)):
         cursor.i64(f"{field} offset in a file")
         read_stream(cursor, field)
     size = cursor.size(f"{field} size")

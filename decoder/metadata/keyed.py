@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
-from decoder.metadata.handles import STREAM_HANDLE_BYTES, read_stream
+from decoder.metadata.handles import MIN_STREAM_HANDLE_BYTES, read_stream
 from decoder.metadata.model import StreamState
 
 # KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0
@@ -143,7 +143,7 @@ def _read_incremental(cursor: Cursor, field: str, version2: bool) -> Incremental
     files = tuple(
         (cursor.utf(f"{part} local path"), _stream(cursor, part))
         for part in (f"{field} shared", f"{field} private")
-        for _ in range(cursor.count(f"{part} files", 2 + STREAM_HANDLE_BYTES))
+        for _ in range(cursor.count(f"{part} files", 2 + MIN_STREAM_HANDLE_BYTES))
     )
     if version2:
         cursor.skip_utf(f"{field} handle id")

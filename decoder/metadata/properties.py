@@ -30,11 +30,11 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
     Raises:
         DecodeError: the stream is cut short or not a Java object stream.
     """
-    known = cursor.attempt(_read_again)
+    known = cursor.attempt(_read_cached)
     return known if known is not None else _read(cursor)
 
 
-def _read_again(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
+def _read_cached(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
     """Return the cached result: all checkpoints of a kind end in the same bytes."""
     walked = _walk(data[start:end]) if end - start <= _LONGEST_KEPT else None
     return (start + walked[0], walked[1]) if walked is not None else None

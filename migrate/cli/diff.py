@@ -50,7 +50,7 @@ def diff(
 ) -> None:
     """Show two sets of positions side by side."""
     from migrate.report.diff import diff_csv, diff_json, diff_table
-    from migrate.report.right_side import right_for_others
+    from migrate.report.right_side import export_right_side
 
     difference = calls.diff(
         left,
@@ -66,7 +66,7 @@ def diff(
         case DiffFormat.CSV:
             emit(diff_csv(difference), end="")
         case DiffFormat.GROUPS_CSV | DiffFormat.FLINK_SQL:
-            emit(right_for_others(difference, format.value), end="")
+            emit(export_right_side(difference, format.value), end="")
         case DiffFormat.HTML:
             from migrate.report.diff_page import diff_page
 

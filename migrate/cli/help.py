@@ -22,8 +22,8 @@ _NARROWEST = 40
 _LONGEST_FLAG = 25
 _OPTIONS = "Options"
 # The options of every command come last.
-_LAST = "Messages"
-_ALIKE = frozenset(
+_LAST_TITLE = "Messages"
+_OF_EVERY_COMMAND = frozenset(
     ("--verbose", "--quiet", "--version", "--install-completion", "--show-completion", "--help")
 )
 
@@ -75,11 +75,11 @@ def _sections(options: Iterable[Any]) -> Iterator[str]:
     alike: list[Row] = []
     for option in options:
         row = (_flags(option), _text(option))
-        if not _ALIKE.isdisjoint(option.opts):
+        if not _OF_EVERY_COMMAND.isdisjoint(option.opts):
             alike.append(row)
         else:
             sections.setdefault(option.rich_help_panel or _OPTIONS, []).append(row)
-    for title, rows in (*sections.items(), (_LAST, alike)):
+    for title, rows in (*sections.items(), (_LAST_TITLE, alike)):
         yield from _section(title, rows)
 
 

@@ -22,7 +22,7 @@ from migrate.cli.help import command_help
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
 # Options of other commands, and what is said of them in place of Typer's guesses.
-_OF_OTHERS = {
+_OPTIONS_OF_OTHER_COMMANDS = {
     "--execute": "No such option: --execute: this command changes no group; what it writes, it "
     "writes where its own options say"
 }
@@ -60,7 +60,7 @@ def _value(parameter: Any, ctx: Any, value: Any, coerced: Callable[[Any, Any], A
     return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
 
 
-def _plain(parameters: list[Any]) -> list[Any]:
+def _use_own_classes(parameters: list[Any]) -> list[Any]:
     for parameter in parameters:
         if isinstance(parameter, TyperOption | TyperArgument):
             parameter.__class__ = _Option if isinstance(parameter, TyperOption) else _Argument
@@ -74,17 +74,17 @@ class Command(TyperCommand):
         formatter.write(command_help(self, ctx))
 
     def get_params(self, ctx: Any) -> Any:
-        return _plain(super().get_params(ctx))
+        return _use_own_classes(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         original = list(args)  # the parser uses up its own
-        with _in_our_words():
+        with _clean_usage_errors():
             try:
                 rest = super().parse_args(ctx, args)
             except _USAGE_ERROR as error:
-                if getattr(error, "option_name", None) in _OF_OTHERS:
+                if getattr(error, "option_name", None) in _OPTIONS_OF_OTHER_COMMANDS:
                     error.possibilities = None
-                    error.message = _OF_OTHERS[error.option_name]
+                    error.message = _OPTIONS_OF_OTHER_COMMANDS[error.option_name]
                 raise
         if not ctx.resilient_parsing:
             self._check_once(ctx, original)
@@ -102,19 +102,19 @@ class Group(TyperGroup):
     """A group of commands."""
 
     def get_params(self, ctx: Any) -> Any:
-        return _plain(super().get_params(ctx))
+        return _use_own_classes(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        with _in_our_words():
+        with _clean_usage_errors():
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        with _in_our_words():
+        with _clean_usage_errors():
             return super().resolve_command(ctx, args)
 
 
 @contextmanager
-def _in_our_words() -> Iterator[None]:
+def _clean_usage_errors() -> Iterator[None]:
     """Hide the credentials of a URL, and pydantic's words, in an error about arguments."""
     try:
         yield

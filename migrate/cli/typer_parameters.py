@@ -68,12 +68,12 @@ def with_options(
         help: help of options, by name, where the command says it otherwise.
     """
     parameters: list[Parameter] = []
-    name_of_arguments, declared = "", dict[str, tuple[Any, Option]]()
+    typeddict_parameter, declared = "", dict[str, tuple[Any, Option]]()
     for parameter in signature(command, eval_str=True).parameters.values():
         if not is_typeddict(parameter.annotation):
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
             continue
-        name_of_arguments, declared = parameter.name, options_of(parameter.annotation)
+        typeddict_parameter, declared = parameter.name, options_of(parameter.annotation)
         parameters += [
             _parameter(name, kind, option, (help or {}).get(name, option.help))
             for name, (kind, option) in declared.items()
@@ -86,7 +86,7 @@ def with_options(
             value = values.pop(name)
             if value is not None:
                 arguments[name] = value if option.read is None else option.read(value)
-        command(**values, **{name_of_arguments: arguments})
+        command(**values, **{typeddict_parameter: arguments})
 
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     # What Typer asks ``inspect.signature`` for (PEP 362).

@@ -10,16 +10,16 @@ from decoder import StopKind
 from migrate.cutover.decision import Action, Decision, Do, Done, Halt, halt, missing, refuse
 from migrate.cutover.facts import (
     Facts,
+    JobToStop,
     LocationFacts,
     Savepoint,
-    StoppedJob,
     is_same_savepoint,
 )
 from migrate.cutover.target_state import (
     Content,
     Started,
     last_primed_batch,
-    other_cluster,
+    other_cluster_reason,
     started_work,
     target_content,
 )
@@ -35,7 +35,7 @@ def decide_check(facts: Facts) -> Decision:
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
     job = facts.job
-    if not isinstance(job, StoppedJob):
+    if not isinstance(job, JobToStop):
         return missing(job)
     if decision := _ended_before_any_run(facts, job):
         return decision
@@ -46,7 +46,7 @@ def decide_check(facts: Facts) -> Decision:
     return Do(Action.CHECK)
 
 
-def _ended_before_any_run(facts: Facts, job: StoppedJob) -> Halt | None:
+def _ended_before_any_run(facts: Facts, job: JobToStop) -> Halt | None:
     """Refuse a job that ended without a savepoint before any run had begun to stop it."""
     if facts.record.flink.job_id is not None or not job.job.ended:
         return None
@@ -63,7 +63,7 @@ def decide_stop(facts: Facts) -> Decision:
     if (pointer := facts.savepoint_pointer) is not None:
         return Done(f"stopped with {pointer}")
     job = facts.job
-    if not isinstance(job, StoppedJob):
+    if not isinstance(job, JobToStop):
         return missing(job)
     if decision := _ended_before_any_run(facts, job):
         return decision
@@ -76,7 +76,7 @@ def decide_stop(facts: Facts) -> Decision:
     return _ended_without_a_stop(job)
 
 
-def _ended_without_a_stop(job: StoppedJob) -> Halt:
+def _ended_without_a_stop(job: JobToStop) -> Halt:
     """Halt on a job that ended without a stop that Flink knows of, and say what to do."""
     job_id = job.job.job_id
     if not job.is_known and job.savepoints:
@@ -114,7 +114,7 @@ def decide_clean(facts: Facts) -> Decision:
         )
     if facts.stopped_by_others:
         return Do(Action.RECORD_CLEAN_STOP)
-    if not isinstance(facts.job, StoppedJob):
+    if not isinstance(facts.job, JobToStop):
         return missing(facts.job)
     job, ended_with = facts.job.job, facts.job.ended_with
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
@@ -135,7 +135,7 @@ def decide_clean(facts: Facts) -> Decision:
 
 
 def decide_plan(facts: Facts) -> Decision:
-    if problem := other_cluster(facts):
+    if problem := other_cluster_reason(facts):
         return refuse(problem)
     target = target_content(facts)
     match target.content:
@@ -152,7 +152,7 @@ def decide_plan(facts: Facts) -> Decision:
 
 
 def decide_apply(facts: Facts) -> Decision:
-    if problem := other_cluster(facts):
+    if problem := other_cluster_reason(facts):
         return refuse(problem)
     target = target_content(facts)
     match target.content:

@@ -76,7 +76,7 @@ def is_same_savepoint(first: str | None, second: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class StoppedJob:
+class JobToStop:
     """The job that this cut-over stops.
 
     Attributes:
@@ -217,7 +217,7 @@ class Facts:
     plan: Plan | None = None
     plan_problem: str = ""
     seeds: Mapping[str, Offsets] | None = None
-    job: StoppedJob | Unavailable | None = None
+    job: JobToStop | Unavailable | None = None
     started_again: FlinkJob | Unavailable | None = None
     savepoint: Savepoint | Unavailable | None = None
     target: LocationFacts | GroupFacts | Unavailable | None = None

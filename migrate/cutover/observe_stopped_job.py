@@ -17,7 +17,7 @@ from decoder.checkpoint import read_metadata
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Savepoint, StoppedJob, is_same_savepoint
+from migrate.cutover.facts import JobToStop, Savepoint, is_same_savepoint
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
 from migrate.model.errors import Refused
@@ -34,7 +34,7 @@ _ATTEMPTS = 1000
 # -- the job that is stopped -----------------------------------------------------------------------
 
 
-def read_job(context: CutOverContext) -> StoppedJob:
+def read_job(context: CutOverContext) -> JobToStop:
     """Return the job that this cut-over stops, as Flink reports it.
 
     Once a run has begun to stop a job, that job is returned, even if another job has taken its
@@ -65,8 +65,8 @@ def read_job(context: CutOverContext) -> StoppedJob:
     if job.ended or job.state == "UNKNOWN":
         savepoints = _savepoints_in(context, folder)
         if job.state == "FINISHED":
-            ended_with = _ended_with(context, job.job_id, folder)
-    return StoppedJob(job, trigger_id, attempt, ended_with, savepoints, folder)
+            ended_with = _final_savepoint(context, job.job_id, folder)
+    return JobToStop(job, trigger_id, attempt, ended_with, savepoints, folder)
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
@@ -117,7 +117,7 @@ def _newest_attempt(
     raise CutOverStopped(f"{_ATTEMPTS} stops of this job have failed; look into Flink's log")
 
 
-def read_ended_job(context: CutOverContext) -> StoppedJob:
+def read_ended_job(context: CutOverContext) -> JobToStop:
     """Wait for the job's end, and return the job.
 
     A JobManager that runs a single job may be gone by then. If the record says that the stop
@@ -132,7 +132,7 @@ def read_ended_job(context: CutOverContext) -> StoppedJob:
             if not recorded.finished:
                 raise
             gone = FlinkJob(recorded.job_id or "", recorded.job_name or "", "UNKNOWN")
-            return StoppedJob(gone, "", None, None, (), "")
+            return JobToStop(gone, "", None, None, (), "")
         if job.job.ended or not job.is_known:
             break
     assert job is not None  # poll yields at least once
@@ -172,7 +172,7 @@ def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
     return sorted(savepoints, key=lambda savepoint: savepoint.number)
 
 
-def _ended_with(context: CutOverContext, job_id: str, folder: str) -> Savepoint | None:
+def _final_savepoint(context: CutOverContext, job_id: str, folder: str) -> Savepoint | None:
     """Return the savepoint in the folder that the job ended with according to Flink, or None."""
     if not _savepoints_in(context, folder):
         return None

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.facts import Facts, StoppedJob
+from migrate.cutover.facts import Facts, JobToStop
 from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
 from migrate.cutover.spec import Spec
-from migrate.cutover.target_state import another_move
+from migrate.cutover.target_state import other_move_reason
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.source import SourceKind
@@ -39,14 +39,14 @@ _TRIES = 4
 # Programs that run a script on this machine, each with its options that take no value.
 _PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
 _SHELL_FLAGS = frozenset({"-e", "-u", "-x", "-eu", "-ex", "-eux"})
-_READ_SCRIPTS = {
+_FLAGS_BY_PROGRAM = {
     "spark-submit": frozenset({"--verbose", "-v", "--supervise"}),
     "python": _PYTHON_FLAGS,
     "python3": _PYTHON_FLAGS,
     "bash": _SHELL_FLAGS,
     "sh": _SHELL_FLAGS,
 }
-_SCRIPTS = (".py", ".sh", ".jar")
+_SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
 # A line that begins with one of these shell words is not checked, because its text does not show
 # which program runs, or in which folder.
 _CONTROL = frozenset({"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."})
@@ -81,7 +81,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
             )
         refusals += _collect_refusals(partial(_check_plan, context, savepoint, seen))
     else:
-        assert isinstance(facts.job, StoppedJob)  # ``decide_check`` has checked it
+        assert isinstance(facts.job, JobToStop)  # ``decide_check`` has checked it
         job, folder = facts.job.job, facts.job.folder
         seen.append(f"{job.name} ({job.job_id}) runs on Flink {context.flink.version()}")
         refusals += _job_refusals(context, job, seen)
@@ -166,7 +166,7 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     """Refuse a group whose offsets would go back, or were written by another move."""
     group = read_group(context)
-    reason = another_move(group, context.record.model.id, plan.next_offsets)
+    reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:
         raise Refused([reason])
     refusals = [
@@ -260,7 +260,7 @@ def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
     if known.returncode:
         yield f"there is no program {program}"
     script = _script(words)
-    plain = script.endswith(_SCRIPTS) and not set(script) & set("$*?[]~:;&| \n")
+    plain = script.endswith(_SCRIPT_SUFFIXES) and not set(script) & set("$*?[]~:;&| \n")
     if plain and not (home / script).exists():
         yield f"{program} is given {script}, which does not exist in {home}"
 
@@ -269,14 +269,14 @@ def _script(words: Sequence[str]) -> str:
     """Return the script on this machine that a program is given; empty if there is none."""
     program = Path(words[0]).name
     # With --deploy-mode cluster the script may be on one of the cluster's machines.
-    if program not in _READ_SCRIPTS or "cluster" in words:
+    if program not in _FLAGS_BY_PROGRAM or "cluster" in words:
         return ""
     rest = iter(words[1:])
     for word in rest:
         if not word.startswith("-"):
             return word
-        if program != "spark-submit" and word not in _READ_SCRIPTS[program]:
+        if program != "spark-submit" and word not in _FLAGS_BY_PROGRAM[program]:
             return ""  # -c, -m and the like
-        if word not in _READ_SCRIPTS[program] and "=" not in word:
+        if word not in _FLAGS_BY_PROGRAM[program] and "=" not in word:
             next(rest, None)  # skip the value of the option
     return ""

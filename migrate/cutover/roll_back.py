@@ -11,12 +11,12 @@ from typing import NamedTuple
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import decide_stop
 from migrate.cutover.decision import Action, CutOverStopped, Do, Fail, Halt, refuse
-from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, StoppedJob, Unavailable
+from migrate.cutover.facts import Facts, GroupFacts, JobToStop, LocationFacts, Unavailable
 from migrate.cutover.stop_job import record_savepoint
 from migrate.cutover.target_state import (
     Content,
     Started,
-    other_cluster,
+    other_cluster_reason,
     started_work,
     target_content,
 )
@@ -44,7 +44,7 @@ def decide_roll_back(facts: Facts) -> Halt | Fail | None:
         return decision
     if isinstance(facts.target, Unavailable):
         return Fail(facts.target.error)
-    if problem := other_cluster(facts):
+    if problem := other_cluster_reason(facts):
         return refuse(problem)
     work, name = started_work(facts), facts.target_name
     if work.started is Started.YES and facts.is_group:
@@ -92,7 +92,7 @@ def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
     if facts.savepoint_pointer is not None or facts.record.flink.job_id is None:
         return None
     job = facts.job
-    if not isinstance(job, StoppedJob):
+    if not isinstance(job, JobToStop):
         assert isinstance(job, Unavailable)
         return Fail(job.error)
     decision = decide_stop(facts)
@@ -231,7 +231,7 @@ def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
 def record_end_of_stop(context: CutOverContext, facts: Facts) -> None:
     """Record the savepoint of a stop that ended while no run waited for it."""
     job = facts.job
-    if context.savepoint is not None or not isinstance(job, StoppedJob):
+    if context.savepoint is not None or not isinstance(job, JobToStop):
         return
     if job.ended_with is not None:
         record_savepoint(context, facts)

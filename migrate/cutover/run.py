@@ -319,8 +319,8 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
     record.end_run("done")
 
 
-def _log_what_is_left(progress: _Progress, context: CutOverContext, way_on: str) -> None:
+def _log_what_is_left(progress: _Progress, context: CutOverContext, next_step: str) -> None:
     log.warning(f"stopped at {progress.step}: {progress.left}")
-    log.info(way_on)
+    log.info(next_step)
     if advice := restart_advice(observe(context, Need.TARGET, Need.STARTED_AGAIN)):
         log.info(f"or {advice}" if advice.startswith("start ") else advice)

@@ -7,7 +7,7 @@ import time
 from decoder import StopKind
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Facts, Savepoint, StoppedJob
+from migrate.cutover.facts import Facts, JobToStop, Savepoint
 from migrate.cutover.observe_stopped_job import AWAY_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
@@ -42,7 +42,7 @@ def await_stop(context: CutOverContext, facts: Facts) -> str:
     return _await_end(context, job)
 
 
-def _await_end(context: CutOverContext, job: StoppedJob) -> str:
+def _await_end(context: CutOverContext, job: JobToStop) -> str:
     attempt = _ended_attempt(context, job)
     if attempt is not None and attempt.savepoint is not None:
         _record_end(context, job, attempt.savepoint)
@@ -58,7 +58,7 @@ def _await_end(context: CutOverContext, job: StoppedJob) -> str:
     raise CutOverStopped(problem, f"Flink has the job as {state}")
 
 
-def _ended_attempt(context: CutOverContext, job: StoppedJob) -> StopAttempt | None:
+def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | None:
     """Return the stop once it has ended, or None if it does not end in time."""
     answered_at = time.monotonic()
     with timed("waiting for Flink's savepoint"):
@@ -87,12 +87,12 @@ def record_savepoint(context: CutOverContext, facts: Facts) -> str:
     return f"stopped by an earlier run with {job.ended_with.pointer}"
 
 
-def _record_end(context: CutOverContext, job: StoppedJob, savepoint: str) -> None:
+def _record_end(context: CutOverContext, job: JobToStop, savepoint: str) -> None:
     version = context.record.model.flink.version or context.flink.version()
     _record_job(context, job, version=version, savepoint=savepoint, finished=True)
 
 
-def _record_job(context: CutOverContext, job: StoppedJob, **fields: object) -> None:
+def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> None:
     context.record.change_flink(
         job_id=job.job.job_id,
         job_name=job.job.name,
@@ -106,7 +106,7 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     savepoint = facts.savepoint
     assert isinstance(savepoint, Savepoint)  # ``decide_clean`` has checked it
     text, ended_ms = "the savepoint is whole", None
-    if isinstance(facts.job, StoppedJob):
+    if isinstance(facts.job, JobToStop):
         text, ended_ms = f"{text}, and the job has FINISHED", facts.job.job.ended_ms
     elif savepoint.stop is StopKind.UNKNOWN:
         log.warning("whether the job stopped with this savepoint does not show (before Flink 1.16)")
@@ -116,6 +116,6 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     return text
 
 
-def _job(facts: Facts) -> StoppedJob:
-    assert isinstance(facts.job, StoppedJob)  # ``decide_stop`` has checked it
+def _job(facts: Facts) -> JobToStop:
+    assert isinstance(facts.job, JobToStop)  # ``decide_stop`` has checked it
     return facts.job

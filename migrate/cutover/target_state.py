@@ -59,7 +59,7 @@ def target_content(facts: Facts) -> TargetContent:
     return TargetContent(*_location_content(facts, facts.target))
 
 
-def other_cluster(facts: Facts) -> str:
+def other_cluster_reason(facts: Facts) -> str:
     """Return why the brokers are not of the cluster that was written to, or an empty text."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
@@ -73,7 +73,7 @@ def other_cluster(facts: Facts) -> str:
     )
 
 
-def another_move(target: GroupFacts, record_id: str, planned: Offsets) -> str:
+def other_move_reason(target: GroupFacts, record_id: str, planned: Offsets) -> str:
     """Return why a group belongs to another move, and what to do; or an empty text."""
     others = target.written_by_others(record_id, planned)
     if not others:
@@ -89,7 +89,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
     if facts.plan is None:
         return Content.NOTHING, ""
     planned, record, view = facts.plan.next_offsets, facts.record, target.view
-    if reason := another_move(target, record.id, planned):
+    if reason := other_move_reason(target, record.id, planned):
         return Content.NOT_OURS, reason
     ours = target.committed_by(record.id, planned)
     others = planned.keys() - ours

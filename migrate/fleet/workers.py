@@ -102,14 +102,14 @@ class WorkerPool:
                     results[number] = result
                     done(item)
 
-        def work_beside(worker: _Worker) -> None:
+        def work_in_worker(worker: _Worker) -> None:
             try:
                 work(lambda item: worker.run(pickled, item))
             except BaseException as error:
                 errors.append(error)
 
         workers = self._workers[: max(0, len(items) - 1)]  # one item is for this process
-        threads = [Thread(target=work_beside, args=(worker,), daemon=True) for worker in workers]
+        threads = [Thread(target=work_in_worker, args=(worker,), daemon=True) for worker in workers]
         for thread in threads:
             thread.start()
         work(function)

@@ -32,7 +32,7 @@ _DEFAULTS = {
 }
 
 # confluent-kafka accepts these as Python objects, and drops them or fails if they are text.
-_NO_PROPERTIES = frozenset({"logger", "default.topic.config"})
+_PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
 # The resource that access was denied to. Reading needs DESCRIBE (Kafka's AclOperation); commits and
 # deletions need more, and have their own messages.
@@ -80,7 +80,7 @@ class Connection:
         self._servers = str(config.get("bootstrap.servers", ""))
         # Errors of connections, which poll() adds.
         self._failures: list[KafkaError] = []
-        for name in sorted(_NO_PROPERTIES & config.keys()):
+        for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
             raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
         self.settings: dict[str, Any] = {**_DEFAULTS, **config}
         try:

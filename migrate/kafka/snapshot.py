@@ -42,7 +42,7 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     try:
         answer = replace(answer, transactions=fates(connection, question.transactions))
     except BrokerError as error:  # few users may read the transaction log
-        answer = replace(answer, transactions_untold=str(error))
+        answer = replace(answer, transactions_error=str(error))
     source, target = question.source_group, question.target_group
     return replace(
         answer,

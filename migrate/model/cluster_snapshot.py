@@ -123,7 +123,7 @@ class ClusterSnapshot:
             Each has the time of its first record with a timestamp, in milliseconds of the epoch, or
             None.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
-        transactions_untold: why the outcomes could not be read.
+        transactions_error: why the outcomes could not be read.
     """
 
     topics: dict[str, dict[int, LogRange]]
@@ -134,7 +134,7 @@ class ClusterSnapshot:
     alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched_topics: dict[str, int | None] = field(default_factory=dict)
     transactions: Mapping[Transaction, Fate] = field(default_factory=dict)
-    transactions_untold: str = ""
+    transactions_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from migrate.storage.uris import lies_within, path_of
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import (
-    refuse_left_out,
+    left_out_refusal,
     restrict_to_topics,
     source_change,
 )
@@ -86,7 +86,7 @@ def copy_query(
     chosen = choose(positions, request)
     sources = list(restrict_to_topics(chosen, query.topics, request.policies))
     missing = topics_of(chosen) - topics_of(sources)
-    left_out = refuse_left_out(str(request.chk), missing, "no source of the query")
+    left_out = left_out_refusal(str(request.chk), missing, "no source of the query")
     if not sources:
         raise Refused([str(left_out)])
     move = plan_parts(request, positions, sources, [sources], into=kept, named=True)

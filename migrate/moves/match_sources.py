@@ -13,7 +13,7 @@ from migrate.moves.options import Request
 from migrate.planning import Refusal
 from migrate.planning.shared_topics import shared_topics
 from migrate.targets.savepoint.changes import (
-    refuse_left_out,
+    left_out_refusal,
     restrict_to_topics,
 )
 
@@ -154,7 +154,7 @@ def _refuse_topics_left_out(
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
     if topics and request.source is None:
-        yield refuse_left_out(name, topics)
+        yield left_out_refusal(name, topics)
     elif topics:
         log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
 

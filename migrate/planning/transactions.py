@@ -123,9 +123,9 @@ def _why_unknown(
 ) -> str:
     if snapshot is None:
         return "the sink's brokers tell it, with --bootstrap-servers"
-    if snapshot.transactions_untold:
+    if snapshot.transactions_error:
         return (
-            f"the brokers do not tell what became of it ({snapshot.transactions_untold}); "
+            f"the brokers do not tell what became of it ({snapshot.transactions_error}); "
             "kafka-transactions.sh describe --transactional-id "
             f"{pending[0].transactional_id} does"
         )

@@ -18,7 +18,7 @@ _NAMED = 20
 RightFormat = Literal["groups-csv", "flink-sql"]
 
 
-def right_for_others(diff: Diff, format: RightFormat) -> str:
+def export_right_side(diff: Diff, format: RightFormat) -> str:
     """Return the right side as another program takes it, and warn of partitions that it lacks.
 
     ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` is

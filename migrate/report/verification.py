@@ -112,7 +112,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
         if outcome in counts:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
     yield from _about_moving_on(verification)
-    yield from _about_running_on(verification)
+    yield from _about_lost_evidence(verification)
 
 
 def summary_line(verification: Verification, *, allow_moved_on: bool = False) -> str:
@@ -167,7 +167,7 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
         )
 
 
-def _about_running_on(verification: Verification) -> Iterator[str]:
+def _about_lost_evidence(verification: Verification) -> Iterator[str]:
     """Yield what the log of a query that has run no longer shows."""
     passed = verification.passed_by_log_start
     if passed:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from decoder import DecodeError, KafkaSource
 from decoder.cursor import Cursor
-from decoder.kafka.bulk import alike_entries, alike_splits
+from decoder.kafka.bulk import read_uniform_entries, read_uniform_splits
 from decoder.kafka.enumerator import EnumeratorEntry, read_entries, read_enumerator
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise_source
@@ -226,7 +226,7 @@ def enumerators_are_read_by_the_column(draw: st.DataObject) -> None:
     entries = _distinct(draw.draw(st.lists(_entries, min_size=1, max_size=50)))
     data = encode_enumerator(version, entries)
     count, start = _counted(version, data)
-    found = alike_entries(data, start, len(data), version=version, count=count)
+    found = read_uniform_entries(data, start, len(data), version=version, count=count)
     assert found is not None
     state = read_enumerator(Cursor(data, "enumerator"), version)
     one_by_one = read_entries(Cursor(data, "enumerator", start), version, count)
@@ -247,7 +247,7 @@ def _enumerator_agrees(version: int, data: bytes) -> None:
     count, start = _counted(version, data)
     if not 0 < count < 1000:
         return
-    found = alike_entries(data, start, len(data), version=version, count=count)
+    found = read_uniform_entries(data, start, len(data), version=version, count=count)
     if found is None:
         return
 
@@ -303,7 +303,7 @@ def reader_state_is_read_by_the_column(draw: st.DataObject) -> None:
     partly, following = draw.draw(st.booleans()), draw.draw(st.binary(max_size=9))
     state = _state(stream + following, offsets[0] * partly, offsets, len(following))
     assert state.plain is not None
-    alike = alike_splits(state.plain, {})
+    alike = read_uniform_splits(state.plain, {})
     assert alike is not None
     assert list(alike.walk()) == [read_reader_element(element, "element") for element in state]
 
@@ -398,7 +398,7 @@ def test_an_enumerator_of_what_is_wrong_is_not_read_by_the_column(
 ) -> None:
     data = encode_enumerator(version, entries)
     count, start = _counted(version, data)
-    assert alike_entries(data, start, len(data), version=version, count=count) is None
+    assert read_uniform_entries(data, start, len(data), version=version, count=count) is None
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -407,7 +407,7 @@ def test_an_enumerator_that_goes_on_behind_the_end_of_its_frame(version: int) ->
     data = encode_enumerator(version, entries)
     count, start = _counted(version, data)
     end = len(data) - 2
-    assert alike_entries(data, start, end, version=version, count=count) is None
+    assert read_uniform_entries(data, start, end, version=version, count=count) is None
     with pytest.raises(DecodeError, match=r"end inside a field|cannot fit"):
         read_enumerator(Cursor(data, "enumerator", 0, end), version)
 

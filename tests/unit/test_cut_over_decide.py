@@ -13,9 +13,9 @@ from migrate.cutover.facts import (
     CommandFacts,
     Facts,
     GroupFacts,
+    JobToStop,
     LocationFacts,
     Savepoint,
-    StoppedJob,
     Unavailable,
 )
 from migrate.cutover.roll_back import decide_roll_back, restart_advice
@@ -136,9 +136,9 @@ def _shown(decision: Decision) -> Any:
 # -- check, stop, clean --------------------------------------------------------------------------
 
 
-def _stopped_job(state: str = "RUNNING", **fields: Any) -> StoppedJob:
+def _stopped_job(state: str = "RUNNING", **fields: Any) -> JobToStop:
     job = FlinkJob("a" * 32, "orders", state, 1, None if state == "RUNNING" else 5)
-    base = StoppedJob(job, "b" * 32, None, None, (), "file:///s/aaa")
+    base = JobToStop(job, "b" * 32, None, None, (), "file:///s/aaa")
     return replace(base, **fields)
 
 
@@ -171,7 +171,7 @@ def test_up_to_the_stop(record: dict[str, Any], job: Any, check: Any, stop: Any)
 
 
 def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
-    def reasons(job: StoppedJob) -> str:
+    def reasons(job: JobToStop) -> str:
         decision = _decide("stop", _facts(_record(**_ASKED), job=job))
         assert isinstance(decision, Halt)
         return "; ".join(decision.reasons)

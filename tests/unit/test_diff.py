@@ -30,7 +30,7 @@ from migrate.report.diff import (
     diff_table,
     json_schema,
 )
-from migrate.report.right_side import RightFormat, right_for_others
+from migrate.report.right_side import RightFormat, export_right_side
 from migrate.report.verification import outcome_lines, summary_line
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -421,7 +421,7 @@ def test_a_right_side_without_offsets_is_not_written(format: RightFormat) -> Non
     """Seen: an empty file, which leaves its reader where it is."""
     empty = diff(side({0: 3}), PositionSet("group:g", {}), {})
     with pytest.raises(Refused, match="group:g has no offset to write"):
-        right_for_others(empty, format)
+        export_right_side(empty, format)
 
 
 @pytest.mark.parametrize(

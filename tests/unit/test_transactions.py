@@ -93,7 +93,7 @@ def _job(directory: Path) -> Extraction:
 
 def _snapshot(fates: Mapping[Transaction, Fate], untold: str = "") -> ClusterSnapshot:
     logs = {"t": {0: LogRange(0, 9)}}
-    return ClusterSnapshot(logs, transactions=fates, transactions_untold=untold)
+    return ClusterSnapshot(logs, transactions=fates, transactions_error=untold)
 
 
 def _plan(

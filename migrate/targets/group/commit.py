@@ -137,7 +137,7 @@ def commit(
         raise Refused(pending.refusals)
     write_rollback_file("commit", groups, now, {**now.committed, **pending.offsets}, rollback_path)
     _check_unchanged(groups, now, rollback_path)
-    attempt = confirm_written(groups, group, write(groups, group, pending.offsets, now.committed))
+    attempt = read_settled(groups, group, write(groups, group, pending.offsets, now.committed))
     outcomes = [
         partition_outcome(partition, committed, now.committed.get(partition), attempt)
         for partition, committed in pending.offsets.items()
@@ -175,7 +175,7 @@ def pending_commit(
         for partition, committed in target.items()
         if partition not in offsets
     )
-    refusals = (*write_obstacles(now), *change_reasons(before, now)) if offsets else ()
+    refusals = (*write_obstacles(now), *reasons_changed(before, now)) if offsets else ()
     return PendingCommit(offsets, tuple(unchanged), refusals)
 
 
@@ -214,7 +214,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
         BrokerError: the group could not be read; the rollback file is removed.
     """
     try:
-        if refusals := change_reasons(now, groups.view(now.name)):
+        if refusals := reasons_changed(now, groups.view(now.name)):
             raise Refused(refusals)
     except (BrokerError, Refused):
         path.unlink()
@@ -241,7 +241,7 @@ def write_obstacles(group: GroupView) -> list[str]:
     return []
 
 
-def change_reasons(before: GroupView, now: GroupView) -> list[str]:
+def reasons_changed(before: GroupView, now: GroupView) -> list[str]:
     """Return the refusal for a group whose offsets have changed; empty if they are the same."""
     partitions = rollback_file.differing(before.committed, now.committed)
     if not partitions:
@@ -293,7 +293,7 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
     return CommitAttempt(failures, view)
 
 
-def confirm_written(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
+def read_settled(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
     """Read the group once more, because another run may have committed just after us.
 
     Another run checks the group just before it commits. So its commit arrives shortly after ours or

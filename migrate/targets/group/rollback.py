@@ -25,11 +25,11 @@ from migrate.targets.group.commit import (
     ChangeOutcome,
     CommitAttempt,
     attempts,
-    change_reasons,
-    confirm_written,
     in_order,
     partition_outcome,
     read_again,
+    read_settled,
+    reasons_changed,
     write,
     write_rollback_file,
 )
@@ -101,7 +101,7 @@ def restore(
     else:
         offsets = {partition: plan.target[partition] for partition in plan.partitions}
         attempt = write(groups, now.name, offsets, now.committed)
-    attempt = confirm_written(groups, now.name, attempt)
+    attempt = read_settled(groups, now.name, attempt)
     outcomes = (
         partition_outcome(
             partition, plan.target.get(partition), now.committed.get(partition), attempt
@@ -152,6 +152,6 @@ def _delete(
     for _ in attempts(deadline):
         failure = groups.delete(before.name)
         now = read_again(groups, before.name, deadline)
-        if failure is None or not failure.transient or now is None or change_reasons(before, now):
+        if failure is None or not failure.transient or now is None or reasons_changed(before, now):
             break
     return failure, now

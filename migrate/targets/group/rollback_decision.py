@@ -18,7 +18,7 @@ from typing_extensions import assert_never
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import change_reasons, write_obstacles
+from migrate.targets.group.commit import reasons_changed, write_obstacles
 from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, Offsets, RollbackFile
 
 FORCE = "--force"
@@ -246,7 +246,7 @@ def plan_rollback(
     """
     refusals = (
         *current.refusals,
-        *change_reasons(approved.now, current.now),
+        *reasons_changed(approved.now, current.now),
         *(() if force else current.unless_forced),
     )
     gone = {

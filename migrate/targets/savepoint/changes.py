@@ -236,7 +236,7 @@ def restrict_to_topics(
             yield replace(source, positions=kept)
 
 
-def refuse_left_out(
+def left_out_refusal(
     side: str, topics: Iterable[str], nobody: str = "no source of the savepoint"
 ) -> Refusal:
     """Return the refusal of a move in which nobody would continue to read some topics."""

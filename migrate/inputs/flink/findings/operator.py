@@ -56,13 +56,14 @@ _AFTER_A_STOP = (
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file by its rolling policy, or at the end
 # of input, which a stop with a savepoint reaches only with --drain.
-_IS_HIDDEN = (
+_HIDDEN_FILE_TEXT = (
     "stays hidden (.inprogress), even at a stop with a savepoint: records before these positions "
     "are in it, and Flink alone, restored from here, would finish it; before the move, stop the "
     "job with --drain, or have the sink roll its files at each checkpoint"
 )
-_GOES_ON_WRITING = (
-    f"a file that it goes on writing over checkpoints (row formats do, by default) {_IS_HIDDEN}"
+_OPEN_FILE_TEXT = (
+    "a file that it goes on writing over checkpoints (row formats do, by default) "
+    f"{_HIDDEN_FILE_TEXT}"
 )
 
 
@@ -124,7 +125,7 @@ def findings_of_operator(
             return
     elif _FILE_SINK_STATE in names:
         yield warning(
-            Code.FILES_IN_PROGRESS, f"a file sink: {_GOES_ON_WRITING}", operator.operator_id
+            Code.FILES_IN_PROGRESS, f"a file sink: {_OPEN_FILE_TEXT}", operator.operator_id
         )
         return
     sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
@@ -197,7 +198,7 @@ def _file_sink_finding(operator: Operator, sink: FileSinkState) -> Finding:
     return warning(
         Code.FILES_IN_PROGRESS,
         f"a FileSink goes on writing {counted(len(paths), 'file')} (the first is in "
-        f"{paths[0]!r}); such a file {_IS_HIDDEN}",
+        f"{paths[0]!r}); such a file {_HIDDEN_FILE_TEXT}",
         operator.operator_id,
     )
 
@@ -235,7 +236,7 @@ def _sink_finding(
             if stopped
             else "unless the job commits it or is restored from here, that output is lost"
         )
-        + (f"; of a file sink, {_GOES_ON_WRITING}" if may_be_files else ""),
+        + (f"; of a file sink, {_OPEN_FILE_TEXT}" if may_be_files else ""),
         operator.operator_id,
     )
 
