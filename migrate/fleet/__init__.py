@@ -1,6 +1,8 @@
-"""Many checkpoints at once: the search for them, and the rows of each in a few flat tables.
+"""Find many checkpoints and read them into a few flat tables.
 
-Roots -> candidates (``discovery``); a candidate -> its extraction or a failure (``candidates``) ->
-the rows of a view (``rows``); rows and their ``lag`` -> jobs (``inventory``) and ``tables``.
-``scan_run`` does it all for a scan, on this machine; ``migrate.spark`` does it on Spark.
+``discovery`` finds candidates below the roots. ``candidates`` reads each candidate: the result is
+an extraction or a failure. ``rows`` turns the result into the rows of a view. ``inventory`` makes
+jobs from rows and their ``lag``; ``write_tables`` writes rows as tables.
+
+``scan_run`` runs all these steps on this machine, and ``migrate.spark`` runs them on Spark.
 """

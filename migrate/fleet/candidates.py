@@ -1,6 +1,7 @@
-"""Candidates: directories that may be checkpoints, how they are shared out, and how they are read.
+"""Candidates: directories that may be checkpoints, how they are split into shares, and are read.
 
-Reading a candidate never fails: an error is returned as a ``Failure``, and the others go on.
+Reading a candidate never raises an error: the error is returned as a ``Failure``, so that the other
+candidates are still read.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from migrate.storage.files import Files, MissingExtra
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LONG_MAX = (1 << 63) - 1
 
-# Limits of a share: large enough to be worth a task's start, small enough to be read again soon.
+# Limits of a share: large enough to be worth the start of a task, small enough for a quick retry.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
-# The cost of finding and opening a checkpoint, as bytes of metadata.
+# The cost of finding and opening a checkpoint, expressed in bytes of metadata.
 _OPEN_COST = 32 * 1024
-# How many checkpoints of a store are read ahead. botocore keeps ten connections.
+# How many checkpoints of an object store are read ahead. botocore keeps ten connections.
 _READ_AHEAD = 8
 # Larger metadata is not read ahead.
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
@@ -36,12 +37,12 @@ _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a checkpoint, or a directory that may hold some, could not be read.
+    """The reason why a checkpoint, or a directory that may hold checkpoints, could not be read.
 
     Attributes:
-        kind: a value of ``decoder.ErrorKind``, ``missing package`` (a library for its storage or
-            its compression is not installed where it was read), or ``internal error`` (a bug of
-            ours).
+        kind: a value of ``decoder.ErrorKind``, ``missing package`` (a library for the storage or
+            the compression is not installed on the reading machine), or ``internal error`` (a bug
+            of ours).
         message: the error and the path, in one line.
     """
 
@@ -56,11 +57,11 @@ class Candidate:
     Attributes:
         pointer: the directory of ``_metadata``; absolute, or a URL.
         job_directory: the directory of its job, which holds the ``chk-<n>``; None for a savepoint.
-        metadata_bytes: the size of its ``_metadata``; None if there is none (yet).
-        read_newest: whether to read the newest complete checkpoint of the job directory at the
-            time of reading, whatever its number.
+        metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
+        read_newest: whether to read, instead of ``pointer``, the checkpoint that is the newest
+            complete one of the job directory at the time of reading.
         job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
-            None for the others (``mark_newest``).
+            None for the other checkpoints. ``mark_newest`` sets it.
         failure: the reason why this directory could not be listed, or None.
     """
 
@@ -73,7 +74,7 @@ class Candidate:
 
     @property
     def job_id(self) -> str | None:
-        """The job's id, if its directory is named by it (Flink's default)."""
+        """The job's id, if it is the name of the job's directory (Flink's default)."""
         return job_id_of(self.job_directory)
 
     @property
@@ -84,7 +85,7 @@ class Candidate:
 
 
 def job_id_of(job_directory: str | None) -> str | None:
-    """Return the job id that a job's directory is named by, or None."""
+    """Return the name of a job's directory if that name is a job id, else None."""
     name = posixpath.basename(job_directory) if job_directory is not None else ""
     return name if _JOB_ID.fullmatch(name) else None
 
@@ -92,7 +93,7 @@ def job_id_of(job_directory: str | None) -> str | None:
 def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return all candidates, with ``job_numbers`` set for the newest complete one of each job.
 
-    If no checkpoint of a job is complete, its newest one is marked. Each savepoint is.
+    If no checkpoint of a job is complete, its newest one is marked. Every savepoint is marked.
     """
     candidates = list(candidates)
     jobs: dict[str, list[Candidate]] = {}
@@ -118,15 +119,15 @@ def _number(candidate: Candidate) -> int:
 def pack(
     candidates: Sequence[Candidate], shares: int | None = None, limit: int = _MAX_CANDIDATES
 ) -> list[list[Candidate]]:
-    """Cut candidates into shares of about the same cost.
+    """Split candidates into shares of about the same cost.
 
-    The largest is given away first, each to the share with the least cost so far. No share is
-    empty, and each keeps the order of the candidates.
+    The candidates are assigned from the most to the least costly, each to the share with the least
+    cost so far. No share is empty, and each share keeps the order of the candidates.
 
     Args:
-        candidates: what to share out.
-        shares: how many; None: as many as the number and size of the candidates need.
-        limit: how many candidates a share may hold, if ``shares`` is None.
+        candidates: the candidates to split.
+        shares: the number of shares; None: computed from the number and size of the candidates.
+        limit: the average number of candidates in a share, at most, if ``shares`` is None.
     """
     costs = [_OPEN_COST + (candidate.metadata_bytes or 0) for candidate in candidates]
     if shares is None:
@@ -157,14 +158,14 @@ def read_candidate(
         return Failure(error.kind.value, str(error))
     except (MissingExtra, ImportError) as error:
         return Failure("missing package", f"{candidate.pointer}: {error}")
-    except Exception as error:  # a bug of ours must not cost the others
+    except Exception as error:  # a bug of ours must not stop the others
         return Failure("internal error", f"{candidate.pointer}: {type(error).__name__}: {error}")
 
 
 def read_each(
     candidates: Iterable[Candidate], files: Files, *, allow_external_files: bool = False
 ) -> Iterator[tuple[Candidate, Extraction | Failure]]:
-    """Read candidates in their order; those of a store some ahead, in threads."""
+    """Read candidates in their order; threads read those in an object store ahead of time."""
     read = partial(read_candidate, files=files, allow_external_files=allow_external_files)
     queue: deque[tuple[Candidate, Future[Extraction | Failure] | None]] = deque()
 
@@ -172,7 +173,7 @@ def read_each(
         candidate, future = queue.popleft()
         return candidate, future.result() if future is not None else read(candidate)
 
-    pool = ThreadPoolExecutor(_READ_AHEAD)  # no thread is started before something is submitted
+    pool = ThreadPoolExecutor(_READ_AHEAD)  # starts no thread before something is submitted
     try:
         for candidate in candidates:
             small = (candidate.metadata_bytes or 0) <= _MAX_BYTES_AHEAD
@@ -190,9 +191,9 @@ class ReadCheckpoint(NamedTuple):
     """A candidate and the outcome of reading it.
 
     Attributes:
-        newest: whether it is the newest of its job; each job has one.
-        listed: whether it counts as a checkpoint of the scan. False for one that replaces a
-            vanished newest one and is a candidate itself.
+        newest: whether it is the newest checkpoint of its job; each job has one.
+        listed: whether it counts as a checkpoint of the scan. False for a checkpoint that replaces
+            the vanished newest one, if it is also a candidate of its own and so counted already.
     """
 
     candidate: Candidate
@@ -202,10 +203,11 @@ class ReadCheckpoint(NamedTuple):
 
 
 def read_marked(candidates: Iterable[Candidate], files: Files) -> Iterator[ReadCheckpoint]:
-    """Read candidates of ``mark_newest`` while their jobs go on and delete older checkpoints.
+    """Read candidates of ``mark_newest`` while their jobs run and delete older checkpoints.
 
-    If the newest of a job has vanished, the newest one by now is read as well. Most often Flink was
-    about to complete that one, and it is a candidate itself.
+    If the newest checkpoint of a job has vanished, the checkpoint that is the newest by now is read
+    too. Usually that checkpoint was not complete yet when the candidates were found, and so is a
+    candidate itself.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.job_numbers

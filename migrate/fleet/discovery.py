@@ -1,8 +1,8 @@
-"""The search for checkpoints: directories walked from their roots, many at once.
+"""Search directory trees for checkpoints, many directories at a time.
 
-A directory costs one listing, a ``chk-<n>`` one look at its ``_metadata``. The walk does not enter
-a checkpoint's own directory, nor ``shared`` and ``taskowned`` beside it, which hold state alone.
-It does not follow links below a root.
+A directory costs one listing, and a ``chk-<n>`` one request for the size of its ``_metadata``. The
+search does not enter the directories of checkpoints, nor ``shared`` and ``taskowned`` next to them,
+which hold only state. It does not follow links below a root.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
 from migrate.storage.files import Files, Listed
 from migrate.storage.uris import is_uri
 
-# A remote store takes tens of milliseconds for each answer.
+# Many threads, because a remote store takes tens of milliseconds for each answer.
 _THREADS = 16
 _BATCHES_PER_THREAD = 8
 # CheckpointCoordinator: savepoint-<first characters of the job id>-<random> @ Flink 2.2.0.
 _SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
 _MAGIC = re.compile(r"[*?[]")
-# A local path's root, or a URL's host or bucket, which no glob can match.
+# The root of a local path, or the host or bucket of a URL: this part may not be a glob.
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
 
 class _Visit(NamedTuple):
-    """A directory to look at.
+    """A directory to visit.
 
     Attributes:
         is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint.
-        choices: the ``chk-<n>`` of a job's directory, newest first: the first complete one is
-            meant.
+        choices: the names of the ``chk-<n>`` in a job's directory, newest first, of which the first
+            complete one is to be returned.
     """
 
     path: str
@@ -60,14 +60,15 @@ _Step = tuple[Sequence[Candidate], Sequence[_Visit]]
 def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -> list[Candidate]:
     """Return every checkpoint and savepoint below the roots, sorted by pointer.
 
-    One without ``_metadata`` (half-written, or being written) is returned too: reading it fails.
-    A root that does not exist, or a directory that cannot be listed, is a candidate with a failure.
+    A checkpoint without ``_metadata`` (incomplete, or still being written) is returned too; reading
+    it will fail. For a root that does not exist, or a directory that cannot be listed, a candidate
+    with a failure is returned.
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
-            parts of a path; local, or of any URL that ``files`` knows.
-        files: where to look.
-        latest_only: return of each job's directory only the newest complete ``chk-<n>`` (if none
+            parts of a path. They are local paths, or URLs that ``files`` can read.
+        files: the file systems to search.
+        latest_only: return only the newest complete ``chk-<n>`` of each job's directory (if none
             is complete, the newest), and all savepoints.
 
     Raises:
@@ -87,7 +88,8 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             if not visits:
                 break
             seen |= visits.keys()
-            # Batches, as handing work to a thread takes time; some for each, as some are slow.
+            # Batches, because each task for a thread costs time; several batches for each thread,
+            # because some take longer.
             level = list(visits)
             size = -(-len(level) // (_THREADS * _BATCHES_PER_THREAD))
             batches = [level[start : start + size] for start in range(0, len(level), size)]
@@ -110,11 +112,11 @@ class _Walk:
         self._latest_only = latest_only
 
     def begin(self, root: str) -> _Step:
-        """Return the directories that a root names."""
+        """Return the directories to visit first for a root."""
         shown = redact_url(root)
         if shown != root:
             return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")
-        # Absolute, as executors have a working directory of their own.
+        # Absolute, because Spark's executors have another working directory.
         path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
         if path is None:
             message = f"{root}: checkpoints are not read from a URI of this kind"
@@ -181,7 +183,7 @@ class _Walk:
 
 
 def _visit_of(path: str) -> _Visit:
-    """Return the first look at a root."""
+    """Return the first visit for a root that is not a glob, or for a match of a glob."""
     name = posixpath.basename(path)
     if name == METADATA_FILE:
         return _Visit(posixpath.dirname(path), is_checkpoint=True)
@@ -205,18 +207,18 @@ def _failed(path: str, kind: ErrorKind, message: str, job_directory: str | None 
 
 
 def is_glob(path: str) -> bool:
-    """Return whether a path or a URL has ``*``, ``?`` or ``[…]`` behind its root."""
-    root = _BASE.match(path)  # the brackets of an IPv6 address are none
+    """Return whether a path or a URL has ``*``, ``?`` or ``[…]`` after its root."""
+    root = _BASE.match(path)  # in which brackets are those of an IPv6 address
     return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 
 
 def _matches(pattern: str, files: Files) -> list[str]:
-    """Return the directories that match a glob, an absolute path or a URL; sorted.
+    """Return the directories that match a glob, sorted; the glob is an absolute path or a URL.
 
-    If the last part matches ``_metadata``, such files are returned as well.
+    If the last part of the glob matches ``_metadata``, such files are returned as well.
 
     Raises:
-        OSError, MissingExtra: a directory on the way cannot be listed.
+        OSError, MissingExtra: a directory in which to match the glob cannot be listed.
     """
     root = _BASE.match(pattern)
     base = root[0] if root is not None else "/"

@@ -1,4 +1,4 @@
-"""The inventory of a scan: each job by its newest complete checkpoint, and whether it can move."""
+"""The inventory of a scan: each job's newest complete checkpoint, and whether the job can move."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate.fleet.rows import Row
 from migrate.fleet.view_columns import VIEWS, CheckpointView
 from migrate.model.wording import counted, join_some
 
-# The errors of a missing root, and of a directory that cannot be listed.
+# The error kinds of a missing root, and of a directory that cannot be listed.
 _NOWHERE = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
@@ -27,24 +27,25 @@ _NAMES = [column.name for column in VIEWS[CheckpointView.CHECKPOINTS]]
 
 @dataclass(frozen=True, slots=True)
 class ScannedJob:
-    """A job, by its newest complete checkpoint; or a savepoint.
+    """A job, represented by its newest complete checkpoint; or a savepoint.
 
     Attributes:
         pointer: the checkpoint's directory, the argument CHK of the other commands.
-        job_id: the job's id, if its directory is named by it.
-        checkpoint_id, checkpoint_kind, stop, written_at: of the checkpoint; None if it could
-            not be read.
-        sources: the number of its Kafka sources.
-        topics: those that they read, sorted.
-        positions: the number of topic-partitions of each source, added up.
-        lag: the number of records between its positions and the log ends, an upper bound; None
-            without a broker, and if it is known for no position.
+        job_id: the job's id, if it is the name of the job's directory.
+        checkpoint_id, checkpoint_kind, stop, written_at: facts about the checkpoint; None if it
+            could not be read.
+        sources: the number of the job's Kafka sources.
+        topics: the topics that the sources read, sorted.
+        positions: the sum of the numbers of topic-partitions of all sources.
+        lag: the upper bound of the number of records between the positions and the log ends; None
+            without a broker, or if the lag of every position is unknown.
         lag_unknown: the number of positions whose lag is unknown.
-        obstacles: why it cannot move, as codes, sorted; those of the broker are ``expired``,
-            ``beyond-end``, ``topic-gone`` and ``partition-gone``. Empty if it can.
-        why_not: the same in words.
-        to_check: what to check before it moves, as codes, sorted.
-        error_kind, error: why its checkpoint could not be read.
+        obstacles: the codes of the reasons why the job cannot move, sorted; empty if it can. The
+            codes that come from the broker are ``expired``, ``beyond-end``, ``topic-gone`` and
+            ``partition-gone``.
+        why_not: the same reasons in words.
+        to_check: the codes of what to check before the job moves, sorted.
+        error_kind, error: why the checkpoint could not be read.
     """
 
     pointer: str
@@ -71,12 +72,12 @@ class ScannedJob:
 
     @property
     def movable(self) -> bool:
-        """Whether its positions can be moved as they are."""
+        """Whether the job's positions can be moved as they are."""
         return self.readable and not self.obstacles
 
     @property
     def label(self) -> str:
-        """Its name: the job's id, or the name of its directory."""
+        """The job's name: its id, or the name of its directory."""
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
@@ -84,8 +85,8 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
     """Return a job from its checkpoint's row and the lag of each position.
 
     Args:
-        row: of the view ``checkpoints``.
-        lags: None without a broker.
+        row: the checkpoint's row in the view ``checkpoints``.
+        lags: the lag of each position; None without a broker.
     """
     values = dict(zip(_NAMES, row, strict=True))
     lags = lags or ()
@@ -134,11 +135,12 @@ class Totals:
     """An inventory in numbers.
 
     Attributes:
-        jobs, savepoints: the numbers of both; the others count both.
+        jobs, savepoints: the number of jobs, and of savepoints. The other numbers include both.
         nowhere: the number of missing roots and of directories that could not be listed.
-        obstacles: the number of jobs by obstacle, the most frequent first.
-        to_check: the number of jobs that can move by what to check first, likewise.
-        errors: the number of unreadable jobs by kind of error, likewise.
+        obstacles: for each obstacle, the number of jobs that have it; most frequent first.
+        to_check: for each check that is due before a move, the number of movable jobs that need it;
+            most frequent first.
+        errors: for each kind of error, the number of unreadable jobs; most frequent first.
     """
 
     jobs: int
@@ -179,7 +181,7 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
 
 
 def _is_nowhere(job: ScannedJob) -> bool:
-    """Return whether a job without a directory is a missing root, and not a savepoint by name."""
+    """Return whether this is a missing or unlistable directory that is not named as a savepoint."""
     named = posixpath.basename(job.pointer).startswith("savepoint-")
     return job.error_kind in _NOWHERE and not named
 
@@ -190,14 +192,14 @@ def _most_frequent(codes: Iterable[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class BulkPlan:
-    """The plan of one job, or why there is none.
+    """The plan of one job, or the reasons why there is no plan.
 
     Attributes:
-        group: the consumer group that it is for; None: for Spark.
-        file: the name of its file, or None.
+        group: the consumer group that the plan moves; None if the plan is for Spark.
+        file: the name of the plan's file, or None.
         warnings: the warnings of the plan.
         reasons: why there is no plan.
-        failure: the error that ended planning, perhaps a bug of ours, or None.
+        failure: the error that ended the planning, perhaps a bug of ours, or None.
     """
 
     group: str | None
@@ -212,9 +214,10 @@ class Inventory:
     """The result of a scan.
 
     Attributes:
-        jobs: each job by its newest complete checkpoint, and each savepoint; sorted by pointer.
+        jobs: all jobs, each represented by its newest complete checkpoint, and all savepoints;
+            sorted by pointer.
         checkpoints, unreadable: the number of checkpoints, and of those that could not be read.
-        plans: by pointer, for each job; None if no plans were asked for.
+        plans: the plan of each job, by the job's pointer; None if no plans were asked for.
     """
 
     jobs: tuple[ScannedJob, ...]

@@ -1,4 +1,4 @@
-"""The lag of one position by a broker, and what prevents reading on from it."""
+"""The lag of one position on a broker, and what prevents a reader from continuing there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from migrate.planning import Verdict
 from migrate.planning.partition import plan_position
 
 TOPIC_GONE = "topic-gone"
-# By verdict: a code, and the words behind the number of positions.
+# For each verdict: a code, and the words that follow the number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
     Verdict.BEYOND_END: (
@@ -27,14 +27,15 @@ _POLICIES = Policies()
 
 
 class Lag(NamedTuple):
-    """The lag of one position; all None if the position is another cluster's.
+    """The lag of one position; all None if the state names the position's cluster.
 
     Attributes:
-        log_start, log_end: the bounds of its log; None if the broker does not have it.
-        records: the log end minus the next offset, an upper bound, as transaction markers and
-            compaction leave gaps; None if the next offset is unknown or beyond the end.
-        obstacle: what prevents reading on: ``expired``, ``beyond-end``, ``topic-gone`` or
-            ``partition-gone``.
+        log_start, log_end: the bounds of the partition's log; None if the broker does not have it.
+        records: the log end minus the next offset; None if the next offset is unknown or beyond the
+            log end. It is an upper bound of the records, because transaction markers and compaction
+            leave gaps.
+        obstacle: what prevents a reader from continuing at the position: ``expired``,
+            ``beyond-end``, ``topic-gone`` or ``partition-gone``.
     """
 
     topic: str = ""
@@ -45,14 +46,15 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """Return the topics of positions of no named cluster: theirs is the broker's."""
+    """Return the topics of positions without a named cluster: they are the broker's topics."""
     return {position.topic for position in positions if position.cluster is None}
 
 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
-    """Return the lag that a plan would find; an empty one if the state names a cluster.
+    """Return the lag that a plan would find.
 
-    Whether that cluster is the broker's is unknown.
+    If the state names the position's cluster, the result is empty: the cluster may be another one
+    than the broker's.
     """
     if position.cluster is not None:
         return Lag(position.topic)

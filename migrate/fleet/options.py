@@ -14,7 +14,7 @@ from migrate.storage.files import Files
 
 
 class Mode(str, Enum):
-    """What a checkpoint that cannot be read gives; as in Spark's own readers."""
+    """What an unreadable checkpoint leads to; the modes are those of Spark's own readers."""
 
     PERMISSIVE = "PERMISSIVE"  # a row with its error
     DROPMALFORMED = "DROPMALFORMED"  # no row
@@ -28,7 +28,7 @@ class CheckpointOptions:
     Attributes:
         latest_only: whether to read only the newest complete ``chk-<n>`` of each job.
         allow_external_files: whether state may be read outside of a checkpoint's directories.
-        partitions: the number of tasks; None: by the number and size of the checkpoints.
+        partitions: the number of tasks; None: computed from the number and size of the checkpoints.
     """
 
     view: CheckpointView = CheckpointView.POSITIONS
@@ -42,14 +42,14 @@ class CheckpointOptions:
 _NAMES = ("view", "mode", "topic", "uid", "latestOnly", "allowExternalFiles", "numPartitions")
 _VIEWS = [view.value for view in CheckpointView]
 _MODES = [mode.value for mode in Mode]
-# Spark adds these.
+# Options that Spark adds.
 _PATHS = frozenset({"path", "paths"})
 
 
 def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
-    """Parse Spark's options; names and known values in any case.
+    """Parse Spark's options; upper and lower case of names and known values do not matter.
 
-    ``topic`` takes several with commas between them.
+    ``topic`` may be several topics, separated by commas.
 
     Raises:
         UsageError: an unknown name or value; the message names the known ones.
@@ -100,10 +100,10 @@ def _count(name: str, values: Mapping[str, str]) -> int | None:
 def selected_rows(
     candidates: Iterable[Candidate], files: Files, options: CheckpointOptions
 ) -> Iterator[Row]:
-    """Yield the rows of ``options.view`` of candidates, in their order.
+    """Yield the candidates' rows in the view ``options.view``, in the order of the candidates.
 
     Raises:
-        InputError: one could not be read, and the mode is FAILFAST.
+        InputError: a candidate could not be read, and the mode is FAILFAST.
     """
     external = options.allow_external_files
     for candidate, outcome in read_each(candidates, files, allow_external_files=external):

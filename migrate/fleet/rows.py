@@ -1,6 +1,6 @@
-"""The rows of a checkpoint in each view, and what prevents moving it as it is.
+"""The rows of a checkpoint in each view, and the obstacles to moving the checkpoint as it is.
 
-No broker is asked here.
+This module asks no broker.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NO_ERROR = (None,) * len(ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The sources to show.
+    """The sources whose rows are returned.
 
     Attributes:
-        topics: only sources that read one of these, and only their positions in these topics;
-            empty: all.
-        uid: only sources with this uid; None: all.
-        uid_operator_id: the operator id that Flink derives from ``uid``, for metadata without uids
-            (up to version 4).
+        topics: select the sources that read one of these topics, and their positions in these
+            topics; empty: select all.
+        uid: select the sources with this uid; None: select all.
+        uid_operator_id: the operator id that Flink derives from ``uid``, to find sources in
+            metadata without uids (up to version 4).
     """
 
     topics: frozenset[str] = frozenset()
@@ -60,8 +60,8 @@ _EVERYTHING = Selection()
 class Obstacle:
     """A reason why a checkpoint cannot be moved as it is.
 
-    ``code`` is a finding's, or one of ``no-positions``, ``several-clusters``, ``sources-disagree``
-    and ``cluster-not-named``.
+    ``code`` is the code of a finding, or one of ``no-positions``, ``several-clusters``,
+    ``sources-disagree`` and ``cluster-not-named``.
     """
 
     code: str
@@ -69,7 +69,7 @@ class Obstacle:
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint: the item of a row of CHECKPOINTS, and of HEAD."""
+    """A checkpoint, from which a row of CHECKPOINTS and the HEAD of every row are made."""
 
     candidate: Candidate
     extraction: Extraction
@@ -93,7 +93,7 @@ class PositionRow(NamedTuple):
 
 
 class OperatorRow(NamedTuple):
-    """An operator, and its kind if it is a Kafka source."""
+    """An operator, and the kind of source if the operator is a Kafka source."""
 
     operator: Operator
     source_kind: str | None
@@ -107,9 +107,9 @@ def view_rows(
 ) -> Iterator[Row]:
     """Yield the rows of one checkpoint, in the order of the columns ``VIEWS[view]``.
 
-    A selection keeps the checkpoints with a source that it includes, with all their findings and
-    with the positions and operators of such sources. A checkpoint that could not be read has one
-    row, with its error.
+    If there is a selection, a checkpoint without a selected source has no rows. Otherwise it has
+    the positions and operators of the selected sources, and all its findings. A checkpoint that
+    could not be read has one row, with its error.
     """
     if isinstance(outcome, Failure):
         yield _failed_row(view, candidate, outcome)
@@ -162,9 +162,9 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     """Return why a checkpoint, with all its Kafka sources, cannot be moved as it is.
 
-    Whatever needs a choice of the user counts: a flag that allows loss or repetition, Flink's own
-    consumer group, one of several clusters or sources. A partition still at ``earliest`` does not:
-    any broker resolves it.
+    Everything that the user must decide is an obstacle: a flag that allows loss or repetition, the
+    name of Flink's own consumer group, the choice of one of several clusters or sources. A
+    partition that is still at ``earliest`` is no obstacle, because any broker resolves it.
     """
     checked = to_check(extraction)
     reasons = [
@@ -192,7 +192,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
 
 
 def to_check(extraction: Extraction) -> list[Finding]:
-    """Return what to check before a stopped job moves: did it commit what its sinks hold?"""
+    """Return the findings to check before a stopped job moves: its sinks' pending transactions."""
     if not is_last_output(extraction.checkpoint):
         return []
     return [finding for finding in extraction.findings if finding.code is Code.PENDING_TRANSACTIONS]

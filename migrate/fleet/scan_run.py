@@ -1,11 +1,12 @@
-"""One run of a scan: each checkpoint read once, the broker asked once, the tables written.
+"""Run a scan: read each checkpoint once, ask the broker once, and write the tables.
 
-``scan_locally`` does it with processes of this machine, ``migrate.spark.scan_on_spark`` on Spark,
-both by the functions of one checkpoint below.
+``scan_locally`` runs a scan with processes of this machine, ``migrate.spark.scan_on_spark`` runs it
+on Spark. Both use the functions of this module that handle one checkpoint.
 
-On this machine each checkpoint is read and written in one go if no broker is asked. Otherwise what
-was read is kept in files until the broker was asked about all topics. In memory are the checkpoint
-that a process is at, and one line for each job.
+On this machine, if no broker is asked, the rows of each checkpoint are written as soon as the
+checkpoint is read. Otherwise what was read is kept in temporary files until the broker has been
+asked about all topics. Each process keeps only its current checkpoint and one row for each job in
+memory.
 """
 
 from __future__ import annotations
@@ -32,21 +33,27 @@ from migrate.model.positions import Position
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 
-# Called with what is done ("read"), for how many checkpoints it is done, and of how many.
+# Called with the step ("read", "compared"), the number of checkpoints done, and their total.
 Progress = Callable[[str, int, int], None]
-# Asks a broker about topics.
+# A function that asks a broker about topics.
 AskBroker = Callable[[set[str]], ClusterSnapshot]
 
 _Result = TypeVar("_Result")
 _Share = tuple[int, list[Candidate]]
 
-# In a share: few enough that no process waits long for the last of the others.
+# How many candidates a share has, at most and on average: few, so that no process waits long for
+# another process that has started its last share.
 _MAX_CANDIDATES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """What a scan is to return: ``broker``, whether the lag; and the tables to write."""
+    """What a scan returns and writes.
+
+    Attributes:
+        broker: whether a broker is asked, so that the result has the lag.
+        output: the tables to write, or None.
+    """
 
     broker: bool = False
     output: Output | None = None
@@ -70,8 +77,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest, listed: as in ``ReadCheckpoint``.
         rows: the rows of each view of the request.
-        positions: with a broker, its positions in the order of their rows; empty if the checkpoint
-            could not be read.
+        positions: the checkpoint's positions, in the order of their rows; empty if no broker is
+            asked, or the checkpoint could not be read.
     """
 
     newest: bool
@@ -88,20 +95,20 @@ class ScannedCheckpoint(NamedTuple):
     def table_rows(
         self, view: CheckpointView, request: ScanRequest, lags: Sequence[Lag] | None
     ) -> Iterable[Row]:
-        """Return its rows in a view's table."""
+        """Return the checkpoint's rows in a view's table."""
         if not self.listed:
             return ()
         rows = self.rows[view]
         if not request.has_lag(view):
             return rows
-        lags = lags or [Lag()] * len(rows)  # of a checkpoint that could not be read
+        lags = lags or [Lag()] * len(rows)  # if the checkpoint could not be read
         return [(*row, *values_of(LAG, lag)) for row, lag in zip(rows, lags, strict=True)]
 
 
 def read_share(
     files: Files, request: ScanRequest, candidates: Iterable[Candidate]
 ) -> Iterator[ScannedCheckpoint]:
-    """Read the candidates of a share (``mark_newest``)."""
+    """Read the candidates of a share; they must come from ``mark_newest``."""
     for read in read_marked(candidates, files):
         yield _scanned(read, request)
 
@@ -117,7 +124,7 @@ def _scanned(read: ReadCheckpoint, request: ScanRequest) -> ScannedCheckpoint:
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs of some checkpoints; how many checkpoints there are, and how many unreadable."""
+    """The jobs of some checkpoints, the number of checkpoints, and how many are unreadable."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0
@@ -134,7 +141,7 @@ class ScanSummary:
 
 
 def merge_summaries(summaries: Iterable[ScanSummary]) -> ScanSummary:
-    """Return the summary of all, with the jobs sorted by pointer."""
+    """Merge summaries into one, with the jobs sorted by pointer."""
     merged = ScanSummary()
     for summary in summaries:
         merged.jobs += summary.jobs
@@ -150,16 +157,17 @@ def scan_locally(
     ask_broker: AskBroker | None = None,
     progress: Progress | None = None,
 ) -> ScanSummary:
-    """Read the candidates of ``mark_newest`` by processes of this machine, and write the tables.
+    """Read the candidates of ``mark_newest`` with processes of this machine, and write the tables.
 
-    Whatever ends it ends the processes, and leaves no part of a table.
+    However the scan ends, its worker processes are stopped. If the reading or the broker fails,
+    no part of a table is left behind.
 
     Raises:
         Refused: one of the tables exists already.
-        ServiceError: processes were killed again and again.
+        ServiceError: worker processes were killed again and again.
     """
     request = ScanRequest(ask_broker is not None, output)
-    # One share at least, as tables are written, if empty ones, where there is no checkpoint.
+    # At least one share, so that empty tables are written if there is no checkpoint.
     shares = list(enumerate(pack(candidates, limit=_MAX_CANDIDATES) or [[]]))
     files = Files()
     with ExitStack() as stack:
@@ -169,7 +177,7 @@ def scan_locally(
             stage = stack.enter_context(staged_tables(output, views))
         if ask_broker is not None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="migrate-scan-")))
-        # The last to be entered: processes end before the folders go.
+        # Entered last, so that the processes are stopped before the folders are deleted.
         pool = stack.enter_context(WorkerPool(min(cores(), len(shares))))
 
         def run(function: Callable[[_Share], _Result], what: str) -> list[_Result]:
@@ -211,9 +219,9 @@ def _summarise_share(
     stage: Path | None,
     share: _Share,
 ) -> ScanSummary:
-    """Return the summary of a share, and write its rows to its files of the tables.
+    """Return the summary of a share, and write its rows to one file in each table.
 
-    Without the folder of ``_keep_share``, the checkpoints are read.
+    The checkpoints come from the files of ``_keep_share``; if ``folder`` is None, they are read.
     """
     summary = ScanSummary()
     output = request.output

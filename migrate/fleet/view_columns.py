@@ -1,8 +1,8 @@
 """The views: flat tables of checkpoints, with a name, a type and a value for each column.
 
-Names and meaning are those of ``migrate inspect --format json``. Every view begins with the columns
-of the checkpoint, and ends with ``error_kind`` and ``error``. A checkpoint that could not be read
-has one row in each view, with these two and the values that its path holds.
+Names and meanings are those of ``migrate inspect --format json``. Every view begins with the
+columns of the checkpoint, and ends with ``error_kind`` and ``error``. A checkpoint that could not
+be read has one row in each view, with its error and what is known from its path and size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONG_MAX = (1 << 63) - 1
 
 
 class CheckpointView(str, Enum):
-    """The tables, by what a row is about."""
+    """The tables; each is named after what one row describes."""
 
     POSITIONS = "positions"
     OPERATORS = "operators"
@@ -41,7 +41,7 @@ class ValueType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
-    """A column of a view; ``value`` gets its value from what a row is about."""
+    """A column of a view; ``value`` gets the column's value from the item that a row describes."""
 
     name: str
     type: ValueType
@@ -52,7 +52,7 @@ class ViewColumn:
 def _column(
     type: ValueType, name: str, comment: str, value: str | Callable[[Any], Any]
 ) -> ViewColumn:
-    """Return a column; ``value`` may be an attribute's path."""
+    """Return a column; ``value`` is a function, or the path of an attribute."""
     return ViewColumn(name, type, comment, attrgetter(value) if isinstance(value, str) else value)
 
 
@@ -64,18 +64,18 @@ _boolean = partial(_column, ValueType.BOOLEAN)
 
 
 def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
-    """Return a column of a sum of sizes; a hostile checkpoint may claim more than a long holds."""
+    """Return a column for a sum of sizes, at most a long: a hostile checkpoint may claim more."""
     return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
 
 
 def _valid_instant(milliseconds: int | None) -> int | None:
-    """Return a time, or None if no date can be written for it; a file may claim any time."""
+    """Return a time, or None if it is no valid date: a file may claim any time."""
     if milliseconds is None or not 0 <= milliseconds <= _LAST_INSTANT:
         return None
     return milliseconds
 
 
-HEAD = (  # of a CheckpointRow
+HEAD = (  # values of a CheckpointRow
     _string("pointer", "directory that holds _metadata; never null", "checkpoint.pointer"),
     _string(
         "job_id",
@@ -89,7 +89,7 @@ HEAD = (  # of a CheckpointRow
         "checkpoint.type.kind.value",
     ),
 )
-ERROR = (  # of a Failure
+ERROR = (  # values of a Failure
     _string(
         "error_kind",
         "why the checkpoint could not be read, as one of a few kinds; else null",
@@ -107,7 +107,7 @@ _SOURCE_KIND = (
 )
 _IN_FLIGHT = ("in_flight_bytes", "bytes of records in its channels (unaligned checkpoint)")
 
-_POSITIONS = (  # of a PositionRow
+_POSITIONS = (  # values of a PositionRow
     _string(*_OPERATOR_ID, "source.operator_id"),
     _string(*_NAME, "source.name"),
     _string(*_UID, "source.uid"),
@@ -143,7 +143,7 @@ _POSITIONS = (  # of a PositionRow
         lambda row: row.position.reason or None,
     ),
 )
-_OPERATORS = (  # of an OperatorRow
+_OPERATORS = (  # values of an OperatorRow
     _string(*_OPERATOR_ID, "operator.operator_id"),
     _string(*_NAME, "operator.name"),
     _string(*_UID, "operator.uid"),
@@ -171,7 +171,7 @@ _OPERATORS = (  # of an OperatorRow
         "operator.finished_subtasks",
     ),
 )
-_CHECKPOINTS = (  # of a CheckpointRow
+_CHECKPOINTS = (  # values of a CheckpointRow
     _string(
         "job_directory",
         "directory that holds the job's chk-<n>; null for a savepoint",
@@ -235,7 +235,7 @@ _CHECKPOINTS = (  # of a CheckpointRow
         lambda row: tuple(sorted({finding.code.value for finding in row.to_check})),
     ),
 )
-_FINDINGS = (  # of a Finding
+_FINDINGS = (  # values of a Finding
     _string("code", "what was found, such as in-flight-records", "code.value"),
     _string("severity", "blocker, warning or note", "severity.value"),
     _string(
@@ -243,7 +243,7 @@ _FINDINGS = (  # of a Finding
     ),
     _string("message", "the finding in words", "message"),
 )
-# Every view begins with HEAD, and ends with ERROR.
+# The columns that only one view has: every view also begins with HEAD and ends with ERROR.
 OWN: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     CheckpointView.POSITIONS: _POSITIONS,
     CheckpointView.OPERATORS: _OPERATORS,
@@ -254,8 +254,8 @@ OWN: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
 VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     view: (*HEAD, *own, *ERROR) for view, own in OWN.items()
 }
-# Columns that the positions of a scan with a broker have in addition.
-LAG = (  # of a Lag
+# Columns that the table of positions has in addition if the scan asks a broker.
+LAG = (  # values of a Lag
     _long(
         "log_start",
         "partition's log start offset; null where the broker does not have it",

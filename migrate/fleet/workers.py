@@ -1,9 +1,9 @@
-"""A function over many items: in this process, and in worker processes of this machine.
+"""Apply a function to many items, in this process and in worker processes of this machine.
 
-``multiprocessing`` is not used (docs/decisions/0009): where it spawns, each process runs the
-caller's script again; where it forks, threads of a notebook, of Spark or of a store's client may
-hold locks that their copies wait for without end. A worker is a Python that imports the function's
-module and nothing else. Items are pickled to its stdin, results to its stdout.
+``multiprocessing`` is not used (docs/decisions/0009). With spawn, each process runs the caller's
+script again. With fork, a child may wait forever for a lock that another thread (of a notebook,
+Spark or a storage client) held during the fork. A worker is a Python process that imports the
+function's module and nothing else. Items are pickled to its stdin, results to its stdout.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from migrate.model.errors import ServiceError
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# How many workers are given an item: one that ends may have been killed for want of memory.
+# How often an item is tried, each time in a new worker process: a process that ended may have been
+# killed because memory ran out.
 _ATTEMPTS = 4
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from migrate.fleet.workers import serve; serve()"
-# A container's share of the processors: quota and period, in one file of cgroup v2, in two of v1.
+# A container's processor limit, as a quota and a period: one file in cgroup v2, two files in v1.
 _CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
 _CGROUP_V1 = tuple(Path("/sys/fs/cgroup/cpu") / f"cpu.cfs_{of}_us" for of in ("quota", "period"))
 
 
 class _WorkerTraceback(Exception):
-    """The traceback of an error in a worker, as the cause of the error here."""
+    """The traceback of an error in a worker; it is the cause of the error raised here."""
 
 
 def cores() -> int:
-    """Return how many processors the process may use, by its affinity and its container's limit."""
+    """Return how many processors this process may use (by affinity and the container's limit)."""
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
@@ -53,7 +54,7 @@ def cores() -> int:
 class WorkerPool:
     """This process and ``size - 1`` workers, which start when there is work for them.
 
-    They end with the block, and with them the work that is under way.
+    The workers are stopped at the end of the ``with`` block; their unfinished work is lost.
     """
 
     def __init__(self, size: int) -> None:
@@ -76,13 +77,14 @@ class WorkerPool:
         """Return the function's results in the order of the items.
 
         Args:
-            function: picklable, as are items and results; unpickled once in each worker.
-            items: the items, in any number.
+            function: the function. It is pickled, as are items and results, and each worker
+                unpickles it once.
+            items: any number of items.
             done: called with each item that is done, from any thread, one call at a time.
 
         Raises:
-            ServiceError: an item ended every worker that it was given to.
-            Exception: the first error of the function; no other item is begun then.
+            ServiceError: every worker process that was given an item ended without a result.
+            Exception: the first error of the function; no other item is begun after it.
         """
         pickled = pickle.dumps(function)
         results: dict[int, _Result] = {}
@@ -108,7 +110,7 @@ class WorkerPool:
             except BaseException as error:
                 errors.append(error)
 
-        workers = self._workers[: max(0, len(items) - 1)]  # one item is for this process
+        workers = self._workers[: max(0, len(items) - 1)]  # this process handles one item itself
         threads = [Thread(target=work_in_worker, args=(worker,), daemon=True) for worker in workers]
         for thread in threads:
             thread.start()
@@ -121,11 +123,11 @@ class WorkerPool:
 
 
 class _Worker:
-    """A worker process, started at its first item, and again if it ended by itself."""
+    """A worker process; it is started for its first item, and again after it has ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._function: bytes | None = None  # the one that the process has
+        self._function: bytes | None = None  # the function that the process has unpickled
         self._lock = Lock()
         self._closed = False
 
@@ -161,7 +163,7 @@ class _Worker:
                     [sys.executable, "-c", _SERVE, *sys.path],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    start_new_session=True,  # a terminal's Ctrl-C is not for the worker
+                    start_new_session=True,  # Ctrl-C in a terminal does not reach the worker
                 )
             return self._process
 
@@ -171,7 +173,7 @@ class _Worker:
         if process is None:
             return None
         process.kill()
-        with suppress(OSError), process:  # waits; what is left in the pipes is dropped
+        with suppress(OSError), process:  # waits for its end, and drops the rest in the pipes
             pass
         return process.returncode
 
@@ -182,9 +184,9 @@ class _Worker:
 
 
 def serve() -> None:
-    """Answer the items of stdin on stdout until stdin ends: the main function of a worker."""
+    """Read items from stdin and write results to stdout until stdin ends: a worker's main."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library's prints are no answers
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library's prints must not mix with the answers
     logging.getLogger().addHandler(logging.NullHandler())
     function: Callable[[Any], Any] | None = None
     with suppress(EOFError, BrokenPipeError):
@@ -195,7 +197,7 @@ def serve() -> None:
             assert function is not None
             answers.write(_answer(function, item))
             answers.flush()
-    os._exit(0)  # without flushing what is left in a buffer
+    os._exit(0)  # does not flush what is left in buffers
 
 
 def _answer(function: Callable[[Any], Any], item: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Tables of a scan: batches of Arrow, and files in Parquet or CSV like those that Spark writes."""
+"""Write the tables of a scan: Arrow batches, and Parquet or CSV files like Spark's own."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Spark's own default (spark.sql.execution.arrow.maxRecordsPerBatch).
+# Spark's default of spark.sql.execution.arrow.maxRecordsPerBatch.
 _BATCH_ROWS = 10_000
 _UPLOAD_THREADS = 8
-# The file that Spark writes into a complete table.
+# The file that marks a complete table, as Spark writes it.
 _SUCCESS = "_SUCCESS"
 
 
@@ -44,9 +44,10 @@ class TableFormat(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where tables are written, as ``DIRECTORY/positions`` and so on, and their format.
+    """The directory and the file format of the tables.
 
-    CSV has a header, and commas between the items of a list.
+    Each table is a subdirectory, such as ``DIRECTORY/positions``. CSV files have a header, and
+    commas between the items of a list.
     """
 
     directory: str
@@ -54,15 +55,15 @@ class Output:
 
 
 def table_exists(table: str) -> Refused:
-    """Return why nothing is written as this table."""
+    """Return the refusal to write a table that exists already."""
     return Refused([f"{table} is there already; name a new directory"])
 
 
 def check_output(output: Output) -> None:
-    """Check, before any work is done, that tables can be written there without Spark.
+    """Check, before any work is done, that the tables can be written without Spark.
 
     Raises:
-        UsageError: not to a URI of this kind, or pyarrow is not installed.
+        UsageError: only Spark can write to a URI of this kind, or pyarrow is not installed.
     """
     if Files().from_uri(output.directory) is None:
         raise UsageError(
@@ -78,12 +79,13 @@ def check_output(output: Output) -> None:
 
 @contextmanager
 def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
-    """Return a local folder with a folder for each table; at the end they get their names.
+    """Yield a local folder with one folder for each table; publish the tables at the end.
 
-    After an error nothing is left of them. The output is one that ``check_output`` allows.
+    At the end the folders are uploaded, or renamed to the names of the tables. If the block raises
+    an error, nothing of the tables is left. ``check_output`` must have accepted the output.
 
     Raises:
-        Refused: one of the tables exists already; none gets its name then.
+        Refused: one of the tables exists already; no table is published then.
     """
     files = Files()
     target = files.from_uri(output.directory) or output.directory
@@ -116,7 +118,7 @@ def _upload(files: Files, folder: Path, table: str) -> None:
 
 @contextmanager
 def _folder_in(target: Path) -> Iterator[str]:
-    """Return a folder in the target directory, so that tables in it can be renamed."""
+    """Yield a folder in the target directory, so that tables can be moved by a rename."""
     created = not target.exists()
     folder = target / f".migrate-{token_hex(8)}.tmp"
     try:
@@ -125,7 +127,7 @@ def _folder_in(target: Path) -> Iterator[str]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if created:
-            with suppress(OSError):  # it holds the tables
+            with suppress(OSError):  # fails if the directory holds the tables
                 target.rmdir()
 
 
@@ -138,7 +140,7 @@ def arrow_schema(columns: Sequence[ViewColumn]) -> pa.Schema:
         ValueType.INT: pa.int32(),
         ValueType.LONG: pa.int64(),
         ValueType.BOOLEAN: pa.bool_(),
-        ValueType.TIMESTAMP: pa.timestamp("us", tz="UTC"),  # the only unit that Spark takes
+        ValueType.TIMESTAMP: pa.timestamp("us", tz="UTC"),  # the only unit that Spark accepts
         ValueType.STRINGS: pa.list_(pa.string()),
         ValueType.INTS: pa.list_(pa.int32()),
     }
@@ -146,7 +148,7 @@ def arrow_schema(columns: Sequence[ViewColumn]) -> pa.Schema:
 
 
 def batches(columns: Sequence[ViewColumn], rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a table as batches of some thousand rows."""
+    """Yield the rows of a table in batches of at most ``_BATCH_ROWS`` rows."""
     import pyarrow as pa
 
     schema = arrow_schema(columns)
@@ -167,7 +169,7 @@ def _array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values, field.type)
     except UnicodeEncodeError:
-        # A name in a checkpoint, or of a file, may hold half of a surrogate pair.
+        # A name in a checkpoint, or a file name, may hold half of a surrogate pair.
         return pa.array([_encodable(value) for value in values], field.type)
 
 
@@ -188,7 +190,7 @@ class TableFile(Protocol):
 def table_file(
     directory: Path, number: int, columns: Sequence[ViewColumn], format: TableFormat
 ) -> TableFile:
-    """Create a file of a table, by its number in an existing directory, or replace it."""
+    """Create or replace the table file with this number in an existing directory."""
     path = directory / f"part-{number:05}.{format.value}"
     match format:
         case TableFormat.PARQUET:
@@ -221,7 +223,7 @@ class _Parquet:
 
 
 class _Csv:
-    """A CSV file like Spark's: a header, nothing for null, times with their zone's offset."""
+    """A CSV file like Spark's: a header, empty cells for null, times with a zone offset."""
 
     def __init__(self, path: Path, columns: Sequence[ViewColumn]) -> None:
         self._types = [column.type for column in columns]
