@@ -1,7 +1,7 @@
 """A reader of Flink checkpoints and savepoints, without a JVM, a network, Kafka or Spark.
 
-Start at ``read_checkpoint`` and ``list_checkpoints``. Whatever is wrong with the bytes, only
-``DecodeError`` is raised (any other exception is a bug).
+Start at ``read_checkpoint`` and ``list_checkpoints``. Bytes that cannot be read raise
+``DecodeError``; any other exception is a bug.
 """
 
 from decoder.checkpoint import Checkpoint, list_checkpoints, read_checkpoint

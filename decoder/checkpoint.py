@@ -1,7 +1,8 @@
 """The decoder's entry point: from a pointer to a Checkpoint.
 
-A pointer is a ``chk-<n>`` or savepoint directory, its ``_metadata`` file, or a job's checkpoint
-directory, which means its newest complete ``chk-<n>`` by number.
+A pointer is the path or URI of a ``chk-<n>`` or savepoint directory, of its ``_metadata`` file, or
+of a job's checkpoint directory. A job's directory stands for its complete ``chk-<n>`` with the
+highest number.
 """
 
 from __future__ import annotations
@@ -34,16 +35,18 @@ from decoder.storage import (
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 
-# Metadata is held in memory whole, as Flink's JobManager holds it: a few KB to some MB, more with
-# each small state that is inline.
+# The largest ``_metadata`` that is read. It is held in memory as one piece, as in Flink's
+# JobManager: usually a few KB to a few MB, more if many small states are inline.
 MAX_METADATA_BYTES = 1 << 30
-# Most files of metadata are shorter, and read at once.
+# The bytes that are read first: most ``_metadata`` files are shorter and need only this read.
 _HEAD_BYTES = 64 * 1024
-# A job may complete checkpoints faster than a slow store delivers one: then that one is returned,
-# and its newer siblings show that the job runs.
+# How often the read starts again because the job has completed a newer checkpoint meanwhile. A job
+# may complete checkpoints faster than a slow store delivers one: the last one read is then
+# returned, and its newer siblings show that the job runs.
 _MOST_OVERTAKEN = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# A job may retain hundreds of checkpoints, and a remote store is asked for each.
+# The requests at once: a job may retain hundreds of checkpoints, and each takes a request to a
+# remote store.
 _PROBES_AT_ONCE = 16
 
 
@@ -59,16 +62,16 @@ class Checkpoint:
         operators: every operator of the job, in the order of ``_metadata``.
         sources: the recognised source state, by operator id.
         sinks: the recognised sink state, by operator id.
-        newer_siblings: the numbers of the job's newer complete checkpoints, the last written at
-            the end: proof that the job ran on.
-        written_at: when ``_metadata`` was written, in epoch milliseconds: the end of the
-            checkpoint, or the time of a copy. None if the store keeps no times.
+        newer_siblings: the numbers of the job's newer complete checkpoints, the last written at the
+            end. They prove that the job ran on after this checkpoint.
+        written_at: when ``_metadata`` was written, in epoch milliseconds: when the checkpoint
+            completed, or when it was copied. None if the store keeps no times.
         earlier_run: the numbers of sibling checkpoints that are higher but were written before
             this one, ascending: the job has restarted counting.
         contradicting: the numbers of sibling checkpoints whose times contradict their numbers,
             ascending; see ``decoder.checkpoint_order``.
-        copied_from: the directory that Flink wrote it in, if that is known and another one:
-            ``written_at`` may then be the time of a copy.
+        copied_from: the directory in which Flink wrote the checkpoint, if it is known and differs
+            from ``pointer``. ``written_at`` may then be the time of a copy.
     """
 
     pointer: str
@@ -93,17 +96,18 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
 
-    A running job may complete a newer checkpoint, and delete older ones, during the read: then a
-    job's directory means the newer one, and a ``chk-<n>`` may be gone.
+    A running job may complete a newer checkpoint, and delete older ones, during the read. If the
+    pointer is the job's directory, the newer checkpoint is then read. If it is a ``chk-<n>`` that
+    was deleted, DecodeError is raised.
 
     Args:
         pointer: a checkpoint, savepoint or job directory; see the module's docstring.
-        source: where its files are; local files by default.
+        source: where the checkpoint's files are; local files by default.
         allow_external_files: whether state may be read from files outside of the checkpoint's own
             directories; see ``decoder.state_files``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or it cannot be read whole.
+        DecodeError: there is no such checkpoint, or a part of it cannot be read.
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
@@ -118,7 +122,8 @@ def read_checkpoint(
                     raise
                 metadata_path = _after_subsumption(path, metadata_path, files, error)
                 continue
-            # The directory never means one of a lower number: that is a newer sibling only.
+            # A newer sibling with a lower number does not restart the read: a job's directory
+            # stands for its highest number.
             newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
             if newest or _is_named(path, metadata_path) or overtaken == _MOST_OVERTAKEN:
                 return checkpoint
@@ -128,7 +133,7 @@ def read_checkpoint(
 
 @contextmanager
 def translate_os_errors(path: str) -> Iterator[None]:
-    """Raise DecodeError for what the operating system or a store refuses."""
+    """Turn an OSError of the operating system or of a store into a DecodeError."""
     try:
         yield
     except OSError as error:
@@ -139,7 +144,7 @@ def translate_os_errors(path: str) -> Iterator[None]:
 
 
 def _path(pointer: str, files: ByteSource) -> str:
-    """Return the source's path of a pointer, which may be a URI."""
+    """Return the path of a pointer in ``files``; the pointer may be a URI."""
     if not pointer or "\0" in pointer:
         raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {redact_url(pointer)!r}")
     if redact_url(pointer) != pointer:
@@ -157,7 +162,7 @@ def _path(pointer: str, files: ByteSource) -> str:
 
 
 class MetadataFile(NamedTuple):
-    """A ``_metadata`` file: its content, its bytes, its path and its checkpoint's directory."""
+    """A ``_metadata`` file: content, bytes, path, and the checkpoint's directory and source."""
 
     metadata: Metadata
     data: bytes
@@ -176,7 +181,7 @@ def read_metadata(
         source: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or ``_metadata`` cannot be read whole.
+        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read.
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
@@ -224,7 +229,7 @@ def _read_checkpoint(
 
 
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
-    """Read ``_metadata`` and its bytes; a file of another kind is not read whole."""
+    """Read ``_metadata`` and its bytes; of a large file of another kind only the head is read."""
     data = files.read_range(path, 0, _HEAD_BYTES)
     if len(data) == _HEAD_BYTES:
         read_header(Cursor(data, path))
@@ -241,11 +246,12 @@ def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
 def _after_subsumption(
     pointer: str, metadata_path: str, files: ByteSource, missing: DecodeError | FileNotFoundError
 ) -> str:
-    """Return the newer checkpoint to read instead of one of which a file was missing.
+    """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: the whole checkpoint is gone, or ``missing`` itself.
-        FileNotFoundError: ``missing`` itself.
+        DecodeError: the checkpoint was deleted and no other may be read instead; or ``missing``
+            itself.
+        FileNotFoundError: it is ``missing``, and the checkpoint's ``_metadata`` still exists.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)
@@ -265,7 +271,7 @@ def _after_subsumption(
         (completed_at(path, files) or 0, n, path) for n, path in newer if is_complete(path, files)
     ]
     if complete:
-        # By time first: a higher number may be of an earlier run.
+        # Compare the times first: a higher number may belong to an earlier run.
         problem += (
             f": Flink subsumed it; its job's newest complete checkpoint is {max(complete)[2]}"
         )
@@ -275,7 +281,7 @@ def _after_subsumption(
 
 
 def _is_named(pointer: str, metadata_path: str) -> bool:
-    """Return whether a pointer is to this checkpoint, not to its job's directory."""
+    """Return whether a pointer names this checkpoint, and not its job's directory."""
     return metadata_path in (pointer, join(pointer, METADATA_FILE))
 
 
@@ -311,8 +317,8 @@ def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> s
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # The likely path first: a store is asked twice for a missing file. And both before the
-    # directory is listed, which may hold a file of every subtask.
+    # The likely path is tried first, because a missing file takes two requests to a store. Both
+    # paths are tried before the directory is listed, because it may hold a file of every subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE
     for path in (pointer, below) if named else (below, pointer):

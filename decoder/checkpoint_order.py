@@ -1,13 +1,14 @@
 """The siblings of a ``chk-<n>``, and which of them are newer.
 
-A job completes its checkpoints in the order of their numbers: an older pending one is dropped
-(CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But a job that starts without its
-state counts from 1 again. If its directory stays the same (a fixed job id, or
-``execution.checkpointing.create-subdir: false``), it also holds higher numbers of an earlier run.
-Only the times show that, and a copy may have the times, and so the order, of its copying. Hence
-numbers without a gap are taken for one run, in which the number decides; and the times of another
-run must differ by more than a moment. Two runs may still meet without a gap: times that contradict
-the numbers of one run are reported.
+A job completes its checkpoints in the order of their numbers: when one completes, Flink drops the
+older ones that are still pending (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But
+a job that starts without its state counts from 1 again. If its directory stays the same (a fixed
+job id, or ``execution.checkpointing.create-subdir: false``), it also holds higher numbers of an
+earlier run. Only the files' times show that, and in a copy they may be the times of copying, in
+another order. So consecutive numbers are treated as one run, ordered by number; a run beyond a gap
+is compared by time only if the times differ by more than ``_APART``, and otherwise by number. The
+numbers of two runs may also be consecutive, so checkpoints whose time contradicts their number are
+reported (``contradicting``).
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from dataclasses import dataclass
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# Milliseconds: more than between two small checkpoints in a copy, and less than from a job's start
-# to its first checkpoint.
+# In milliseconds: longer than copying takes between two small checkpoints, and shorter than a job
+# takes from its start to its first checkpoint.
 _APART = 10_000
-# The runs of lower numbers, and the checkpoints of each, whose time is asked for: the last ones may
-# not be complete. A store is asked for one after another.
+# How many runs of lower numbers are looked at, and how many of the last checkpoints of each: the
+# last may be incomplete and have no time. Each time is one request to the store, and the requests
+# are made one after another.
 _MOST_RUNS = 16
 _LAST_CHECKPOINTS_TRIED = 3
-# The numbers of its own run, below and above, whose time is asked for.
+# How many neighbours in the checkpoint's own run, on each side, have their time read.
 _MOST_OF_ITS_RUN = 8
 
 
@@ -34,10 +36,11 @@ class Siblings:
     """The numbers of complete sibling checkpoints.
 
     Attributes:
-        newer: newer ones, the last written at the end as far as that is known.
-        earlier_run: higher numbers that were written before it, ascending.
-        contradicting: numbers without a gap to it that are lower and were written after it, or
-            higher and before it, ascending. The numbers decide.
+        newer: the newer checkpoints, the last written at the end as far as the times are known.
+        earlier_run: higher numbers that were written before this checkpoint, ascending.
+        contradicting: numbers of the checkpoint's own run whose time contradicts their number
+            (lower but written later, or higher but written earlier), ascending. They are ordered by
+            number all the same.
     """
 
     newer: tuple[int, ...] = ()
@@ -50,15 +53,16 @@ def find_siblings(
 ) -> Siblings:
     """Find the siblings of a checkpoint; a savepoint has none.
 
-    A store is asked for each higher number, for the times of the neighbours and of the lowest
-    number without a gap and, for each gap, for the time of a checkpoint beyond it.
+    A store is asked whether each higher number is complete, and for the times of the nearest and
+    the lowest numbers of the checkpoint's own run and of one of the last checkpoints of each other
+    run.
 
     Args:
-        checkpoint: its directory, absolute.
-        number: its number.
-        written_at: when its ``_metadata`` was written, in epoch milliseconds; None: only the
-            numbers decide.
-        files: where it is.
+        checkpoint: the absolute directory of the checkpoint.
+        number: the checkpoint's number.
+        written_at: when its ``_metadata`` was written, in epoch milliseconds. If it is None, only
+            the numbers are compared.
+        files: where the checkpoint's files are.
     """
     if checkpoint_number(checkpoint) is None:
         return Siblings()
@@ -123,7 +127,7 @@ def is_complete(checkpoint: str, files: ByteSource) -> bool:
 
 
 def completed_at(checkpoint: str, files: ByteSource) -> int | None:
-    """Return when its ``_metadata`` was written, in epoch milliseconds, or None if unknown."""
+    """Return when a checkpoint's ``_metadata`` was written, in epoch milliseconds, or None."""
     try:
         return files.modified_at(join(checkpoint, METADATA_FILE))
     except FileNotFoundError:
@@ -131,7 +135,7 @@ def completed_at(checkpoint: str, files: ByteSource) -> int | None:
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Return the runs of numbers without a gap, ascending."""
+    """Return the runs of consecutive numbers, ascending."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][-1] == number - 1:

@@ -1,4 +1,4 @@
-"""Bounds-checked reading of Java's ``DataOutput`` primitives. Nothing else touches raw bytes.
+"""Bounds-checked reading of Java's ``DataOutput`` primitives.
 
 Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement; a
 boolean is one byte; ``UTF`` is a u16 byte length and that many bytes of *modified* UTF-8 (NUL is
@@ -20,14 +20,14 @@ _i16 = struct.Struct(">h").unpack_from
 _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
-# Lead bytes of four-byte sequences: legal UTF-8, never modified UTF-8.
+# Lead bytes of four-byte sequences, which are legal in UTF-8 but not in modified UTF-8.
 _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 
 class Cursor:
-    """A position in bytes that can neither pass their end nor move backwards.
+    """A position in bytes that moves forwards only, and never past their end.
 
-    Every read names its field, so that an error says what was read, and where.
+    Every read gets the name of the field, so that an error says what was read, and where.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")
@@ -35,7 +35,7 @@ class Cursor:
     def __init__(
         self, data: bytes, file: str, start: int = 0, end: int | None = None, origin: int = 0
     ) -> None:
-        """Read ``data`` from ``start`` to ``end``; it begins at byte ``origin`` of the file."""
+        """Read ``data`` from ``start`` to ``end``; ``origin`` is where it begins in the file."""
         self._data = data
         self._origin = origin
         self._pos = start
@@ -63,7 +63,7 @@ class Cursor:
         )
 
     def finish(self, what: str) -> None:
-        """Refuse bytes that are left over: every frame is used up."""
+        """Refuse bytes that are left over: a frame must be read to its end."""
         if self._pos != self._end:
             self.fail(f"{self._end - self._pos} bytes are left over after the {what}", what)
 
@@ -71,9 +71,9 @@ class Cursor:
         """Try a fast reader that refuses nothing; return its value, or None.
 
         Args:
-            read: a function from (data, start, end) to (position, value). It returns None where
-                anything is not plain: the cursor has not moved then, and the reader that names
-                its fields takes over.
+            read: a function from (data, start, end) to (position, value). It returns None for bytes
+                that it does not understand: the cursor then stays where it is, and the caller reads
+                the same bytes field by field.
         """
         result = read(self._data, self._pos, self._end)
         if result is None:
@@ -102,7 +102,7 @@ class Cursor:
             )
 
     def record(self, start: int, value: object) -> None:
-        """Record that ``value`` was read from ``start`` to here; only RecordingCursor keeps it."""
+        """Record that ``value`` was read from ``start`` to here; only RecordingCursor stores it."""
 
     # -- primitives -----------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class Cursor:
             ErrorKind.TRUNCATED,
         )
 
-    # The hot ones do not call _take: the call would double their time.
+    # The methods that are called most do not call _take: the call would double their time.
 
     def u8(self, field: str) -> int:
         start = self._pos
@@ -177,8 +177,8 @@ class Cursor:
     def count(self, field: str, item_bytes: int = 1) -> int:
         """Read an i32 that counts items of at least ``item_bytes`` (>= 1) each.
 
-        It is checked against the bytes left, so that no count makes a loop or an allocation larger
-        than the input.
+        The count is checked against the bytes left, so that it cannot make a loop or an allocation
+        larger than the input.
         """
         value = self.i32(field)
         if value < 0:
@@ -203,12 +203,12 @@ class Cursor:
     def varint(self, field: str, bits: int = 32) -> int:
         """Read an unsigned varint of at most ``bits`` bits.
 
-        It has 7 bits a byte, the lowest first, the high bit set on all but the last.
+        Each byte holds 7 bits, the lowest first; the high bit is set on all bytes but the last.
         """
         return self.rest_of_varint(field, 0, 0, bits)
 
     def rest_of_varint(self, field: str, value: int, shift: int, bits: int = 32) -> int:
-        """Read on in a varint whose first ``shift`` bits, ``value``, are in another form."""
+        """Read the rest of a varint whose first ``shift`` bits (``value``) are already read."""
         for _ in range(-(-bits // 7)):
             byte = self.u8(field)
             value |= (byte & 0x7F) << shift
@@ -249,18 +249,18 @@ class Cursor:
         return Cursor(self._data, self.file, start, start + size, self._origin)
 
     def rest(self, file: str) -> Cursor:
-        """Return a cursor over the bytes left, which counts from the first of them."""
+        """Return a cursor over the bytes left; its byte offsets count from the first of them."""
         return Cursor(self._data, file, self._pos, self._end, -self._pos)
 
     def i64s(self, count: int, field: str) -> tuple[int, ...]:
-        """Read ``count`` i64s; the caller has read the count with ``count``."""
+        """Read ``count`` i64s; the caller has read that number with the method ``count``."""
         start = self._take(8 * count, field)
         return struct.unpack_from(f">{count}q", self._data, start)
 
     def utf(self, field: str) -> str:
         """Read a ``UTF``: u16 length, modified UTF-8.
 
-        An unpaired surrogate, which a Java string may hold, becomes U+FFFD.
+        A Java string may hold an unpaired surrogate, which becomes U+FFFD.
         """
         size: int = _u16(self._data, self._take(2, field))[0]
         start = self._pos
@@ -286,7 +286,7 @@ class Cursor:
 
 
 class ParsedSpan(NamedTuple):
-    """A value, and the bytes that it was read from."""
+    """A value, and the range of bytes that it was read from."""
 
     start: int
     end: int
@@ -294,9 +294,9 @@ class ParsedSpan(NamedTuple):
 
 
 class RecordingCursor(Cursor):
-    """A cursor that keeps the recorded values and their bytes, in the order of the bytes.
+    """A cursor that stores the recorded values with their bytes, in the order of the bytes.
 
-    It uses no fast reader: those step over values that are to be recorded.
+    It uses no fast readers, because they step over values that are to be recorded.
     """
 
     __slots__ = ("spans",)

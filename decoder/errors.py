@@ -8,17 +8,17 @@ from enum import Enum
 class ErrorKind(Enum):
     """The reason why a checkpoint could not be read."""
 
-    NOT_FOUND = "not found"  # no such path, no `_metadata`, a state file that is gone
-    UNREADABLE = "unreadable"  # it exists, but the operating system will not give its bytes
-    UNAVAILABLE = "unavailable"  # its store did not answer, or denied access
+    NOT_FOUND = "not found" # no such path, no `_metadata`, or a missing state file
+    UNREADABLE = "unreadable"  # it exists, but the operating system refuses to read it
+    UNAVAILABLE = "unavailable"  # the store did not answer, or denied access
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
     EXTERNAL = "external"  # a file outside of the checkpoint, which was not opened
-    TOO_LARGE = "too large"  # more than is read of one state, and far more than Kafka's ever has
-    UNSUPPORTED = "unsupported"  # well-formed as far as read, but of a kind or version unknown here
+    TOO_LARGE = "too large"  # above the limit for one state, which no Kafka source reaches
+    UNSUPPORTED = "unsupported"  # well-formed so far, but of an unknown kind or version
 
 
-# A message quotes names, which have up to 64 KB each in a hostile file.
+# A message quotes names, and a name in a hostile file may have 64 KB.
 _LONGEST_TEXT = 4000
 
 
@@ -30,9 +30,9 @@ class DecodeError(Exception):
         problem: what is wrong, in one line.
         file: the file, or None.
         field: the field being read, or None.
-        byte_offset: the start of the field in the file, in bytes, or None. Inside a part of a file
-            (an inline state, a decompressed element) it counts from the start of that part, and
-            ``field`` names the part.
+        byte_offset: the start of the field in the file, in bytes, or None. In an inline state or a
+            decompressed element the offset counts from the start of that part, and ``field`` names
+            the part.
     """
 
     def __init__(

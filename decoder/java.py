@@ -1,4 +1,4 @@
-"""Java's primitives that more than one format needs.
+"""Java's string hash and signed integers, which more than one format needs.
 
 Source: java.lang.String @ JDK 17.
 """
@@ -30,5 +30,5 @@ def signed_32(value: int) -> int:
 
 @lru_cache(maxsize=256)
 def _powers(count: int) -> tuple[int, ...]:
-    """Return the factor of each UTF-16 unit in the hash of a text."""
+    """Return the factors of the UTF-16 units in the hash of a text of ``count`` units."""
     return tuple(pow(31, place, 1 << 32) for place in reversed(range(count)))

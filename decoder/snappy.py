@@ -1,9 +1,10 @@
 """Chunks of a Snappy framed stream, read from the start of any chunk.
 
-Flink flushes the compressor before every element of list state: an element begins with a chunk, and
-its raw position is stored. A chunk is ``u8 type, u24 length`` (little-endian) and a body: 00
-compressed and 01 uncompressed, both with a masked CRC-32C first; FF the stream identifier; 80 to FE
-padding and skippable. A chunk holds at most 65,536 bytes of data.
+Flink flushes the compressor before every element of list state. So each element begins with a new
+chunk, and Flink stores the position of that chunk in the compressed stream. A chunk is ``u8 type,
+u24 length`` (little-endian) and a body. The types: 00 compressed data and 01 uncompressed data,
+both after a masked CRC-32C; FF the stream identifier; 80 to FE padding and skippable chunks. A
+chunk holds at most 65,536 bytes of data.
 
 Source: SnappyStreamCompressionDecorator @ Flink 2.2.0, snappy's framing_format.txt.
 """
@@ -18,7 +19,7 @@ from decoder.errors import DecodeError, ErrorKind
 _STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _UNCOMPRESSED, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 _CHECKSUM_BYTES = 4
-# A copy of 64 bytes takes 3.
+# The highest ratio of decompressed to compressed bytes: a copy of 64 bytes takes 3 bytes.
 _MOST_OUT_OF_A_BYTE = 22
 
 
@@ -26,7 +27,7 @@ def next_chunk(cursor: Cursor) -> bytes:
     """Decompress the chunk that begins here: at most 64 KiB, b"" for padding.
 
     Raises:
-        DecodeError: it is cut short, fails its checksum, or is of an unknown type.
+        DecodeError: the chunk is cut short, fails its checksum, or is of an unknown type.
     """
     start = cursor.byte_offset
     header = cursor.raw(4, "snappy chunk")
@@ -39,7 +40,8 @@ def next_chunk(cursor: Cursor) -> bytes:
     import cramjam  # imported late: Spark's executors need it for compressed state only
 
     try:
-        # As a stream of one chunk, so that the library checks its checksum and its bound.
+        # The chunk is passed as a stream of one chunk, so that the library checks its checksum and
+        # size.
         return bytes(cramjam.snappy.decompress(_STREAM_IDENTIFIER + header + body))
     except cramjam.DecompressionError as error:
         raise DecodeError(
@@ -52,12 +54,13 @@ def next_chunk(cursor: Cursor) -> bytes:
 
 
 def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
-    """Decompress ``data``, one or more whole streams; ``what`` names it in errors.
+    """Decompress one or more complete streams; ``what`` names them in errors.
 
-    The decompressed size is added up before anything is decompressed.
+    The sizes that the chunks declare are added up before anything is decompressed.
 
     Raises:
-        DecodeError: cut short, not such a stream, or more than ``limit`` bytes decompressed.
+        DecodeError: ``data`` is cut short, is not such a stream, or has more than ``limit`` bytes
+            when decompressed.
     """
     cursor = Cursor(data, what)
     total = 0
@@ -66,7 +69,7 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         body = cursor.frame(int.from_bytes(header[1:], "little"), "snappy chunk")
         if header[0] == _COMPRESSED:
             body.skip(_CHECKSUM_BYTES, "snappy checksum")
-            # A varint; snappy itself holds the chunk to it.
+            # The size is a varint; snappy refuses a chunk that does not have that size.
             total += body.varint("decompressed size", 35)
         elif header[0] == _UNCOMPRESSED:
             total += max(0, body.remaining - _CHECKSUM_BYTES)
@@ -89,17 +92,17 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
 
 
 def compress_chunks(data: bytes) -> bytes:
-    """Return chunks without the stream identifier, as one part of a stream."""
+    """Compress ``data`` into chunks without the stream identifier, to be a part of a stream."""
     import cramjam  # as above
 
     return bytes(cramjam.snappy.compress(data)).removeprefix(_STREAM_IDENTIFIER)
 
 
 def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
-    """Decompress streams that come in blocks, cut anywhere, block by block.
+    """Decompress, block by block, streams that are cut into blocks at any byte.
 
     Raises:
-        DecodeError: cut short, or not such a stream.
+        DecodeError: the streams are cut short, or not in this format.
     """
     left = begun = b""
     for block in blocks:

@@ -1,14 +1,14 @@
 """The files of state handles, in a checkpoint that may have been moved or copied.
 
-A handle names its file's path when Flink wrote it, and a copied checkpoint still holds the old
-absolute URIs. So the paths are tried in this order: relative to ``_metadata``; beside it, by the
-file's last name; the path's tail below the job id, in the job's present directory; the absolute
-URI.
+A handle holds the path that its file had when Flink wrote it, so a copied checkpoint still holds
+the old absolute URIs. So these paths are tried in this order: the handle's relative path, from the
+directory of ``_metadata``; the file's base name in that directory; the part of the path after the
+job id, in the job's current directory; the absolute URI.
 
-The author of a checkpoint could name any file in it. A file outside of the checkpoint, links
-followed, is opened only if that is allowed: a savepoint owns its directory, a ``chk-<n>`` also
-``shared/`` and ``taskowned/`` beside it, and each of them under S3's entropy as well. No two
-handles may share bytes of a file.
+A handle could name any file of the machine or the store. A file outside of the checkpoint (after
+links are resolved) is opened only if that is allowed. A savepoint consists of its directory, a
+``chk-<n>`` also of ``shared/`` and ``taskowned/`` beside it; the same directories with Flink's
+random S3 entropy in their path belong to it too. No two handles may share bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -39,13 +39,14 @@ from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 # A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _BESIDE_A_CHECKPOINT = ("shared", "taskowned")
-# The root of an object store; a path in one outside of the checkpoint is not looked for.
+# The root of an object store. A path in a store outside of the checkpoint is refused without
+# checking that the file exists.
 _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
-# s3.entropy.length random characters in place of s3.entropy.key.
+# Flink replaces s3.entropy.key by s3.entropy.length random characters.
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
-# The most bytes of one subtask's state that are read at a time. A file may claim any size, and be
-# sparse; a thousand splits of a Kafka source take some 100 KB, those of others may take megabytes.
+# The limit for one read of a subtask's state: a file may be sparse, and have any size. A thousand
+# splits of a Kafka source take about 100 KB; splits of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -61,11 +62,11 @@ class _Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The ranges of files that were read so far, by path; several threads read at once.
+    """The ranges of files that were read so far, by path; several threads may add to them.
 
     Flink writes each subtask's operator state to a file, or a segment of a merged file, of its own.
-    A checkpoint whose handles share bytes is not Flink's, and could have one large file read and
-    decoded once for each of its handles.
+    Flink never writes handles that share bytes. In a hostile checkpoint they could have one large
+    file read and decoded once for each handle.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
     2.2.0.
@@ -75,13 +76,13 @@ class Claims:
     _lock: Lock = field(default_factory=Lock)
 
     def __reduce__(self) -> tuple[type[Claims], tuple[()]]:
-        return Claims, ()  # another process has claims of its own
+        return Claims, ()  # each process has its own claims
 
     def take(self, path: str, stream: _Stream, what: str) -> None:
-        """Record that a handle's bytes are in the file at ``path``; a handle may be read again.
+        """Record that a handle's bytes are in the file at ``path``; repeated calls are allowed.
 
         Raises:
-            DecodeError: they are another handle's too.
+            DecodeError: another handle has some of the same bytes.
         """
         # The size of a whole file may not be known.
         start, end = 0, math.inf
@@ -92,7 +93,8 @@ class Claims:
         with self._lock:
             claims = self._by_path.setdefault(path, [])
             index = bisect(claims, start, key=lambda claim: claim.start)
-            # Claims do not overlap: only the neighbours can.
+            # The recorded claims do not overlap each other, so only the neighbours can overlap the
+            # new one.
             for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return
@@ -126,8 +128,9 @@ class StateFiles:
         """Read a whole state stream; ``what`` names it in errors.
 
         Raises:
-            DecodeError: the file is at none of its paths (all are named), outside of the
-                checkpoint, shorter than its handle says, or another handle's too.
+            DecodeError: the file is at none of its possible paths (the error names all of them), is
+                outside of the checkpoint, or is shorter than its handle says; or another handle has
+                some of the same bytes.
         """
         match stream:
             case InlineState():
@@ -140,9 +143,10 @@ class StateFiles:
                 return self.read_range(stream, 0, stream.size, what)
 
     def read_range(self, stream: _Stream, start: int, size: int | None, what: str) -> bytes:
-        """Read ``size`` bytes from ``start`` of a state stream in a file; None: to its end.
+        """Read ``size`` bytes from ``start`` of a state stream in a file; up to its end if None.
 
-        The paths are tried by reading: that asks a remote store only once.
+        Each path is tried by reading it, because a separate check would be another request to a
+        store.
 
         Raises:
             DecodeError: as for ``read``.
@@ -155,7 +159,7 @@ class StateFiles:
         _check_size(size or 0, what)
         for path in self._own_paths(candidates, outside):
             try:
-                # Of a file of unknown size, enough to see that it is too large.
+                # If the size is unknown, read just enough to see whether the file is too large.
                 read_bytes = MAX_STATE_BYTES + 1 if size is None else size
                 data = self.source.read_range(path, start, read_bytes)
             except _NOT_THERE:
@@ -192,7 +196,7 @@ class StateFiles:
         raise self._not_found(what, candidates, outside)
 
     def _candidates(self, stream: _Stream) -> list[str]:
-        """Return the distinct paths where the file may be, the likely one first."""
+        """Return the distinct paths where the file may be, the most likely first."""
         if isinstance(stream, RelativeFileState):
             names = (stream.path, posixpath.basename(stream.path))
             paths = [join(self.directory, name) for name in names]
@@ -213,7 +217,8 @@ class StateFiles:
         for candidate in candidates:
             if "\0" in candidate:
                 continue
-            # Kept, as a state is read by ranges, and to follow links takes as long as to read one.
+            # Cached: a state is read in several ranges, and resolving links takes as long as
+            # reading one range.
             if candidate not in self._paths:
                 absolute = self.source.absolute(candidate)
                 own = self.allow_external or self._owns(absolute)
@@ -240,7 +245,8 @@ class StateFiles:
     def _not_found(self, what: str, candidates: list[str], outside: list[str]) -> DecodeError:
         tried = ", ".join(map(repr, candidates))
         for path in outside:
-            # A store is not asked; a local file is EXTERNAL only if it exists.
+            # A store gets no request for a path outside; a local file is EXTERNAL only if it
+            # exists.
             if _BUCKET.match(path) or self.source.is_file(path):
                 return DecodeError(
                     ErrorKind.EXTERNAL,
@@ -260,11 +266,11 @@ def _check_size(size: int, what: str) -> None:
 
 
 def _is_below_but_for_entropy(path: str, directory: str, root: str) -> bool:
-    """Return whether an object is in the directory under a random name of Flink's S3.
+    """Return whether a path is below the directory if Flink's random S3 entropy is left out.
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
-    and the state with random characters in its place. The key is in the part that the user
-    configured, ``root``: the names below it are Flink's own.
+    and the state with random characters in its place. The entropy key can only be in ``root``, the
+    part that the user configured: Flink chooses the names below it.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):

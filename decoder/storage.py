@@ -14,30 +14,30 @@ from typing import BinaryIO, Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The largest file that is read whole: a plan of half a million partitions is smaller. A file may
-# be sparse, and claim any size.
+# The largest file that ``read`` accepts: a plan of half a million partitions is smaller. A file may
+# be sparse, and have any size.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
-# Only the scheme: the path may hold anything.
+# This matches the scheme only, because the path may hold any characters.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # The system's errors for a path that does not exist.
 _NO_SUCH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class StorageUnavailable(OSError):
-    """A store that did not answer, or denied access."""
+    """An error of a store that did not answer, or denied access."""
 
 
 class ByteSource(Protocol):
     """Read-only files under slash-separated paths.
 
-    A path is of the source's own form (a local path, a URL). Every method raises
+    The source determines the form of a path (a local path, a URL). Every method raises
     FileNotFoundError for a missing file, StorageUnavailable for a service that fails, and OSError
     for a file that may not be read. ``read_range`` is called from several threads at once.
     """
 
     def read(self, path: str) -> bytes:
-        """Read a whole file; raise OSError for one of more than ``MAX_FILE_BYTES``."""
+        """Read a whole file; raise OSError if it has more than ``MAX_FILE_BYTES``."""
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
         """Read ``size`` bytes from ``start``; fewer only at the end of the file."""
@@ -45,12 +45,12 @@ class ByteSource(Protocol):
     def is_file(self, path: str) -> bool: ...
 
     def modified_at(self, path: str) -> int | None:
-        """Return when a file was written, in epoch milliseconds; None if that is not kept."""
+        """Return when a file was written, in epoch milliseconds; None without such a time."""
 
     def absolute(self, path: str) -> str:
-        """Return the absolute path, links followed and ``..`` resolved.
+        """Return the absolute path, with links and ``..`` resolved.
 
-        The texts of two such paths show whether one is below the other.
+        One file is below another if its absolute path begins with the other's.
         """
 
     def list_directory(self, path: str) -> list[str] | None:
@@ -63,8 +63,8 @@ class ByteSource(Protocol):
 class LocalFiles:
     """The local file system.
 
-    Paths are text: a fleet's checkpoints are small, and to make a Path costs as much as to ask for
-    the file.
+    Paths are str, not Path: with many small checkpoints, building a Path costs as much as the stat
+    call.
     """
 
     def read(self, path: str) -> bytes:
@@ -72,7 +72,7 @@ class LocalFiles:
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
         with _open(path) as file:
-            # The file's own length bounds the read: a handle may claim any place and any size.
+            # The file's length bounds the read, because a handle may hold any start and size.
             length = os.fstat(file.fileno()).st_size
             if start >= length:
                 return b""
@@ -94,11 +94,11 @@ class LocalFiles:
         return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116 - as above
 
     def absolute(self, path: str) -> str:
-        # Not Path.resolve: it raises RuntimeError for a ring of links.
+        # Path.resolve is not used: it raises RuntimeError for links that form a loop.
         return os.path.realpath(path)
 
     def from_uri(self, uri: str) -> str | None:
-        # Flink writes a path as it is, nothing escaped: `#`, `?` and `%` stand for themselves.
+        # Flink escapes nothing in a path: `#`, `?` and `%` are ordinary characters.
         path = uri.removeprefix("file:")
         if path.startswith("//"):
             host, slash, rest = path.removeprefix("//").partition("/")
@@ -109,15 +109,15 @@ class LocalFiles:
 
 
 def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """Read a whole regular file: a pipe may block, and a device has no end.
+    """Read a whole file; refuse a pipe, which may block, and a device, which may have no end.
 
     Args:
-        path: its path; links are followed.
-        max_bytes: the most bytes that it may have.
+        path: the file's path; links are followed.
+        max_bytes: the largest size in bytes that is accepted.
 
     Raises:
-        FileNotFoundError: it does not exist.
-        OSError: it is not a regular file, may not be read, or is larger.
+        FileNotFoundError: the file does not exist.
+        OSError: the path is not a regular file, may not be read, or is larger than ``max_bytes``.
     """
     path = os.fspath(path)
     status = os.stat(path)  # noqa: PTH116 - paths are text here
@@ -127,7 +127,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
         raise OSError(errno.EINVAL, "a pipe or a device, and no regular file", path)
     check_size(status.st_size, max_bytes, path)
     with open(path, "rb") as file:  # noqa: PTH123 - as above
-        data = file.read(status.st_size + 1)  # it may have grown, or its size be made up
+        data = file.read(status.st_size + 1) # it may have grown, or st_size be wrong (/proc)
         while len(data) <= max_bytes and (more := file.read(_PIECE)):
             data += more
     check_size(len(data), max_bytes, path)
@@ -135,7 +135,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
 
 
 def check_size(size: int, max_bytes: int, path: str) -> None:
-    """Raise OSError for a file of more than ``max_bytes``."""
+    """Raise OSError if a file has more than ``max_bytes``."""
     if size > max_bytes:
         raise OSError(
             errno.EFBIG, f"larger than {max_bytes} bytes, the most that is read of it", path
@@ -143,7 +143,7 @@ def check_size(size: int, max_bytes: int, path: str) -> None:
 
 
 def _open(path: str) -> BinaryIO:
-    # A pipe or a device could block the reader for ever.
+    # Only regular files are opened, because a pipe or a device could block the reader for ever.
     if not S_ISREG(_mode(path)):
         raise FileNotFoundError(errno.ENOENT, "No such file", path)
     return open(path, "rb")  # noqa: PTH123 - paths are text here
@@ -178,5 +178,5 @@ def normalise_path(path: str) -> str:
     if scheme is None:
         return posixpath.normpath(path)
     authority, slash, below = path[scheme.end() :].partition("/")
-    # As an absolute path, so that no `..` climbs out of the host or the bucket.
+    # The path is normalised as an absolute one, so that `..` cannot lead out of the host or bucket.
     return scheme[0] + authority + (posixpath.normpath("/" + below.lstrip("/")) if slash else "")

@@ -1,12 +1,13 @@
 """Redaction of URLs, and of text that may hold passwords.
 
-A user, a password, a key or a signature in a URL would end in messages, plans, tables and shell
-histories: such a URL is refused, and shown redacted. Text of libraries and services that may hold
-URLs is redacted too.
+A user, a password, a key or a signature in a URL would get into messages, plans, tables and shell
+histories. So such a URL is refused, and the message shows it redacted. Text of libraries and
+services that may hold URLs is redacted too.
 
-``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, ``…/x?sv=1&sig=SECRET`` as
-``…/x?sv=…&sig=…``: which parameters are secret is not guessed. ``password="SECRET"`` in what a
-service says is shown as ``password=…``: here the names decide.
+``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, and ``…/x?sv=1&sig=SECRET`` as
+``…/x?sv=…&sig=…``: the values of all parameters are redacted, because any of them may be secret. In
+the text of a service ``password="SECRET"`` is shown as ``password=…``; there only the values of
+names such as ``password`` are redacted.
 """
 
 from __future__ import annotations
@@ -19,36 +20,36 @@ CREDENTIALS_REFUSED = (
     "configuration)"
 )
 
-# The start of a URL; of one inside another (k8s://https://host) the inner one. One letter and a
-# colon are a drive. Each repeat at which a search may begin anew has a bound: else the search would
-# take time by the square of the text.
+# The start of a URL; if a URL contains another (k8s://https://host), the start of the inner one. A
+# single letter before a colon is a Windows drive. Each repetition at which a search may begin is
+# bounded: without a bound, the time would grow with the square of the text's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
-# Within a text a URL ends at a space, a quote, or where another one begins.
+# Within a text a URL ends at a space, at a quote, or where another URL begins.
 _URL_IN_TEXT = re.compile(
     rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)((?:(?!{_BEGINNING}://)[^\s\"'`<>])*)"
 )
-# A name before a colon: a user, or a host before its port.
+# A name before a colon: a user before a password, or a host before a port.
 _NAME = re.compile(r"[^/@:\[]*:")
 _PORT = re.compile(r"\d*(?:[/?#]|$)")
-# A `?` alone may be part of a glob.
+# A query needs a name and `=`, because a `?` alone may be part of a glob.
 _QUERY = re.compile(r"\?[\w.%-]+=")
-# Not what ends a sentence.
+# A value without the punctuation that ends a sentence.
 _VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]{0,20}(?:[&;]|$))")
 
-# Schemes with a host and a port; elsewhere, as in a bucket's name, a colon ends a user's name.
+# Schemes whose URLs may have a port; in the URLs of other schemes a colon ends a user's name.
 _WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
 # Schemes whose path may begin after one or three slashes, and hold a colon and an @.
 _PATHS = frozenset({"file", "dbfs"})
-# Schemes with Azure's container, or HDFS's user name, before an @.
+# Schemes where an Azure container or an HDFS user name, which is not secret, is before an @.
 _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs"})
 
-# Names whose value is a secret, whatever is between them: `password: x`, `'password' = 'x'`.
+# Names whose value is a secret after any separator: `password: x`, `'password' = 'x'`.
 _SECRET_NAMES = (
     r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?:api|access|account|private|secret)[._-]?key"
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
-# Names that are also words of a sentence, as in `unexpected token: x`: only before a bare `=`.
+# Names that are also ordinary words, as in `unexpected token: x`: they count only before `=`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
 # In a path, `/key=` is the name of a partition.
 _NAMED_SECRET = re.compile(
@@ -88,10 +89,10 @@ _SECRET_ELEMENT = re.compile(
 def redact_secrets(text: str) -> str:
     """Return a service's text without passwords, keys, tokens and credentials in URLs.
 
-    Not recognised: the rest of an unquoted password after a space or comma; a password without a
-    name before it, as the second argument of ``login("me", "x")``; a name of one letter (``-p
-    x``), or one that continues after its word (``password.old=x``); an attribute of XML beside the
-    one that names it (``<property name="password" value="x"/>``); an encoded text (base64).
+    It does not recognise: the rest of an unquoted password after a space or comma; a password
+    without a name before it, such as the second argument of ``login("me", "x")``; a name of one
+    letter (``-p x``); a name that continues after the word (``password.old=x``); a value in another
+    XML attribute than its name (``<property name="password" value="x"/>``); encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))
     text = _SECRET_ELEMENT.sub(r"\1…", text)
@@ -108,7 +109,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """Redact every URL in a text; a password with a space in it is not recognised."""
+    """Redact every URL in a text; a URL ends at a space, even inside of a password."""
     if ":/" not in text:
         return text
     return _URL_IN_TEXT.sub(
@@ -117,13 +118,13 @@ def redact_urls(text: str) -> str:
 
 
 def _bare(scheme: str, slashes: str, rest: str) -> str:
-    """Return what follows the slashes of a URL, without credentials."""
+    """Return the part of a URL after ``scheme://``, without credentials."""
     if len(slashes) == 2 or scheme not in _PATHS:
         name = _NAME.match(rest)
         port = scheme in _WITH_PORTS and name is not None and _PORT.match(rest, name.end())
         user, at, _ = rest.partition("/")[0].rpartition("@")
         if name is not None and "@" in rest and not port:
-            rest = f"…@{rest.rpartition('@')[2]}"  # a password may hold a slash, and an @
+            rest = f"…@{rest.rpartition('@')[2]}"  # a password may hold a slash and an @
         elif at and (":" in user or scheme not in _NO_SECRET_BEFORE_AT):
             rest = f"…@{rest[len(user) + 1 :]}"
     query = _QUERY.search(rest) if scheme != "file" else None

@@ -1,24 +1,25 @@
 """The positions of Apache Beam's KafkaIO, read by an UnboundedSource in Beam's Flink runner.
 
-In Beam 2.50 an UnboundedSourceWrapper reads it, a SourceFunction. An element of its list state is a
-source, an object of Java's serialization, and the source's CheckpointMark, in the source's coder.
-Neither has a length.
+In Beam 2.50 the source is read by UnboundedSourceWrapper, which is a Flink SourceFunction. An
+element of its list state is the source, in Java serialization, followed by the source's
+CheckpointMark, encoded with the source's coder. Neither is preceded by its length.
 
-In Beam 2.62 it is a source of Flink's. A split is a FlinkSourceSplit, an object of Java's
-serialization. Its field ``beamSplitSource`` is the source that reads it; ``splitState`` is the
-source's CheckpointMark, or null before its reader is created. Splits without a reader are in the
-enumerator's state, a HashMap from Integer, the subtask, to ArrayList.
+In Beam 2.62 it is read by a Flink ``Source``. A split is a FlinkSourceSplit, an object of Java's
+serialization. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is
+the source's CheckpointMark, or null before the split's reader is created. Splits without a reader
+are in the enumerator's state, a HashMap from subtask (Integer) to splits (ArrayList).
 
-Of a KafkaUnboundedSource the mark is a KafkaCheckpointMark in Avro's binary form: an array of
-PartitionMark, as blocks of ``long n`` and n items up to an n of 0; of a negative n a ``long`` with
-the block's bytes follows. An item is ``string topic, int partition, long nextOffset, long
-watermarkMillis``, in the order in which the class declares them, or by their names, as a newer Avro
-orders them: whichever Avro the pipeline has. An int or long is a zig-zag varint, a string a
-``long`` length and UTF-8. ``nextOffset`` is that of the record to be read next, -1 if the reader
-has not asked Kafka for its start yet. The watermark is the reader's last.
+The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding: an array of
+PartitionMark. It is stored in blocks of ``long n`` and n items, and ends with n = 0; if n is
+negative, the block has -n items and a ``long`` with its size in bytes comes first. An item is
+``string topic, int partition, long nextOffset, long watermarkMillis``: in the order of the class's
+declaration with an older Avro, or sorted by name with a newer one. An int or long is a zig-zag
+varint, a string a ``long`` length and UTF-8. ``nextOffset`` is the offset of the record to be read
+next, or -1 if the reader has not yet asked Kafka for its starting offset. The watermark is the last
+one of the reader.
 
-Beam restores a mark only if it lists the partitions of its source, in their order: that shows which
-order the fields have.
+Beam restores a mark only if it lists the source's partitions in the source's order. So the field
+order with which the mark parses to that list is the right one.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.
@@ -38,22 +39,24 @@ _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
 # The class names in a Java object stream.
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
-# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; users' functions have it too.
+# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; state of users' functions may have this
+# name too.
 WRAPPER_STATE = "_default_"
 # List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: the output of a bundle that was
-# finished for the checkpoint, after the barrier. A job that has it is a Beam pipeline.
+# finished because of the checkpoint, after the barrier. A job with this state is a Beam pipeline.
 BEAM_BUNDLE = "bundle-buffer-tag"
-# Version of its serializer: SerdeUtils.getNaiveObjectSerializer.
+# The versions of Beam's serializer (SerdeUtils.getNaiveObjectSerializer).
 _VERSIONS = (0,)
 
 _LIST, _MAP = "java.util.ArrayList", "java.util.HashMap"
 _NOT_STARTED = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
 _TOPIC = "topic"
-# As the class declares them: Avro 1.8 (Beam 2.50). By their names: Avro 1.11 (Beam 2.62).
+# Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)
+# sorted by name.
 _DECLARED = (_TOPIC, "partition", "nextOffset", "watermarkMillis")
 _FIELD_ORDERS = (tuple(sorted(_DECLARED)), _DECLARED)
-_LONG = 64  # bits of the longest number of Avro's
-_MOST_PARTITIONS = 2**31  # one is an int of Java's
+_LONG = 64  # bits of the longest Avro integer
+_MOST_PARTITIONS = 2**31  # a partition number is a Java int
 
 
 class BeamMark(NamedTuple):
@@ -62,8 +65,9 @@ class BeamMark(NamedTuple):
     Attributes:
         topic: the topic.
         partition: the partition.
-        next_offset: the offset of the record to be read next; NOT_SET if its start was not known.
-        watermark: in epoch milliseconds; None for a split without a reader.
+        next_offset: the offset of the record to be read next; NOT_SET if the reader did not know
+            its starting offset yet.
+        watermark: the last watermark in epoch milliseconds; None for a split without a reader.
     """
 
     topic: str
@@ -76,7 +80,7 @@ def read_beam_element(element: bytes, what: str) -> list[BeamMark]:
     """Read an element of reader state: ``i32`` version, ``i32 n``, and n bytes of a split.
 
     Raises:
-        DecodeError: not a split of KafkaIO's, read strictly.
+        DecodeError: the bytes are not a valid KafkaIO split.
     """
     cursor = Cursor(element, what)
     cursor.version("Beam split", _VERSIONS)
@@ -91,7 +95,7 @@ def read_beam_wrapped(element: bytes, what: str) -> list[BeamMark]:
     """Read an element of an UnboundedSourceWrapper's state: a source, then its mark.
 
     Raises:
-        DecodeError: not one of KafkaIO's, read strictly.
+        DecodeError: the bytes are not a KafkaIO source with a valid mark.
     """
     cursor = Cursor(element, what)
     source = read_object_stream(cursor)
@@ -102,7 +106,8 @@ def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
     """Read the splits that no reader has.
 
     Raises:
-        DecodeError: not such a map, of another source, or one that lists an object twice.
+        DecodeError: the bytes are not a map from subtask to splits, a split is of another source,
+            or an object occurs twice.
     """
     cursor.check_version(version, "Beam enumerator", _VERSIONS, back=0)
     value = read_object_stream(cursor)
@@ -123,7 +128,7 @@ def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
 
 
 def _written(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValue]:
-    """Return the objects in a map or list of Java's, which may be listed only once."""
+    """Return the objects in a Java map or list; refuse a map or list that was seen before."""
     if not isinstance(value, JavaObject) or value.class_name != class_name:
         _fail(f"{_class_name(value)}, where {class_name} belongs")
     if not all(isinstance(field, int) for field in value.fields.values()):
@@ -133,7 +138,7 @@ def _written(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValu
 
 
 def _check_new(value: JavaValue, seen: set[int]) -> None:
-    """Refuse an object that was listed before: references could make much of few bytes."""
+    """Refuse an object that was listed before: references could expand a few bytes hugely."""
     if value is not None and id(value) in seen:
         _fail(f"{_class_name(value)}, listed twice")
     seen.add(id(value))

@@ -1,11 +1,12 @@
 """Fast reading of many splits that differ only in their numbers.
 
-The splits of one topic have the same bytes in front (lengths, a version, the topic), here their
-*head*, then a partition and offsets. So many are unpacked at once, each head is checked once, and
-the numbers are checked column by column.
+The splits of one topic begin with the same bytes (lengths, a version, the topic), here called their
+*head*; a partition and offsets follow. This allows many splits to be unpacked at once: each
+distinct head is checked once, and the numbers are checked column by column.
 
-Nothing is refused here: None leaves the whole list to the strict readers in ``reader_state`` and
-``enumerator``, which name what is wrong and where. The layouts are described there.
+Nothing is refused here. If a function returns None, the whole list must be read by the strict
+readers in ``reader_state`` and ``enumerator``, whose errors name the field and its position. The
+layouts are described there.
 """
 
 from __future__ import annotations
@@ -26,25 +27,26 @@ _LONGEST_TOPIC = 249
 _U16 = Struct(">H")
 _I32 = Struct(">i")
 _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
-_SPLIT_BYTES = 2 + 4 + 8 + 8  # beside the topic
+_SPLIT_BYTES = 2 + 4 + 8 + 8  # bytes of a split without the topic name
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
-# By enumerator version: the bytes before an entry's topic (the split's length), and the numbers
-# after it: a partition; a status; in version 3 a split's offsets between them.
+# By enumerator version: how many bytes are before an entry's topic (in version 3 the split's
+# length), and the format of the numbers after it: the partition; from version 2 on the status; in
+# version 3 the split's two offsets between them.
 _ENTRIES = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The entries that are unpacked at a time: they stay in the processor's caches.
+# The number of entries that are unpacked at a time; so few stay in the processor's caches.
 _AT_ONCE = 1024
 
-# (head, *numbers) of each.
+# A tuple (head, *numbers) for each split or entry.
 _Unpacked = Iterable[tuple[Any, ...]]
 
 
 class _NeedsStrictReader(Exception):
-    """The bytes are for the strict readers."""
+    """The bytes do not have the common layout, so the strict readers must read them."""
 
 
 class EntryColumns(NamedTuple):
-    """An enumerator's entries by field; versions 1 and 2 have no splits, 1 no statuses."""
+    """An enumerator's entries by field; versions 1 and 2 have no splits, version 1 no statuses."""
 
     topics: Sequence[str]
     partitions: Sequence[int]
@@ -53,7 +55,7 @@ class EntryColumns(NamedTuple):
 
 
 def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
-    """Read the elements of a reader's state, if each is a KafkaPartitionSplit; else return None.
+    """Read a reader's elements if each is a plain KafkaPartitionSplit; otherwise return None.
 
     ``topics`` caches the topic of each head.
     """
@@ -70,7 +72,8 @@ def read_uniform_entries(
     """Read ``count`` entries of an enumerator of version 1 to 3 from ``start`` on.
 
     Returns:
-        Their end and the entries, or None if any of them is not plain.
+        The position after the entries and the entries, or None if one of them needs the strict
+        reader.
     """
     before_topic, numbers = _ENTRIES[version]
     known: dict[bytes, str] = {}
@@ -96,7 +99,7 @@ def read_uniform_entries(
 
 @lru_cache(1024)
 def _alike(topic: int, before_topic: int, numbers: str) -> Struct:
-    """Return the layout of head and numbers for a topic name of that many bytes."""
+    """Return the layout of head and numbers for a topic name of ``topic`` bytes."""
     if not 0 < topic <= _LONGEST_TOPIC:
         raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic}s{numbers}")
@@ -162,7 +165,7 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
         raise _NeedsStrictReader
-    # Topic and partition in one number: 100,000 take less memory than pairs.
+    # Topic and partition are combined into one number: 100,000 numbers take less memory than pairs.
     numbers = {topic: number << 32 for number, topic in enumerate(set(topics))}
     distinct = set(map(add, map(numbers.__getitem__, topics), partitions))
     if min(partitions) < 0 or len(distinct) != len(topics):

@@ -1,7 +1,7 @@
-"""Hundreds of thousands of splits and entries, kept as columns and made on demand.
+"""Sequences of many splits or entries, stored as columns; the objects are made on demand.
 
-Each split of a source with 100,000 partitions is used once, for its position. As objects, those of
-its readers and of its enumerator would take 40 MB.
+Each split of a source with 100,000 partitions is used once, for its position. As objects, the
+splits of the readers and of the enumerator would take 40 MB.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _Row = TypeVar("_Row", bound=NamedTuple)
 
 
 class Rows(Sequence[_T_co]):
-    """A sequence that is made anew at each walk; equal to any other of the same items.
+    """A sequence whose items are made anew in each iteration; it equals any with equal items.
 
-    ``fields`` walks over the items' fields, in a third of the time.
+    ``fields`` iterates over tuples of the items' fields, in a third of the time.
     """
 
     __slots__ = ("_length", "_walk", "fields")
@@ -48,7 +48,7 @@ class Rows(Sequence[_T_co]):
     def __getitem__(self, index: slice) -> tuple[_T_co, ...]: ...
 
     def __getitem__(self, index: int | slice) -> _T_co | tuple[_T_co, ...]:
-        """Return an item, by a walk up to it."""
+        """Return an item or a slice by iterating from the start."""
         if isinstance(index, slice):
             return tuple(self)[index]
         return next(islice(self, range(self._length)[index], None))
@@ -67,13 +67,13 @@ class Rows(Sequence[_T_co]):
 
 
 def rows(kind: type[_Row], *columns: Iterable[object]) -> Iterator[_Row]:
-    """Return named tuples made of columns, in a third of the time of calls."""
+    """Make named tuples from columns, in a third of the time that calls of ``kind`` take."""
     make: Callable[[tuple[object, ...]], _Row] = partial(tuple.__new__, kind)
     return map(make, zip(*columns, strict=False))
 
 
 class SplitColumns(NamedTuple):
-    """The columns of splits."""
+    """The fields of splits, one column each."""
 
     topics: Sequence[str]
     partitions: Sequence[int]

@@ -1,19 +1,21 @@
-"""The state of a DynamicKafkaSource: that of a KafkaSource for each cluster.
+"""The state of a DynamicKafkaSource: the state of a KafkaSource for each cluster.
 
-Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit to the end. Version
-2: after the cluster's id ``bool retained`` and, if set, ``i64 retainedUntil``.
+Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit, which uses the
+bytes that remain. Version 2 has after the cluster's id ``bool retained`` and, if it is true, ``i64
+retainedUntil``.
 
-Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId,
-i32 n`` x ``UTF topic, UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x
-{``UTF clusterId, i32 len``, a KafkaSourceEnumState}. Version 2: after the bootstrap servers the
-starting and the stopping offsets initializer, each ``bool present`` and, if set, ``i32 n`` and
-n bytes. Version 3: at the end ``i32 n`` retained clusters x {``UTF clusterId, i64 retainedUntil,
-i32 len``, a KafkaSourceEnumState}.
+Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId, i32
+n`` x ``UTF topic, UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x {``UTF
+clusterId, i32 len``, a KafkaSourceEnumState}. Version 2 has after the bootstrap servers the
+starting and the stopping offsets initializer, each as ``bool present`` and, if it is true, ``i32
+n`` and n bytes. Version 3 has at the end ``i32 n`` retained clusters x {``UTF clusterId, i64
+retainedUntil, i32 len``, a KafkaSourceEnumState}.
 
-A cluster is retained until a time (epoch milliseconds) after the metadata service removed it: its
-positions stay in the state, and Flink resumes from them if the cluster returns by then.
+When the metadata service removes a cluster, its positions stay in the state until ``retainedUntil``
+(epoch milliseconds). If the service lists the cluster again before that time, Flink resumes from
+these positions.
 
-An initializer is a serialized Java object of the job's choice: it is stepped over.
+An initializer is a serialized Java object, which may be of a class of the job. It is skipped.
 
 Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
 enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2 and (split
@@ -33,8 +35,8 @@ DYNAMIC_SPLIT_VERSIONS = (1, 2)
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The least bytes of one of each: the lengths of its texts (a cluster's id and a topic have at least
-# one character), and its numbers.
+# The fewest bytes that one item takes: the lengths of its texts, one character for a cluster's id
+# and for a topic, and its numbers.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
@@ -45,9 +47,9 @@ _T = TypeVar("_T")
 
 
 class DynamicSplit(NamedTuple):
-    """A split and its cluster's id in the job's metadata service.
+    """A split, and the id that its cluster has in the job's metadata service.
 
-    ``retained_until`` (epoch milliseconds) is set if that service no longer lists the cluster.
+    ``retained_until`` (epoch milliseconds) is set if the service no longer lists the cluster.
     """
 
     cluster: str
@@ -66,10 +68,11 @@ class DynamicEnumeratorState(NamedTuple):
     """DynamicKafkaSourceEnumState.
 
     Attributes:
-        version: of this enumerator's serializer, not of its clusters'.
-        streams: the last answer of the metadata service: by stream, by cluster.
+        version: the version of this enumerator's serializer (the clusters' enumerators have their
+            own).
+        streams: the last answer of the metadata service: by stream id, then by cluster id.
         clusters: the enumerator state of each cluster. A cluster of ``streams`` is missing if it
-            was inactive when its enumerator was to start.
+            was inactive when Flink wanted to start its enumerator.
         retained: the enumerator state of clusters that the metadata service no longer lists.
     """
 
@@ -83,7 +86,7 @@ def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
     """Read one split of one of DYNAMIC_SPLIT_VERSIONS, which must use up ``cursor``.
 
     Raises:
-        DecodeError: not a DynamicKafkaSourceSplit, read strictly.
+        DecodeError: the bytes are not exactly a DynamicKafkaSourceSplit.
     """
     cluster = _read_cluster_id(cursor)
     retained = version == 2 and cursor.boolean("retained")
@@ -96,7 +99,7 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
     """Read a DynamicKafkaSourceEnumState, which must use up ``cursor``.
 
     Raises:
-        DecodeError: not one, read strictly.
+        DecodeError: the bytes are not exactly a DynamicKafkaSourceEnumState.
     """
     cursor.check_version(
         version, "DynamicKafkaSource's enumerator", DYNAMIC_ENUMERATOR_WRITTEN_BY, back=0
@@ -124,7 +127,7 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
 def _by_name(
     cursor: Cursor, what: str, item_bytes: int, read_item: Callable[[], tuple[str, _T]]
 ) -> dict[str, _T]:
-    """Read a serialized Java map: a count and the items, each name once."""
+    """Read a serialized Java map: a count and the items; refuse a name that occurs twice."""
     count = cursor.count(what, item_bytes)
     items = dict(read_item() for _ in range(count))
     if len(items) != count:

@@ -1,12 +1,12 @@
-"""The coordinator state of a KafkaSource: KafkaSourceEnumState, the enumerator's partitions.
+"""The coordinator state of a KafkaSource, which holds its enumerator's KafkaSourceEnumState.
 
-Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n
-enumerator bytes; version 0 has the split assignment tracker's bytes after them.
+Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n bytes of
+the enumerator; in version 0 the bytes of the split assignment tracker follow.
 
 Enumerator version 0: ``i32 n`` subtasks, ``i32 splitVersion``, n x {``i32 subtask, i32 m``, m x
 {``i32 len``, split}}. Version 1: ``i32 n`` x {``UTF topic, i32 partition``}. Version 2: the same
-with ``i32 status`` each, then ``bool initialDiscoveryFinished``. Version 3: ``i32 n, i32
-splitVersion``, n x {``i32 len``, split, ``i32 status``}, ``bool initialDiscoveryFinished``.
+with ``i32 status`` after each partition, then ``bool initialDiscoveryFinished``. Version 3: ``i32
+n, i32 splitVersion``, n x {``i32 len``, split, ``i32 status``}, ``bool initialDiscoveryFinished``.
 
 Source: org.apache.flink.runtime.source.coordinator.{SourceCoordinator, SourceCoordinatorSerdeUtils}
 @ Flink 2.2.0; KafkaSourceEnumStateSerializer, AssignmentStatus @ connector 1.15.4 to 5.0.0-2.2;
@@ -43,7 +43,7 @@ ENUMERATOR_WRITTEN_BY = {
 
 
 class AssignmentStatus(Enum):
-    """Whether the enumerator has handed a split to a reader."""
+    """Whether the enumerator has assigned a split to a reader."""
 
     ASSIGNED = 0
     UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.1 to 4.0
@@ -52,7 +52,7 @@ class AssignmentStatus(Enum):
 class EnumeratorEntry(NamedTuple):
     """A topic-partition that the enumerator knows. ``split`` is None in versions 1 and 2.
 
-    A split keeps the start that it was discovered with: it is not progress.
+    The starting offset of a split is the one from its discovery: it does not show what was read.
     """
 
     topic: str
@@ -61,11 +61,13 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# From this many entries on, columns are faster than a call for each. For fewer they take more
-# memory: a DynamicKafkaSource may list thousands of clusters of one partition.
+# From this many entries on, reading them as columns is faster than a call for each entry. For fewer
+# entries, columns take more memory: a DynamicKafkaSource may list thousands of clusters of one
+# partition.
 _MANY = 5
 
-# Checked even without a split: it may be all that tells this from another source.
+# The version is checked even if there are no splits: it may be the only difference from the state
+# of another source.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -74,7 +76,7 @@ _STATUSES = {status.value: status for status in AssignmentStatus}
 class EnumeratorState(NamedTuple):
     """KafkaSourceEnumState.
 
-    ``initial_discovery_finished`` is None in versions 0 and 1, which lack it.
+    ``initial_discovery_finished`` is None in versions 0 and 1, which do not store it.
     """
 
     version: int
@@ -90,10 +92,10 @@ def listed_places(entries: Sequence[EnumeratorEntry]) -> Iterator[tuple[str, int
 
 
 def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
-    """Return the version and the bytes of any source's enumerator.
+    """Return the version of a source's enumerator, and a cursor over its bytes.
 
     Raises:
-        DecodeError: not the coordinator state of a source.
+        DecodeError: the bytes are not the coordinator state of a source.
     """
     cursor = Cursor(data, what)
     coordinator_version = cursor.version("coordinator", (0, 1))
@@ -108,7 +110,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     """Read a KafkaSourceEnumState, which must use up ``cursor``.
 
     Raises:
-        DecodeError: not one, read strictly.
+        DecodeError: the bytes are not exactly a KafkaSourceEnumState.
     """
     cursor.check_version(version, "enumerator", ENUMERATOR_WRITTEN_BY, back=0)
     entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
@@ -123,8 +125,8 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
 def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     """Read version 0: the assigned splits, by subtask.
 
-    A split that moved to another subtask, after a failure of a rescaled job, is listed under both:
-    only the readers' state says whose it is now.
+    After a failure of a rescaled job, a split that moved to another subtask is listed under both
+    subtasks: only the readers' state shows which of them has it now.
     """
     subtasks = cursor.i32("subtasks")
     cursor.version("split", _SPLIT_VERSIONS)
@@ -144,7 +146,7 @@ def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
 
 
 def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
-    """Read versions 1 to 3; all entries at once, if they are many and all of them plain."""
+    """Read versions 1 to 3; if there are many entries, all at once if possible."""
     if version == 3:
         count = cursor.i32("partitions")
         cursor.version("split", _SPLIT_VERSIONS)
@@ -162,10 +164,10 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
 
 
 def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
-    """Read the entries of an enumerator of version 1 to 3, one by one.
+    """Read the entries of an enumerator of version 1, 2 or 3 one by one.
 
     Raises:
-        DecodeError: not an entry, read strictly.
+        DecodeError: the bytes are not exactly ``count`` entries.
     """
     return tuple(_read_entry(cursor, version) for _ in range(count))
 

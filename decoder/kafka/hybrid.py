@@ -1,9 +1,9 @@
-"""The state of a HybridSource, which wraps that of the source it reads now.
+"""The state of a HybridSource, which wraps the state of the source that it reads now.
 
 A HybridSource reads a list of sources one after another, such as files and then Kafka. Split
 version 0: ``i32 sourceIndex, UTF splitId, i32 wrappedVersion, i32 n``, n bytes of the source's own
 split. Enumerator version 0: ``i32 currentSourceIndex, i32 wrappedVersion, i32 n``, n bytes of the
-source's own enumerator. The state does not say which sources these are, nor how many.
+source's own enumerator. The state does not say which sources a HybridSource has, nor how many.
 
 Source: org.apache.flink.connector.base.source.hybrid.{HybridSourceSplitSerializer,
 HybridSourceEnumeratorStateSerializer} @ Flink 1.15.4 to 2.2.0.
@@ -19,7 +19,7 @@ _ENUMERATOR_VERSIONS = (0,)
 
 
 class HybridSplit(NamedTuple):
-    """A split of the source at ``source_index``: ``wrapped`` bytes of that source's version."""
+    """A split of the source at ``source_index``: that source's split ``version`` and bytes."""
 
     source_index: int
     version: int
@@ -27,7 +27,7 @@ class HybridSplit(NamedTuple):
 
 
 class HybridEnumeratorState(NamedTuple):
-    """The index of the source that is read now, and its enumerator's state and version."""
+    """The index of the current source, and the version and bytes of its enumerator's state."""
 
     source_index: int
     version: int
@@ -38,7 +38,7 @@ def read_hybrid_split(cursor: Cursor) -> HybridSplit:
     """Read one split of version 0, which must use up ``cursor``.
 
     Raises:
-        DecodeError: not a HybridSourceSplit, read strictly.
+        DecodeError: the bytes are not exactly a HybridSourceSplit.
     """
     index = _read_source_index(cursor)
     if not cursor.utf("split id"):
@@ -52,7 +52,7 @@ def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorStat
     """Read a HybridSourceEnumeratorState, which must use up ``cursor``.
 
     Raises:
-        DecodeError: not one, read strictly.
+        DecodeError: the bytes are not exactly a HybridSourceEnumeratorState.
     """
     cursor.check_version(version, "HybridSource's enumerator", _ENUMERATOR_VERSIONS, back=0)
     state = HybridEnumeratorState(

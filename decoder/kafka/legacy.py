@@ -1,18 +1,20 @@
 """The state of a FlinkKafkaConsumer, the source before KafkaSource (until Flink 1.20).
 
 Union list state ``topic-partition-offset-states``: each subtask lists the partitions it reads. An
-element is a KafkaTopicPartition, written by Kryo, and ``i64`` offset; it has no length.
-KafkaTopicPartition: varint class id (it differs with the types a job registers), reference marker,
-zig-zag varints ``cachedHash`` and ``partition``, reference marker, string ``topic``. A marker is 1
-for an object that was not written before, as both always are here. The hash is that of the topic
-and the partition: a check that this is a KafkaTopicPartition.
+element is a KafkaTopicPartition written by Kryo, followed by ``i64`` offset; no length precedes the
+element. KafkaTopicPartition: varint class id (which depends on the types that the job registers),
+reference marker, zig-zag varints ``cachedHash`` and ``partition``, reference marker, string
+``topic``. A reference marker is 1 for an object that is written for the first time; here both
+markers are always 1. ``cachedHash`` is computed from the topic and the partition; so it shows
+whether the bytes are a KafkaTopicPartition.
 
-The offset is that of the last record processed, -1 before the first record (the partition is read
-from 0), or one of four markers.
+The offset is that of the last record processed; or -1 if no record is processed yet, and the
+partition is read from 0; or one of four markers.
 
-A string of Kryo has two forms. ASCII of 2 to 63 characters: its bytes, the high bit set on the
-last. Any other: the number of characters plus one as a varint whose first byte holds 6 bits (80 is
-always set, 40 says that more follow), then each UTF-16 unit in 1 to 3 bytes.
+Kryo writes a string in one of two forms. ASCII of 2 to 63 characters: its bytes, with the high bit
+set on the last byte. Any other string: the number of characters plus one as a varint, then each
+UTF-16 unit in 1 to 3 bytes. The varint's first byte holds 6 bits of the number; its bit 0x80 is
+always set, and its bit 0x40 says that more bytes follow.
 
 Source: FlinkKafkaConsumerBase, KafkaTopicPartition, KafkaTopicPartitionStateSentinel @ connector
 1.15.4 and 3.4.0-1.20; KryoSerializer @ Flink 1.20.3; com.esotericsoftware.kryo.io.{Output, Input}
@@ -37,16 +39,17 @@ GROUP = -915623761773
 _MARKERS = (NOT_SET, EARLIEST, LATEST, GROUP)
 
 _NOTHING_READ = -1
-_HIGHEST_OFFSET = (1 << 63) - 2  # one more is the next offset, which is a long, too
+_HIGHEST_OFFSET = (1 << 63) - 2  # the next offset is one higher, and must also fit in a Java long
 
-# Kryo's class ids: 0 is null, 1 a class by its name; the type itself is always registered.
+# Kryo's class ids: 0 means null, 1 a class written by its name, higher ids a registered class.
+# Flink always registers KafkaTopicPartition.
 _FIRST_REGISTERED = 2
 _NEW_OBJECT = 1
-_LONGEST_ASCII = 63  # of the string form that is ended by its last byte
+_LONGEST_ASCII = 63  # in the string form whose last byte has the high bit set
 
 
 class LegacyOffset(NamedTuple):
-    """A partition that a subtask lists. ``stored_offset`` is as stored, markers included."""
+    """A partition that a subtask lists. ``stored_offset`` may be a marker."""
 
     subtask: int
     topic: str
@@ -55,7 +58,7 @@ class LegacyOffset(NamedTuple):
 
 
 class LegacyConsumer(NamedTuple):
-    """The state of one FlinkKafkaConsumer: what all of its subtasks list."""
+    """The state of one FlinkKafkaConsumer: the partitions that its subtasks list."""
 
     offsets: tuple[LegacyOffset, ...]
 
@@ -64,7 +67,7 @@ def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
     """Read one element, which must use up ``cursor``.
 
     Raises:
-        DecodeError: not a KafkaTopicPartition and an offset, read strictly.
+        DecodeError: the bytes are not exactly a KafkaTopicPartition and a valid offset.
     """
     class_id = cursor.varint("class of a partition")
     if class_id < _FIRST_REGISTERED:
@@ -93,7 +96,7 @@ def _read_new_object(cursor: Cursor, field: str) -> None:
 
 
 def read_ascii_string(cursor: Cursor, field: str) -> str:
-    """Read a string of either form; refuse null and any other than ASCII, as no topic has it."""
+    """Read a string in either form; refuse null and non-ASCII text (topic names are ASCII)."""
     first = cursor.peek(field)
     text = bytearray()
     if first & 0x80:

@@ -1,6 +1,6 @@
 """The Kafka source or sink of an operator, from its list states and its coordinator state.
 
-``_metadata`` names the states; their elements are fetched here.
+``_metadata`` contains the names of the states; their elements are fetched here.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ _OF_KAFKA = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# Outside of a Beam pipeline: a user's function may keep any amount under that name.
+# The largest WRAPPER_STATE that is read outside of a Beam pipeline, where a user's function may
+# have any amount of state of that name.
 _LARGEST_WRAPPER = 32 * 1024 * 1024
 
-# Errors in the bytes: mostly of a sink of another kind.
+# Errors in the bytes, which mostly mean a sink of another kind.
 _UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
 _OF_ANOTHER_KIND = "not a KafkaSink's"
 
@@ -64,16 +65,16 @@ def read_source(
 ) -> Source | None:
     """Read an operator's source state, or return None if it has none.
 
-    Finished readers leave only the coordinator state. Other operators have coordinators too: it
-    makes a source only if it has a source's layout.
+    If all readers have finished, only the coordinator state is left. Other operators have
+    coordinator state too: it belongs to a source only if it has the layout of a source's.
 
     Args:
         operator: the operator.
         files: the checkpoint's files.
-        in_beam_pipeline: whether any of the job's operators is of Apache Beam's runner.
+        in_beam_pipeline: whether any of the job's operators belongs to Apache Beam's Flink runner.
 
     Raises:
-        DecodeError: a file of its state is missing, not the checkpoint's, or damaged.
+        DecodeError: a file of the operator's state is missing, not the checkpoint's, or damaged.
     """
     states = _list_states(operator)
     legacy_states = states.get(LEGACY_CONSUMER_STATE)
@@ -98,7 +99,7 @@ def read_source(
     inner = source.current if isinstance(source, HybridSource) else source
     if reader_states or not isinstance(inner, UnknownSource):
         return source
-    assert coordinator is not None  # checked above, as there is no reader's state
+    assert coordinator is not None  # checked above, because there is no readers' state
     try:
         open_coordinator_state(coordinator.data, "coordinator state")
     except DecodeError:
@@ -109,7 +110,7 @@ def read_source(
 def _read_legacy(
     states: list[SubtaskState], files: StateFiles, what: str
 ) -> LegacyConsumer | UnknownSource:
-    """Read a FlinkKafkaConsumer; all of the state must decode, as its name proves nothing."""
+    """Read a FlinkKafkaConsumer; all of its state must decode, because the name is no proof."""
     wrong_mode = _wrong_mode(states, DistributionMode.UNION)
     if wrong_mode is not None:
         return wrong_mode
@@ -131,7 +132,7 @@ def _read_beam_wrapper(
 ) -> BeamKafkaIO | UnknownSource | None:
     """Read an UnboundedSourceWrapper of Apache Beam.
 
-    None for a user's function that keeps state of the same name, and for Beam's other sources.
+    Return None for a user's function with state of the same name, and for Beam's other sources.
     """
     extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
     size = sum(span.end - span.start for span in extents if span is not None)
@@ -166,7 +167,7 @@ def _read_beam_wrapper(
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     """Read an operator's sink state, or return None if it has none.
 
-    State that cannot be read is an UnknownSink: no position depends on it.
+    State that cannot be read makes an UnknownSink and no error, because no position depends on it.
     """
     states = _list_states(operator)
     writer_states, committer_states = (
@@ -203,7 +204,7 @@ def _what(operator: Operator) -> str:
 
 
 def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
-    """Return the list states that may be Kafka's, by name, of each subtask that has one."""
+    """Return, by name, the subtasks' list states that may belong to a Kafka source or sink."""
     states: dict[str, list[SubtaskState]] = {}
     for subtask in operator.subtasks:
         if (handle := subtask.managed_operator_state) is not None:
@@ -216,7 +217,7 @@ def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
 
 
 def _wrong_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
-    """Return an UnknownSource for a state of another distribution mode than a source's."""
+    """Return an UnknownSource if a state has another distribution mode than ``mode``, or None."""
     for _, _, state in states:
         if state.mode is not mode:
             reason = f"its {state.name} is spread as {state.mode.name}"

@@ -1,7 +1,7 @@
 """SourceReaderState: the splits of a source's readers, one list per subtask.
 
-An element is ``i32 splitSerializerVersion, i32 len``, len split bytes. Every FLIP-27 source keeps
-this state under this name, whatever its splits are.
+An element is ``i32 splitSerializerVersion, i32 len``, len bytes of the split. The state has this
+name in every FLIP-27 source, not only in Kafka sources.
 
 Source: org.apache.flink.streaming.api.operators.SourceOperator @ Flink 2.2.0,
 org.apache.flink.core.io.SimpleVersionedSerialization @ 2.2.0.
@@ -24,7 +24,7 @@ def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit | Hyb
     """Read the split in one element.
 
     Raises:
-        DecodeError: of no known kind, read strictly.
+        DecodeError: the bytes are not exactly a split of a known kind.
     """
     cursor = Cursor(element, what)
     version = cursor.i32("split serializer version")
@@ -36,12 +36,12 @@ def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit | Hyb
 def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSplit | HybridSplit:
     """Read a split of the given serializer version.
 
-    Versions 1 and 2 are DynamicKafkaSource's alone. Version 0 is KafkaSource's and HybridSource's.
-    No split reads as both: HybridSource's index, below 65,536, would be the length of an empty
-    topic name.
+    Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource both use version 0,
+    but no split decodes as both: a HybridSource's index below 65,536 begins with two zero bytes,
+    which would be the length of an empty topic name.
 
     Raises:
-        DecodeError: of no known kind, read strictly.
+        DecodeError: the bytes are not exactly a split of a known kind.
     """
     if version in DYNAMIC_SPLIT_VERSIONS:
         return read_dynamic_split(Cursor(split, what), version)

@@ -1,24 +1,26 @@
-"""The state of a KafkaSink, writers and pending transactions; and of a FileSink's writers.
+"""The state of a KafkaSink's writers and committer, and of a FileSink's writers.
 
-All are ``byte[]`` lists of ``i32 version, i32 n``, n bytes; a *versioned list* is ``i32 version,
-i32 n``, n x {``i32 len``, item}.
+Each is a list state of ``byte[]``; an element is ``i32 version, i32 n``, n bytes, whose content is
+described below. A *versioned list* is ``i32 version, i32 n``, n x {``i32 len``, item}.
 
-``writer_raw_states``: KafkaWriterState. Version 1: ``UTF transactionalIdPrefix``. Version 2: then
-``i32 ownedSubtask, i32 ownedSubtasks, i32 ownership`` (0 or 1), ``i32 n`` x {``UTF transactionalId,
-i64 checkpointId``} of transactions under way.
+``writer_raw_states`` of a KafkaSink: KafkaWriterState. Version 1: ``UTF transactionalIdPrefix``.
+Version 2: the same, then ``i32 ownedSubtask, i32 ownedSubtasks, i32 ownership`` (0 or 1), ``i32 n``
+x {``UTF transactionalId, i64 checkpointId``} for the open transactions.
 
 ``streaming_committer_raw_states``: ``i32 magic 0xB91F252C``, then in version 1 (Flink 1.14) a
-versioned list of committables; in version 2 one of checkpoints: ``i64 checkpointId``, in version 1
-``i32 subtasks``, a versioned list of subtasks: from version 1 on ``i32 subtask``, a versioned list
-(0) of requests, ``i32 committables``, up to version 1 ``i32 drained``, ``i32 failed``. A request:
-``i32 committableVersion, i32 n``, n bytes of a committable, ``i32 retries, i32 state`` (2 and 3 are
-done: failed, committed).
+versioned list of committables, in version 2 a versioned list of checkpoints. A checkpoint: ``i64
+checkpointId``; in version 1 of its list ``i32 subtasks``; a versioned list of subtasks. A subtask:
+from version 1 of its list on ``i32 subtask``; a versioned list (version 0) of requests; ``i32
+committables``; up to version 1 ``i32 drained``; ``i32 failed``. A request: ``i32
+committableVersion, i32 n``, n bytes of a committable, ``i32 retries, i32 state`` (2 failed, 3
+committed: these are done).
 
 KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 
 ``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
 writer: ``i32 magic 0x1E764B79``, the bucket's id as ``i32 version, i32 n``, n bytes, ``UTF path,
-i64 created, boolean inProgress``, and if set, ``i32 version, i32 n``, n bytes to resume that file.
+i64 created, boolean inProgress``; if ``inProgress`` is true, ``i32 version, i32 n`` and n bytes,
+with which Flink resumes the file in progress.
 
 Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRequestState,
 FileWriterBucketStateSerializer @ Flink 1.15.4, 1.20.3, 2.2.0; KafkaCommittableSerializer,
@@ -46,7 +48,7 @@ _Item = TypeVar("_Item")
 
 
 class PendingTransaction(NamedTuple):
-    """KafkaCommittable: a flushed transaction, to be committed once the checkpoint is complete."""
+    """KafkaCommittable: a flushed transaction; Flink commits it after the checkpoint completes."""
 
     transactional_id: str
     producer_id: int
@@ -54,7 +56,7 @@ class PendingTransaction(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The prefix of the id ``prefix-subtask-number`` (TransactionalIdFactory)."""
+        """The first part of the id, which is ``prefix-subtask-number`` (TransactionalIdFactory)."""
         return self.transactional_id.rsplit("-", 2)[0]
 
 
@@ -68,7 +70,7 @@ class KafkaWriterState(NamedTuple):
 class SinkState(NamedTuple):
     """The state of one operator of a sink: its writers, or a committer's pending transactions.
 
-    Without pending transactions, nothing tells a KafkaSink's committer from another sink's.
+    Without pending transactions, the committer state of a KafkaSink looks like that of other sinks.
     """
 
     writers: tuple[KafkaWriterState, ...]
@@ -76,7 +78,7 @@ class SinkState(NamedTuple):
 
 
 class FileBucket(NamedTuple):
-    """A bucket of a FileSink's writer; ``in_progress``: a file in it is being written."""
+    """A bucket of a FileSink's writer; ``in_progress``: whether it has an unfinished file."""
 
     path: str
     in_progress: bool
@@ -89,16 +91,16 @@ class FileSinkState(NamedTuple):
 
 
 class UnknownSink(NamedTuple):
-    """A sink of another kind, or one whose state cannot be read; ``reason`` says which."""
+    """A sink of another kind, or a sink whose state cannot be read; ``reason`` says which."""
 
     reason: str
 
 
 def read_writer_state(element: bytes, what: str) -> KafkaWriterState | FileBucket:
-    """Read one element of ``writer_raw_states``: KafkaSink's and FileSink's differ in version.
+    """Read one element of ``writer_raw_states``; the version distinguishes KafkaSink and FileSink.
 
     Raises:
-        DecodeError: neither, read strictly.
+        DecodeError: the bytes are not exactly the state of a KafkaSink's or a FileSink's writer.
     """
     version, cursor = _open(element, what, (1, 2, _BUCKET_VERSION), "writer state")
     state = (
@@ -145,7 +147,7 @@ def read_committer_state(element: bytes, what: str) -> tuple[PendingTransaction,
     """Read the pending transactions in one element of ``streaming_committer_raw_states``.
 
     Raises:
-        DecodeError: not a KafkaSink's, read strictly.
+        DecodeError: the bytes are not exactly the state of a KafkaSink's committer.
     """
     version, cursor = _open(element, what, (1, 2), "committer state")
     if cursor.i32("magic number") != _MAGIC:

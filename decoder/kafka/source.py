@@ -1,9 +1,9 @@
-"""The kind of a source: no checkpoint names it, so it is recognised by decoding.
+"""The kind of a source, which no checkpoint names, so that it is recognised by decoding.
 
 Every FLIP-27 source keeps its splits as byte arrays in SourceReaderState and its enumerator as
 bytes in coordinator state. An operator is a KafkaSource, a DynamicKafkaSource or a HybridSource if
-*all* of its state decodes as that, to the last byte; read leniently, a HybridSource's split would
-be topic '' partition 65544.
+*all* of its state decodes as the state of such a source, to the last byte. Without this rule a
+HybridSource's split would be read as topic '' partition 65544.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class DynamicKafkaSource(NamedTuple):
     """The state of one DynamicKafkaSource operator.
 
     Attributes:
-        clusters: by cluster id, the state of every cluster of a reader or the enumerator.
-        retained: the clusters among them that the metadata service no longer lists.
+        clusters: by cluster id, the state of every cluster that a reader or the enumerator has.
+        retained: the ids of those clusters that the metadata service no longer lists.
         enumerator: the enumerator's state, or None if none was stored.
     """
 
@@ -75,8 +75,8 @@ class BeamKafkaIO(NamedTuple):
     """The state of an Apache Beam pipeline's KafkaIO.
 
     Attributes:
-        assigned: the partitions of each reader's splits, with its subtask.
-        unassigned: the partitions of splits that no reader has.
+        assigned: the partitions in the readers' splits, each with the reader's subtask.
+        unassigned: the partitions in the splits that no reader has.
     """
 
     assigned: tuple[tuple[int, BeamMark], ...]
@@ -84,10 +84,10 @@ class BeamKafkaIO(NamedTuple):
 
 
 class UnknownSource(NamedTuple):
-    """A source that no decoder accepts whole.
+    """A source whose state does not decode as that of any known source.
 
-    ``reason`` is the first refusal. ``partly_kafka``: some of it decodes as a Kafka source's, so it
-    may be a damaged one.
+    ``reason`` is the first error. ``partly_kafka``: whether some of the state decodes as a Kafka
+    source's, so that the source may be a damaged Kafka source.
     """
 
     reason: str
@@ -98,9 +98,9 @@ class HybridSource(NamedTuple):
     """The state of one HybridSource operator.
 
     Attributes:
-        source_index: the index of the source that it reads now.
+        source_index: the index of the source that the HybridSource reads now.
         current: the state of that source.
-        other_splits: the number of splits of other sources in its readers.
+        other_splits: the number of splits of its other sources that the readers hold.
     """
 
     source_index: int
@@ -112,8 +112,8 @@ class HybridSource(NamedTuple):
 class _Readers:
     """The splits of an operator's readers, by their kind.
 
-    ``reason`` is the first failure, as text: an error would keep its bytes alive. ``beam_damaged``:
-    a split that names Beam's KafkaIO failed.
+    ``reason`` is the first error, as text: an exception object would keep the bytes in memory.
+    ``beam_damaged``: whether a split that names Beam's KafkaIO could not be read.
     """
 
     plain: list[tuple[int, SplitColumns]] = field(default_factory=list)
@@ -125,7 +125,7 @@ class _Readers:
     _topics: dict[bytes, str] = field(default_factory=dict)
 
     def add_state(self, subtask: int, state: Iterable[bytes]) -> None:
-        """Add the elements of one reader."""
+        """Read the elements of one reader's state, and add their splits."""
         plain = state.plain if isinstance(state, ByteArrays) else None
         alike = read_uniform_splits(plain, self._topics) if plain is not None else None
         if alike is not None:
@@ -179,7 +179,7 @@ class _Readers:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of source of the splits."""
+        """The names of the sources that the splits belong to."""
         by_kind = {
             "KafkaSource": self.plain,
             "DynamicKafkaSource": self.dynamic,
@@ -192,7 +192,8 @@ class _Readers:
 class _Enumerator:
     """An enumerator's bytes, decoded on demand as each kind of source.
 
-    Each is the state, the reason why the bytes are not that, or None if none was stored.
+    Each property is the decoded state, the error's text if the bytes do not decode as it, or None
+    if no enumerator state was stored.
     """
 
     def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:
@@ -228,15 +229,15 @@ class _Enumerator:
 def recognise_source(
     states: Iterable[tuple[int, Iterable[bytes]]], coordinator_state: bytes | None
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
-    """Decode the state of a source operator, all of it or none.
+    """Recognise a source from its operator's state, all of which must decode.
 
     Args:
         states: (subtask index, elements of its SourceReaderState) of every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: ``states`` raises it, for another reason than TOO_LARGE: no Kafka source's
-            state is too large.
+        DecodeError: iterating over ``states`` raises it. A TOO_LARGE error makes an UnknownSource
+            instead, because no Kafka source has so much state.
     """
     readers = _Readers()
     try:
@@ -247,7 +248,7 @@ def recognise_source(
             raise
         readers.reason = readers.reason or str(error)
     enumerator = _open_enumerator(coordinator_state)
-    # Without splits in a reader, the coordinator state decides.
+    # If no reader has splits, the coordinator state determines the kind.
     reader_kinds = readers.kinds
     kinds = reader_kinds or [_kind_of(enumerator)]
     if kinds == ["HybridSource"] and readers.reason is None:
@@ -264,7 +265,7 @@ def _names_beam(data: bytes) -> bool:
 
 
 def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafkaIO | UnknownSource:
-    """Return the source with the splits of readers and of the enumerator's ``stored`` state."""
+    """Return the source, whose splits are in the readers' state and the enumerator's ``stored``."""
     partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in stored
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -290,9 +291,9 @@ def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
 def _recognise(
     readers: _Readers, kinds: list[str], enumerator: _Enumerator
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
-    """Recognise a source other than a HybridSource, which is never inside another.
+    """Recognise a source that is not a HybridSource (a HybridSource cannot contain another one).
 
-    ``kinds`` are those of its splits.
+    ``kinds`` are the kinds of source of its splits, or that of its enumerator.
     """
     partly_kafka = bool(
         readers.plain
@@ -362,7 +363,7 @@ def _dynamic(
 def _unwrap(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
-    """Recognise the source inside a HybridSource, whose enumerator names the current one."""
+    """Recognise the source that a HybridSource reads now; its enumerator has the index."""
     if not isinstance(enumerator, HybridEnumeratorState):
         reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))

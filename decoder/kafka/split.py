@@ -15,23 +15,23 @@ from decoder.cursor import Cursor
 
 SPLIT_VERSION = 0
 
-# Markers in place of an offset, until a split's first record.
+# Markers that are stored in place of an offset until the split's first record is read.
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
-# A starting offset that is not initialised yet; no stopping offset.
+# As starting offset: it is not initialised yet. As stopping offset: the split has no end.
 NOT_SET = -(1 << 63)
 
 # org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
-# topic's length, one character, partition, two offsets
+# the topic's length and one character, the partition; then the two offsets
 MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 
 
 class Split(NamedTuple):
-    """A split as stored, markers included.
+    """A split as stored; an offset may be a marker.
 
     ``starting_offset`` is the next offset to read; ``stopping_offset`` is None if the split has no
     end (Long.MIN_VALUE in the state).
@@ -44,7 +44,7 @@ class Split(NamedTuple):
 
 
 def read_topic(cursor: Cursor) -> str:
-    """Read ``UTF topic``; refuse a name that Kafka would: the first sign of another kind."""
+    """Read ``UTF topic``; refuse an illegal name, which often shows that this is no Kafka split."""
     topic = cursor.utf("topic")
     check_topic(cursor, topic)
     return topic
@@ -56,13 +56,13 @@ def is_legal_topic(name: str) -> bool:
 
 
 def check_topic(cursor: Cursor, topic: str) -> None:
-    """Refuse a name that Kafka would."""
+    """Refuse a topic name that Kafka refuses."""
     if not is_legal_topic(topic):
         cursor.fail(f"not a legal topic name: {topic!r}", "topic")
 
 
 def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
-    """Read ``UTF topic, i32 partition``; refuse what Kafka would."""
+    """Read ``UTF topic, i32 partition``; refuse values that Kafka refuses."""
     topic = read_topic(cursor)
     partition = cursor.i32("partition")
     if partition < 0:
@@ -74,7 +74,7 @@ def read_split(cursor: Cursor, version: int) -> Split:
     """Read one split, which must use up ``cursor``.
 
     Raises:
-        DecodeError: not a KafkaPartitionSplit, read strictly.
+        DecodeError: the bytes are not exactly a KafkaPartitionSplit.
     """
     cursor.check_version(version, "KafkaPartitionSplit", (SPLIT_VERSION,), back=0)
     topic, partition = read_topic_partition(cursor)

@@ -1,8 +1,8 @@
 """The key group of a key, computed from the key: a check that the key was read right.
 
-``murmur(key.hashCode()) mod maxParallelism``. The hash is computed here if Java specifies it, or if
-it follows from the bytes of Flink's class; that of an enum, a POJO, an Avro record, a Value
-(org.apache.flink.types) or a row with names is not known.
+``murmur(key.hashCode()) mod maxParallelism``. The hash is computed here if Java specifies it or a
+class of Flink's defines it (tuples, Either, SQL rows). The hash of an enum, a POJO, an Avro record,
+a Value (org.apache.flink.types) or a row with names is not known.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
 MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
@@ -126,7 +126,7 @@ def _long(value: int) -> int:
 def _string(value: str | None) -> int | None:
     if value is None:
         return None
-    # Of replaced text the hash is not known.
+    # The hash of a text with replaced characters is not known.
     return None if _REPLACEMENT in value else string_hash(value)
 
 
@@ -164,7 +164,7 @@ def _big_decimal(value: Any) -> int | None:
     if value is None:
         return None
     sign, digits, exponent = value.as_tuple()
-    # The same for one that Java keeps as a long.
+    # The hash is the same if Java stores the unscaled value as a long.
     unscaled = int("".join(map(str, digits)))
     return (31 * _magnitude_hash(-unscaled if sign else unscaled) - int(exponent)) & _MASK
 

@@ -5,9 +5,9 @@ state has a column family of its name; a row's key and value are those of canoni
 may hold rows of key groups of other subtasks.
 
 RocksDB reads them: PyPI's ``rocksdict``, imported when a state is read. The files are copied to a
-temporary directory and opened read-only. Elements of a LIST are merges: their operator is named in
-the OPTIONS file, and without it they would silently be missing. That file also names the task
-manager's log directory, which is blanked.
+temporary directory and opened read-only. Elements of a LIST are stored as merge operands. The
+OPTIONS file names the merge operator; without that file they would silently be missing. That file
+also names the task manager's log directory, which is blanked.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.

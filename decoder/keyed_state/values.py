@@ -50,7 +50,7 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
-# The most values of no bytes (NullValue) in a collection.
+# The largest number of zero-byte values (NullValue) accepted in one collection.
 _MOST_OF_NOTHING = 1 << 16
 
 

@@ -1,7 +1,7 @@
 """The state handles of ``_metadata``, one function per kind of handle.
 
-Streams and operator state are read into ``model``. Keyed and channel state is stepped over to the
-byte; only its size is kept, as Flink's ``getStateSize()`` counts it.
+Streams and operator state are read into the classes of ``model``. Keyed and channel state is parsed
+only to find its end; only its size is kept, as Flink's ``getStateSize()`` counts it.
 
 Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flink 2.2.0.
 """
@@ -27,7 +27,7 @@ from decoder.metadata.model import (
 )
 
 # The deepest nesting of handles. Flink writes a changelog handle over base and delta handles, and a
-# key-group handle over a stream: two levels. The bound keeps hostile bytes off Python's stack.
+# key-group handle over a stream: two levels. The bound protects Python's stack from hostile input.
 MAX_NESTING = 8
 
 # The scopes of a merged file: CheckpointedStateScope has two values.
@@ -90,7 +90,7 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
 
 
 def _file_size(cursor: Cursor, field: str) -> int | None:
-    """Read an i64; FileStateHandle has -1 for an unknown size."""
+    """Read an i64; -1 in a FileStateHandle means that the size is unknown."""
     size = cursor.i64(f"{field} size")
     if size < -1:
         cursor.fail(f"a size cannot be negative: {size}", f"{field} size", back=8)
@@ -119,9 +119,9 @@ def _stream_size(cursor: Cursor, field: str) -> int:
 def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | None:
     """Read an OperatorStateHandle and the ``i32 present`` before it.
 
-    ``i32 present``; then ``u8 type``: 0 null; 4 partitionable, 17 the same of file merging:
-    ``i32 n`` x {``UTF name``, ``u8 mode``, ``i32 n``, n x ``i64`` byte offset}; 17 only: ``UTF
-    taskOwnedDir``, ``UTF sharedDir``, ``bool empty``; then a stream handle.
+    ``i32 present``; then ``u8 type``: 0 null, 4 partitionable, 17 partitionable with file merging.
+    Types 4 and 17: ``i32 n`` x {``UTF name``, ``u8 mode``, ``i32 n``, n x ``i64`` byte offset};
+    only type 17: ``UTF taskOwnedDir``, ``UTF sharedDir``, ``bool empty``; then a stream handle.
     """
     start = cursor.byte_offset
     present = cursor.i32(f"{field} present")
@@ -145,7 +145,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
         cursor.skip_utf(f"{field} task-owned directory")
         cursor.skip_utf(f"{field} shared directory")
         if cursor.boolean(f"{field} empty"):
-            # Flink restores nothing from such a handle, whatever offsets it may list.
+            # Flink restores nothing from such a handle, even if it lists offsets.
             states = tuple(NamedState(state.name, state.mode, ()) for state in states)
     stream = read_stream(cursor, field)
     if stream is None:
@@ -182,10 +182,10 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 
 
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
-    """Step over a KeyedStateHandle; return its bytes of state.
+    """Step over a KeyedStateHandle; return its size of state in bytes.
 
-    ``u8 type``: 0 null; 3, 7, 12 key groups; 5, 11 incremental; 8, 14 changelog; 9 changelog
-    bytes; 10, 13 changelog files. The fields of each are in the functions below.
+    ``u8 type``: 0 null; 3, 7, 12 key groups; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes;
+    10, 13 changelog files. The fields of each type are described at the functions below.
     """
     _check_depth(cursor, depth, field)
     kind = cursor.u8(f"{field} type")
@@ -212,7 +212,7 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
 
 
 def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
-    """Step over an incremental handle, file by file; return its bytes of state.
+    """Step over an incremental handle, file by file; return its size of state in bytes.
 
     ``i64 checkpointId, UTF backendId, i32 start, i32 n``, version 2: ``i64 checkpointedSize``; meta
     handle; twice (shared, private) ``i32 n`` x {``UTF localPath``, handle}; version 2: ``UTF
@@ -234,7 +234,7 @@ def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
 
 
 def _skip_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> int:
-    """Step over a changelog handle; return its bytes of state.
+    """Step over a changelog handle; return its size of state in bytes.
 
     ``i32 start, i32 n, i64 size``; ``i32 n`` x keyed handle (materialized), ``i32 n`` x keyed
     handle (not materialized); ``i64 materializationId``; version 2: ``i64 checkpointId``; ``UTF
@@ -254,7 +254,7 @@ def _skip_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> i
 
 
 def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
-    """Step over changelog bytes; return how many there are.
+    """Step over changelog bytes; return their number.
 
     ``i32 start, i32 n, i64 from, i64 to``; ``i32 k`` x {``i32 keyGroup, i32 len``, bytes}; ``UTF
     handleId``.
@@ -271,7 +271,7 @@ def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
 
 
 def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
-    """Step over changelog files; return their bytes of state.
+    """Step over changelog files; return their size of state in bytes.
 
     ``i32 start, i32 n``; ``i32 k`` x {``i64 offset``, handle}; ``i64 size, i64 checkpointedSize,
     UTF handleId``; version 2: ``UTF storageId``.
@@ -292,15 +292,17 @@ def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
 
 
 def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[int, int]) -> int:
-    """Step over ``i32 n`` channel-state handles of one direction; return their bytes of records.
+    """Step over ``i32 n`` channel-state handles of one direction; return their size in bytes.
 
-    Untyped (metadata 3 to 5), and typed with ``kinds[0]``: ``i32 subtask``, two ``i32`` (gate and
-    channel, or partition and subpartition), ``i32 n``, n x ``i64``, ``i64 size``, handle. Typed
-    with ``kinds[1]``, merged: ``i32 subtask, i64 size``, handle, ``i32 n``, n bytes.
+    Plain handles, which are untyped in metadata versions 3 to 5 and of type ``kinds[0]`` later:
+    ``i32 subtask``, two ``i32`` (gate and channel, or partition and subpartition), ``i32 n``, n x
+    ``i64``, ``i64 size``, handle. Merged handles, of type ``kinds[1]``: ``i32 subtask, i64 size``,
+    handle, ``i32 n``, n bytes.
     """
     plain, merged = kinds
     size = 0
-    # subtask, size and a null handle: the least of the merged form, which is the shorter
+    # The minimum size of the merged form, which is the shorter one: subtask, size, a null handle
+    # and a count.
     for _ in range(cursor.count(f"{field} handles", 17)):
         kind = cursor.u8(f"{field} type") if typed else plain
         if kind == plain:

@@ -1,12 +1,12 @@
-"""A fast way to step over plain incremental keyed state.
+"""A fast way to step over incremental keyed state in the layout that Flink usually writes.
 
-A job with much state in RocksDB has a file handle for each file of each subtask: a million of them
-fill a hundred megabytes of ``_metadata``, and only the sum of their sizes is needed. The files of
-one subtask come in runs of one shape: names of one length and URIs of one length. So a run is
-checked column by column, and its sizes are added up in C.
+A job with much state in RocksDB has a file handle for each file of each subtask. A million handles
+fill a hundred megabytes of ``_metadata``, and only the sum of their sizes is needed. Many
+consecutive handles of one subtask have names of one length and URIs of one length. Such a run of
+handles is checked column by column, and its sizes are added up in C.
 
-Nothing is refused here. Whatever is not plain is left to the strict walk in ``handles``, which
-names what is wrong and where.
+Nothing is refused here. A handle with any other layout is read by the strict functions in
+``handles``, whose errors name the field and its position.
 
 Source: MetadataV2V3SerializerBase.serializeHandleAndLocalPathList @ Flink 2.2.0.
 """
@@ -22,15 +22,15 @@ _I32 = Struct(">i")
 _I64 = Struct(">q")
 _FILE = Struct(">BqH")  # type, size, length of the URI
 
-# The most handles of a run; RocksDB has some tens of files a subtask. The bound keeps the cost of a
-# failed run in proportion to the bytes that are stepped over.
+# The most handles of a run; RocksDB has some tens of files per subtask. The bound limits the bytes
+# that are read twice if a run fails its check.
 _LONGEST_RUN = 128
 _MOST_RUN_BYTES = 64 * 1024
 _SHORTEST_RUN = 4
 
 
 class _NotPlain(Exception):
-    """The bytes are for the strict walk."""
+    """The handle must be read by the strict functions in ``handles``."""
 
 
 def incremental_bytes(
@@ -41,7 +41,7 @@ def incremental_bytes(
     The layout is that of ``handles.skip_incremental``.
 
     Returns:
-        The handle's end and its bytes of state, or None if the strict walk must read it.
+        The handle's end and the size of its state in bytes, or None if ``handles`` must read it.
     """
     position = start + 8  # checkpoint id
     try:
@@ -56,12 +56,12 @@ def incremental_bytes(
             position += 2 + _U16.unpack_from(data, position)[0]  # handle id
     except (_NotPlain, struct.error, IndexError):
         return None
-    # A slice may go beyond ``end``.
+    # Slices do not fail beyond ``end``, so the end is checked here.
     return (position, total) if position <= end else None
 
 
 def _files(data: bytes, position: int, count: int) -> tuple[int, int]:
-    """Step over ``count`` x {``UTF localPath``, stream handle}; return their end and bytes."""
+    """Step over ``count`` x {``UTF localPath``, stream handle}; return the end and state size."""
     if count < 0:
         raise _NotPlain
     total = 0
@@ -83,7 +83,7 @@ def _one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
 
 
 def _stream(data: bytes, start: int) -> tuple[int, int]:
-    """Step over a stream handle of a kind that has files; return its end and its bytes."""
+    """Step over a FILE, RELATIVE or BYTE_STREAM handle; return its end and its size of state."""
     size: int
     kind, size, length = _FILE.unpack_from(data, start)
     if kind == 2:  # FILE: size, URI
@@ -106,7 +106,7 @@ def _stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` FILE handles and local paths, if all have the shape of the first."""
+    """Step over ``count`` local paths and FILE handles, if all have the lengths of the first."""
     kind = 2 + _U16.unpack_from(data, start)[0]
     uri = _U16.unpack_from(data, start + kind + 9)[0]
     stride = kind + _FILE.size + uri
@@ -116,7 +116,8 @@ def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
     run = data[start : start + size]
     if len(run) != size or run[kind] != 2 or run[kind + 1] != 0:
         return None
-    # Both lengths, the type, and the highest byte of the size, which holds its sign.
+    # These columns must be constant: both lengths, the type, and the highest byte of the size,
+    # which holds the sign.
     for offset in (0, 1, kind, kind + 1, kind + 9, kind + 10):
         column = run[offset::stride]
         if column != column[:1] * count:

@@ -1,8 +1,9 @@
 """A reader of Java object streams that instantiates nothing.
 
-Objects, enums, strings, arrays, classes, references and null are read into names and values; of
-what a class wrote itself, the objects are kept. Proxies and objects with a protocol of their own
-are refused: CheckpointProperties, SQL's types and Beam's sources never hold them.
+Objects, enums, strings, arrays, classes, references and null are read into names and values. From
+the data that a class's own ``writeObject`` or ``writeExternal`` wrote, only the objects are kept.
+Proxies and objects of Externalizable classes in protocol version 1 are refused:
+CheckpointProperties, the logical types of Flink SQL and Beam's sources never contain them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -23,7 +24,7 @@ _FIRST_HANDLE = 0x7E0000
 class _Tag:
     """The first byte of each element: java.io.ObjectStreamConstants.
 
-    A class, as ``match`` compares with dotted names only.
+    The tags are in a class because ``match`` compares values with dotted names only.
     """
 
     NULL = 0x70
@@ -44,16 +45,16 @@ _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0
 
 # Bytes of a primitive field, by its type code.
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-# The types that are read; the others are stepped over.
+# The type codes whose values are kept; values of the others are skipped.
 _INTEGERS = "BIJSZ"
 
 _BYTES = "[B"
 
-# The deepest nesting: CheckpointProperties reaches three (properties, type, enum), a type of SQL's
-# six for each row in a row. The bound keeps hostile bytes off Python's stack.
+# The deepest nesting. CheckpointProperties has three levels (properties, type, enum); a logical
+# type of SQL has six for each row in a row. The bound protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The most ancestors of a class. Flink's have one; a long line of them, referred to by many objects,
-# would cost the product of both.
+# The most ancestors of a class; Flink's classes have one. Each object is read once per ancestor, so
+# many objects of a class with many ancestors could take very long.
 _MAX_ANCESTORS = 16
 
 _FIELD = "Java object"
@@ -74,10 +75,10 @@ class JavaClass(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JavaObject:
-    """An object: its class, its fields, and the objects that its class wrote beside them.
+    """An object: its class, its fields, and the objects that its class wrote after the fields.
 
-    Fields of type float, double and char are left out; a boolean is 0 or 1. An object may hold
-    itself: the caller bounds a walk over it.
+    Fields of type float, double and char are left out; a boolean is 0 or 1. An object may contain
+    itself, so the caller must bound its own recursion.
     """
 
     class_name: str
@@ -87,7 +88,7 @@ class JavaObject:
 
 @dataclass(frozen=True, slots=True)
 class JavaArray:
-    """An array of objects, or of bytes; one of other primitives is left empty."""
+    """An array of objects or of bytes; the elements of other primitive types are left out."""
 
     elements: list[JavaValue] = field(default_factory=list)
     data: bytes = b""
@@ -108,7 +109,7 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
     """Read ``AC ED 00 05`` and one object.
 
     Raises:
-        DecodeError: cut short, or not such a stream.
+        DecodeError: the bytes are cut short, or are not a Java object stream.
     """
     if cursor.raw(4, _FIELD) != _MAGIC_AND_VERSION:
         cursor.fail("not a Java object stream", _FIELD, back=4)
@@ -116,7 +117,7 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
 
 
 class _Walker:
-    """A walk over one stream, with the objects that may be referred to."""
+    """A reader of one stream, with the objects that later references may name."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -139,7 +140,8 @@ class _Walker:
             case _Tag.STRING:
                 return self._string(cursor.utf(_FIELD))
             case _Tag.LONG_STRING:
-                # Its length is an i64; no field that is read is so long.
+                # Its length is an i64. The text is skipped, because no field that matters is so
+                # long.
                 cursor.skip(cursor.i64(_FIELD), _FIELD)
                 return self._string("")
             case _Tag.ENUM:
@@ -233,7 +235,7 @@ class _Walker:
             self._annotation(depth, result.written)
 
     def _annotation(self, depth: int, written: list[JavaValue]) -> None:
-        """Read what a class wrote beside its fields, to its end mark."""
+        """Read the data that a class wrote after its fields, up to the end mark."""
         cursor = self._cursor
         while True:
             match cursor.peek(_FIELD):
@@ -272,7 +274,7 @@ class _Walker:
                 )
 
     def _new_class_descriptor(self, depth: int) -> _ClassDescriptor:
-        """Read ``UTF name, i64 serialVersionUID, u8 flags, i16 n`` fields, annotation, parent."""
+        """Read ``UTF name, i64 serialVersionUID, u8 flags, i16 n``, n fields, data, parent."""
         cursor = self._cursor
         name = cursor.utf(_FIELD)
         cursor.i64(_FIELD)

@@ -1,7 +1,7 @@
-"""The keyed state handles of ``_metadata``, for reading the state itself.
+"""The keyed state handles of ``_metadata``, read in full, to read the keyed state itself.
 
-``handles.skip_keyed_state`` only adds up their sizes: positions need no more. The layouts are
-described there, at each ``_skip`` function.
+To read Kafka positions only the sizes of the handles are needed, which ``handles.skip_keyed_state``
+adds up. The layouts are described at the ``skip`` functions in ``handles``.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """
@@ -22,10 +22,10 @@ _NO_OFFSET = -1
 
 
 class KeyGroupsState(NamedTuple):
-    """KeyGroupsStateHandle; for a ``savepoint`` KeyGroupsSavepointStateHandle.
+    """KeyGroupsStateHandle, or KeyGroupsSavepointStateHandle if ``savepoint``.
 
-    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on; -1: it
-    is empty (raw state only).
+    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on. In raw
+    state -1 means that the key group is empty.
     """
 
     savepoint: bool
@@ -35,9 +35,9 @@ class KeyGroupsState(NamedTuple):
 
 
 class IncrementalState(NamedTuple):
-    """IncrementalRemoteKeyedStateHandle: RocksDB's files by name, and the stream with the head.
+    """IncrementalRemoteKeyedStateHandle: RocksDB's files by name, and ``meta``, the head's stream.
 
-    It has ``key_groups`` key groups from ``first`` on.
+    The handle has ``key_groups`` key groups from ``first`` on.
     """
 
     first: int
@@ -47,9 +47,9 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """ChangelogStateBackendHandle: the last state of the backend below it, the base.
+    """ChangelogStateBackendHandle: the handles of the last materialized state (``base``).
 
-    ``changes`` is the number of handles of its log.
+    ``changes`` is the number of handles of the changelog.
     """
 
     base: tuple[KeyGroupsState | IncrementalState, ...]
@@ -63,7 +63,7 @@ def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
     """Read a KeyedStateHandle, or None for a null handle.
 
     Raises:
-        DecodeError: cut short, corrupt, or of an unknown kind.
+        DecodeError: the handle is cut short, corrupt, or of an unknown kind.
     """
     kind = cursor.u8(f"{field} type")
     match kind:
@@ -123,7 +123,8 @@ def _read_changelog(cursor: Cursor, field: str) -> ChangelogState:
     for _ in range(cursor.count(f"{part} handles", 1)):
         handle = _read_backends(cursor, part, cursor.u8(f"{part} type"))
         if isinstance(handle, IncrementalState):
-            # After a restore with another parallelism, files may hold more than this subtask's.
+            # After a restore with another parallelism, the files may hold key groups of other
+            # subtasks.
             start = max(first, handle.first)
             end = min(first + count, handle.first + handle.key_groups)
             handle = handle._replace(first=start, key_groups=max(0, end - start))

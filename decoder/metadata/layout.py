@@ -14,12 +14,12 @@ MASTER_STATE_MAGIC = 0xC96B1696 - (1 << 32)
 
 
 class MetadataLayout(NamedTuple):
-    """A version of ``_metadata``: what it has that others have not."""
+    """A version of ``_metadata``, and which optional parts it has."""
 
     version: int
     written_by: str  # the Flink releases whose default it is
-    # Coordinator state, channel state, and finished operators and subtasks. Version 2 has unused
-    # fields instead.
+    # It has coordinator state, channel state, and finished operators and subtasks. Version 2 has
+    # unused fields instead.
     since_1_11: bool
     properties: bool  # a Java object stream of CheckpointProperties after the body
     names: bool  # operator name and uid before the operator id

@@ -1,7 +1,7 @@
 """The values in ``_metadata``, named as in org.apache.flink.runtime.state @ 2.2.0.
 
-Named tuples, here and in ``kafka``: a frozen dataclass costs nearly a millisecond at each start,
-and its instances take three times as long to make.
+The classes here and in ``kafka`` are named tuples: defining a frozen dataclass takes nearly a
+millisecond at each start, and creating an instance takes three times as long.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RelativeFileState(NamedTuple):
 
 
 class SegmentState(NamedTuple):
-    """SegmentFileStateHandle: ``size`` bytes from ``start`` of a merged file (file merging)."""
+    """SegmentFileStateHandle: ``size`` bytes from ``start`` of a file of Flink's file merging."""
 
     uri: str
     start: int
@@ -64,7 +64,7 @@ StreamState = InlineState | FileState | RelativeFileState | SegmentState | Empty
 
 
 class DistributionMode(Enum):
-    """OperatorStateHandle.Mode: the distribution of list state over subtasks at a restore."""
+    """OperatorStateHandle.Mode: how a restore distributes list state over the subtasks."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -72,7 +72,7 @@ class DistributionMode(Enum):
 
 
 class NamedState(NamedTuple):
-    """A state of a partitionable handle.
+    """A named state in an OperatorStateHandle.
 
     ``byte_offsets`` are absolute positions in the handle's stream, one per element of list state.
     """
@@ -83,9 +83,9 @@ class NamedState(NamedTuple):
 
 
 class OperatorStateHandle(NamedTuple):
-    """OperatorStreamStateHandle: named states, and the stream of their elements.
+    """OperatorStreamStateHandle: named states, and the stream that holds their elements.
 
-    ``of_file_merging``: it is a FileMergingOperatorStreamStateHandle.
+    ``of_file_merging``: whether the handle is a FileMergingOperatorStreamStateHandle.
     """
 
     states: tuple[NamedState, ...]
@@ -100,12 +100,12 @@ class OperatorStateHandle(NamedTuple):
 class Subtask(NamedTuple):
     """OperatorSubtaskState: the state of one parallel instance of an operator.
 
-    A finished subtask has none. Sizes are bytes as Flink's ``getStateSize()`` counts them.
+    A finished subtask has no state. Sizes are in bytes, as Flink's ``getStateSize()`` counts them.
     ``managed_keyed_state_at`` and ``raw_keyed_state_at`` are the byte offsets of the handles in
     ``_metadata``, for ``keyed.read_keyed_handle``, or None.
     """
 
-    index: int  # type: ignore[assignment]  # in place of tuple's method
+    index: int  # type: ignore[assignment]  # it replaces tuple's method
     finished: bool
     managed_operator_state: OperatorStateHandle | None
     raw_operator_state: OperatorStateHandle | None
@@ -126,7 +126,7 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The bytes that the operator wrote itself: timers of older releases, custom operators."""
+        """The bytes of raw state: timers of older releases, state of custom operators."""
         raw = self.raw_operator_state
         return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 
@@ -134,8 +134,8 @@ class Subtask(NamedTuple):
 class Operator(NamedTuple):
     """OperatorState: an operator of the job.
 
-    ``operator_id`` is 32 hex digits as Flink prints it; ``name`` and ``uid`` are None if the
-    metadata version has none (2 to 4) or the job gave none.
+    ``operator_id`` is 32 hex digits, as Flink prints it. ``name`` and ``uid`` are None if the
+    metadata version does not store them (2 to 4) or the job did not set them.
     """
 
     operator_id: str
@@ -149,7 +149,7 @@ class Operator(NamedTuple):
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """The names of its operator states, managed and raw, sorted."""
+        """The names of the operator's managed and raw operator states, sorted."""
         return tuple(
             sorted(
                 {
@@ -181,7 +181,7 @@ class Operator(NamedTuple):
 
     @property
     def finished_subtasks(self) -> tuple[int, ...]:
-        """The numbers of the subtasks that had finished, ascending."""
+        """The indices of the subtasks that had finished, ascending."""
         return tuple(sorted(subtask.index for subtask in self.subtasks if subtask.finished))
 
 
@@ -192,7 +192,7 @@ class CheckpointKind(Enum):
 
 
 class StopKind(Enum):
-    """Whether the job stopped with this snapshot, which is then its last."""
+    """Whether the job stopped with this checkpoint or savepoint."""
 
     SUSPEND = "suspend"
     TERMINATE = "terminate"
@@ -201,7 +201,7 @@ class StopKind(Enum):
 
 
 class CheckpointType(NamedTuple):
-    """CheckpointProperties.checkpointType; metadata versions 2 and 3 have none: it is unknown."""
+    """CheckpointProperties.checkpointType; it is unknown in metadata versions 2 and 3."""
 
     kind: CheckpointKind
     stop: StopKind

@@ -1,8 +1,8 @@
-"""The directory in which Flink wrote a checkpoint; in another one its time may be that of a copy.
+"""The directory in which Flink wrote a checkpoint; elsewhere, its time may be that of a copy.
 
-``_metadata`` holds no time. But a task's state names the checkpoint's directory, even if it is
-inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 names it after the file
-that it would have become.
+``_metadata`` holds no time. But the handle of a subtask's state names the checkpoint's directory,
+even if the state is inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0
+gives the handle the path of the file that a larger state would be written to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 def original_directory(operators: Iterable[Operator]) -> str | None:
     """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
 
-    It is unknown if all state is in files that are named relative to it, or shared.
+    It is unknown if all state is in shared files, or in files with relative paths.
     """
     for operator in operators:
         for subtask in operator.subtasks:
@@ -34,9 +34,10 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
 
 
 def is_other_directory(directory: str, written: str) -> bool:
-    """Return whether a directory is another one than Flink named.
+    """Return whether ``directory`` differs from ``written``, the directory that Flink named.
 
-    A store has several schemes (``s3``, ``s3a``), and HDFS is named with and without its host.
+    Schemes are not compared, because a store has several (``s3``, ``s3a``). Hosts are compared only
+    if both URLs have one, because an HDFS URL may leave out its host.
     """
     here, there = _split(directory), _split(written)
     if here[1] != there[1]:

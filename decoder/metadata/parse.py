@@ -35,18 +35,18 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# A subtask lacks most kinds of state: they are stepped over at once.
+# Most subtasks have only few kinds of state: the bytes of several absent ones are skipped at once.
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
 _NOTHING_MORE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
 _NOTHING = _NO_OPERATOR_STATE + _NULL + _NOTHING_MORE  # no managed keyed state either
 
-# The least an operator takes: its id, parallelism, max parallelism, a null coordinator handle (four
-# bytes in version 2, which has none) and a number of subtasks.
+# The fewest bytes that an operator takes: its id, parallelism, max parallelism, a null coordinator
+# handle (in version 2 an unused field of four bytes) and the number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
 
-# KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0: Flink runs no operator wider.
+# KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0: the highest max parallelism.
 MAX_PARALLELISM = 1 << 15
 
 
@@ -54,7 +54,7 @@ def parse_metadata(data: bytes, file: str) -> Metadata:
     """Read a whole ``_metadata`` file.
 
     Raises:
-        DecodeError: it is cut short, corrupt, of another program, or of a version not read here.
+        DecodeError: the file is cut short, corrupt, of another program, or of an unknown version.
     """
     return read_all(Cursor(data, file))
 
@@ -83,7 +83,7 @@ def read_header(cursor: Cursor) -> MetadataLayout:
     """Read ``i32 magic, i32 version``.
 
     Raises:
-        DecodeError: of another program, or of a version not read here.
+        DecodeError: the file is of another program, or of an unknown version.
     """
     field = "magic number"
     if cursor.remaining < 4:
@@ -111,7 +111,7 @@ def read_header(cursor: Cursor) -> MetadataLayout:
 
 
 def _skip_master_state(cursor: Cursor) -> None:
-    """Step over ``i32 magic, i32 n``; in n bytes: ``i32 version, UTF name, i32 n``, n bytes."""
+    """Step over ``i32 magic, i32 n`` and n bytes: ``i32 version, UTF name, i32 m``, m bytes."""
     if cursor.i32("master state magic number") != MASTER_STATE_MAGIC:
         cursor.fail("a master state without its magic number", "master state", back=4)
     frame = cursor.frame(cursor.i32("master state length"), "master state")
@@ -124,9 +124,10 @@ def _skip_master_state(cursor: Cursor) -> None:
 def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     """Read an operator.
 
-    Version 5 and later: ``UTF name, UTF uid``; then ``i64 lower, i64 upper, i32 parallelism, i32
-    maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: fully finished). Version 2
-    has an ``i32``, once the length of a chain, in place of the coordinator.
+    From version 5 on ``UTF name, UTF uid``; then the operator id as ``i64 lower, i64 upper``; ``i32
+    parallelism, i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: the
+    operator is fully finished). Version 2 has an unused ``i32`` in place of the coordinator handle;
+    older releases stored the length of a chain in it.
     """
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None
@@ -161,7 +162,7 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
 
 
 def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
-    """Read a NULL or BYTE_STREAM handle; Flink refuses any other here."""
+    """Read a NULL or BYTE_STREAM handle; Flink, too, refuses any other kind here."""
     state = read_stream(cursor, f"{what} coordinator state")
     if state is not None and not isinstance(state, InlineState):
         cursor.fail("coordinator state is not in the metadata", what)
@@ -182,9 +183,10 @@ def _read_subtasks(
 def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field: str) -> Subtask:
     """Read a subtask.
 
-    ``i32 index`` (negative: ``-(index + 1)``, finished, nothing follows); managed and raw operator
-    state; managed and raw keyed state; input and output channel state. Version 2: ``i64, i32``
-    after the index, once a duration and a number of states; no channel state.
+    ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
+    channel state. A negative index is ``-(index + 1)`` of a finished subtask, and nothing follows
+    it. Version 2 has ``i64, i32`` (unused; once a duration and a number of states) after the index,
+    and no channel state.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
@@ -223,7 +225,7 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
 
 @lru_cache(MAX_PARALLELISM)
 def _finished_subtask(index: int) -> Subtask:
-    """Return a finished subtask: one value for all operators, as it takes four bytes only."""
+    """Return a finished subtask; operators share it, because its input is only four bytes."""
     return Subtask(index, True, None, None, 0, 0, 0)
 
 

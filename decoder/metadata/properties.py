@@ -1,4 +1,4 @@
-"""The type of a checkpoint, read from the Java object stream that ends ``_metadata`` (4 and up).
+"""The type of a checkpoint: a Java object stream that ends ``_metadata`` from version 4 on.
 
 The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType,
 whose ``postCheckpointAction`` says whether the job stopped with the savepoint.
@@ -17,7 +17,7 @@ from decoder.metadata.java_stream import JavaEnum, JavaObject, read_object_strea
 from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 
 _PACKAGE = "org.apache.flink.runtime.checkpoint."
-# Flink's own take some hundred bytes.
+# A stream that Flink writes takes a few hundred bytes.
 _LONGEST_KEPT = 4096
 _UNKNOWN = CheckpointType(CheckpointKind.UNKNOWN, StopKind.UNKNOWN)
 
@@ -25,7 +25,7 @@ _STOPS = {"NONE": StopKind.NONE, "SUSPEND": StopKind.SUSPEND, "TERMINATE": StopK
 
 
 def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
-    """Read the trailing object stream; of unknown classes the type is unknown.
+    """Read the trailing object stream; return the unknown type if its classes are not known.
 
     Raises:
         DecodeError: the stream is cut short or not a Java object stream.
@@ -35,7 +35,7 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
 
 
 def _read_cached(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
-    """Return the cached result: all checkpoints of a kind end in the same bytes."""
+    """Return the cached result, because all checkpoints of one type end in the same bytes."""
     walked = _walk(data[start:end]) if end - start <= _LONGEST_KEPT else None
     return (start + walked[0], walked[1]) if walked is not None else None
 

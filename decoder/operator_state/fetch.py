@@ -1,7 +1,7 @@
-"""The elements of one list state over the subtasks of an operator, in their order.
+"""The elements of one list state, read from all subtasks of an operator, in their order.
 
-A remote store takes tens of milliseconds for any answer: the subtasks' states are fetched in
-parallel, a few ahead of the one being decoded.
+A remote store takes tens of milliseconds for each request. So the subtasks' states are fetched in
+parallel, a few ahead of the state that is being decoded.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from decoder.state_files import StateFiles
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-# The requests at once: as many as botocore keeps connections for, and more.
+# The requests at once; botocore keeps fewer connections open.
 _AT_ONCE = 16
-# A larger state is read in its turn, so that the waiting ones stay below 16 MiB.
+# A larger state is not read ahead, so that the states read ahead stay below 16 MiB in total.
 _LARGEST_AHEAD = 1024 * 1024
 
 
@@ -46,8 +46,8 @@ def byte_array_states(
     ``what`` names the operator.
 
     Raises:
-        DecodeError: a file is missing, or not the checkpoint's. Walking the elements raises it for
-            corrupt ones.
+        DecodeError: a file is missing, or not the checkpoint's. Iterating over the elements raises
+            it for a corrupt element.
     """
     for owner, part in _read_ahead(states, files, what):
         yield owner.subtask, byte_arrays(part, owner.handle, owner.state, _label(owner, what))
@@ -58,7 +58,7 @@ def state_elements(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (subtask index, element) of every state, in order; ``what`` names the operator.
 
-    ``sized``: whether the states are ``byte[]`` lists, whose elements have a length.
+    ``sized``: whether the states are ``byte[]`` lists, whose elements begin with their length.
 
     Raises:
         DecodeError: a file is missing, not the checkpoint's, or corrupt.
@@ -93,7 +93,8 @@ def _read_ahead(
             future = None
             if span is not None and span.end - span.start <= _LARGEST_AHEAD:
                 if pool is None:
-                    # Most small checkpoints are inline; this module imports logging.
+                    # It is imported late, because it imports logging, and most small checkpoints
+                    # need no pool: their state is inline.
                     from concurrent.futures import ThreadPoolExecutor
 
                     pool = ThreadPoolExecutor(_AT_ONCE)
@@ -105,7 +106,7 @@ def _read_ahead(
             yield next_result()
     finally:
         if pool is not None:
-            # Without waiting: the garbage collector may run this in a thread that is just being
-            # started and holds the lock that another thread's end takes (_shutdown_locks in
-            # threading @ Python 3.11).
+            # It does not wait: the garbage collector may run this in a thread that is just
+            # starting, and that thread holds the lock that the pool's threads need to end
+            # (_shutdown_locks in threading @ Python 3.11).
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,10 +1,11 @@
 """The elements of list state in an operator-state stream.
 
-The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` list states'
-meta info; from version 3 on ``i16 n`` broadcast states'; then the data. A handle's offsets are
-absolute positions in the stream, one per element: only the first five bytes of the header are read.
-A state ends where the next one begins, and is fetched without the others. An element of a
-``byte[]`` list is ``i32 n`` and n bytes; other lists' elements are in their serializers' form.
+The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` x meta info of
+a list state; from version 3 on ``i16 n`` x meta info of a broadcast state; then the data. A
+handle's offsets are absolute positions in the stream, one per element, so only the first five bytes
+of the header are read. A state ends where the next one begins, and is fetched without the other
+states. An element of a ``byte[]`` list is ``i32 n`` and n bytes; the serializer of another list
+determines the layout of its elements.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -32,12 +33,13 @@ from decoder.state_files import StateFiles
 _PROXY_VERSIONS = range(1, 7)
 _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
-# Versions 1 to 5, and 6 without compression.
+# The headers of versions 1 to 5, and of version 6 without compression.
 _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\0\0\6\0")
-# The largest compressed element. Snappy packs 21 to 1, so that a small file could stand for
-# gigabytes; a Kafka split takes some hundred bytes, other sources' at most megabytes.
+# The largest size of a compressed element when it is decompressed. Snappy's ratio is up to 21 to 1,
+# so a small file could decompress to gigabytes. A Kafka split takes about a hundred bytes, a split
+# of another source at most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# A smaller gap is read: to skip it costs more at a remote store.
+# A smaller gap is read too, because a second request to a remote store would cost more.
 _SMALLEST_GAP = 64 * 1024
 
 
@@ -54,7 +56,7 @@ class Excerpt(NamedTuple):
 
 
 class PlainElements(NamedTuple):
-    """Elements in ``data``: the start of each, and the end of the last."""
+    """The positions of elements in ``data``: the start of each, and the end of the last."""
 
     data: bytes
     starts: Sequence[int]
@@ -65,13 +67,13 @@ class PlainElements(NamedTuple):
 class ByteArrays(Iterable[bytes]):
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
-    To walk them raises DecodeError for an unknown version, or an element outside of the stream.
+    Iteration raises DecodeError for an unknown version, or for an element outside of the stream.
 
     Attributes:
-        part: the part of the stream that holds them.
-        byte_offsets: the start of each in the stream.
+        part: the part of the stream that holds the elements.
+        byte_offsets: the start of each element in the stream.
         end: the end of the state in the stream.
-        what: the stream's name in errors, whose byte offsets count from the stream's start.
+        what: the stream's name in errors; the errors' byte offsets count from the stream's start.
     """
 
     part: Excerpt
@@ -85,9 +87,9 @@ class ByteArrays(Iterable[bytes]):
 
     @property
     def plain(self) -> PlainElements | None:
-        """The places of uncompressed elements of a known version, or None.
+        """The positions of the elements if they are uncompressed and of a known version, or None.
 
-        There may be gaps between them: the caller checks that.
+        There may be gaps between the elements; the caller must check for them.
         """
         header, start = self.part.header, self.part.start
         if not self.byte_offsets or not header.startswith(_PLAIN_HEADERS):
@@ -101,14 +103,14 @@ class ByteArrays(Iterable[bytes]):
 
 
 class Extent(NamedTuple):
-    """The bytes of a state in its stream, from ``start`` to ``end``."""
+    """The range of a state's bytes in its stream."""
 
     start: int
     end: int
 
 
 def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
-    """Return the bytes of a file that hold a non-empty state, or None if unknown or inline."""
+    """Return where a file holds a non-empty state, or None if that is unknown or it is inline."""
     match handle.stream:
         case InlineState() | EmptySegment():
             return None
@@ -137,7 +139,7 @@ def read_excerpt(
     """Read the part of a handle's stream that holds the elements of one state.
 
     Raises:
-        DecodeError: its file is missing, not the checkpoint's, or too short.
+        DecodeError: the handle's file is missing, not the checkpoint's, or too short.
     """
     stream = handle.stream
     span = extent(handle, state)
@@ -163,7 +165,7 @@ def unsized_elements(
 ) -> Iterator[bytes]:
     """Yield the elements of a list state whose serializer writes no length, in order.
 
-    Each ends where the next one begins, and the last where the next state begins.
+    Each element ends where the next one begins; the last element ends where the next state begins.
 
     Raises:
         DecodeError: as for ``ByteArrays``.
@@ -195,7 +197,8 @@ def _element_cursors(
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
     end = max(header.byte_offset, part.start)
     for byte_offset in byte_offsets:
-        # Elements are in order and do not overlap: together they are bounded by the stream.
+        # Elements must be in order and not overlap, so that together they are not larger than the
+        # stream.
         if not end <= byte_offset < part.end:
             header.fail(
                 f"an element at byte {byte_offset} of a stream of {part.end} bytes, after one "
@@ -208,7 +211,7 @@ def _element_cursors(
 
 
 def _decompressed(cursor: Cursor) -> bytes:
-    """Read an element that begins with a chunk and may continue over several."""
+    """Read an element from one or more Snappy chunks; it begins at the start of the first."""
     data = bytearray()
     while len(data) < 4:
         data += next_chunk(cursor)
