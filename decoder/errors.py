@@ -8,7 +8,7 @@ from enum import Enum
 class ErrorKind(Enum):
     """The reason why a checkpoint could not be read."""
 
-    NOT_FOUND = "not found" # no such path, no `_metadata`, or a missing state file
+    NOT_FOUND = "not found"  # no such path, no `_metadata`, or a missing state file
     UNREADABLE = "unreadable"  # it exists, but the operating system refuses to read it
     UNAVAILABLE = "unavailable"  # the store did not answer, or denied access
     TRUNCATED = "truncated"  # the bytes end inside a field

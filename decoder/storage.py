@@ -127,7 +127,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
         raise OSError(errno.EINVAL, "a pipe or a device, and no regular file", path)
     check_size(status.st_size, max_bytes, path)
     with open(path, "rb") as file:  # noqa: PTH123 - as above
-        data = file.read(status.st_size + 1) # it may have grown, or st_size be wrong (/proc)
+        data = file.read(status.st_size + 1)  # it may have grown, or st_size be wrong (/proc)
         while len(data) <= max_bytes and (more := file.read(_PIECE)):
             data += more
     check_size(len(data), max_bytes, path)
