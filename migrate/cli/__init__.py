@@ -1,12 +1,12 @@
-"""The command line: the only reader of arguments and of the environment.
+"""The command line: the only package that reads arguments and environment variables.
 
-stdout is data, stderr is messages. What costs time to import (Kafka's client, Spark) is imported by
-the commands that need it.
+Data goes to stdout, messages go to stderr. Modules that take long to import (Kafka's client, Spark)
+are imported only by the commands that need them.
 """
 
 try:
     from migrate.cli.main import main
-except KeyboardInterrupt:  # of a user who thinks better of it while this is imported
+except KeyboardInterrupt:  # Ctrl-C during the import
     raise SystemExit(130) from None
 
 __all__ = ["main"]

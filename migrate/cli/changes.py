@@ -1,4 +1,4 @@
-"""What the commands that change something share: flags, the question, plans, rollback files."""
+"""Parts shared by commands that change something: flags, the question, plans, rollback files."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ RollbackFile = Annotated[
 
 
 def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
-    """Refuse --dry-run together with --execute, and --execute where nobody can be asked.
+    """Refuse --dry-run with --execute, and --execute without --yes if there is no terminal.
 
     Raises:
-        UsageError: so it is.
+        UsageError: one of these is the case.
     """
     if execute and dry_run:
         raise UsageError("--execute and --dry-run: one of them")
@@ -51,10 +51,10 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
 
 
 def ask(question: str, yes: bool) -> None:
-    """Ask once, unless the answer is known.
+    """Ask the user once, unless ``--yes`` was given.
 
     Raises:
-        Refused: the answer was not yes.
+        Refused: the answer was not "yes".
     """
     if yes:
         return
@@ -76,11 +76,11 @@ def save_plan(
 
     Args:
         path: the value of ``--plan-out``.
-        chk: what moves.
-        applied: the value of ``--plan``, which does not go with it.
+        chk: the checkpoint or other side to plan for.
+        applied: the value of ``--plan``, which cannot be combined with ``--plan-out``.
         group: the consumer group; None plans for Spark.
         arguments: as for ``plan``.
-        wide: whether a table shows every column.
+        wide: whether the plan's table shows every column.
 
     Raises:
         Refused, UsageError: as for ``plan`` and its ``save``.
@@ -98,7 +98,7 @@ def save_plan(
 
 
 def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:
-    """Show a plan that is refused or about to be applied, on stderr, partition by partition."""
+    """Show on stderr the partitions of a plan that is refused, saved or about to be applied."""
     from migrate.report.plan import plan_table
 
     if move.partitions and sys.stderr is not None:
@@ -111,18 +111,20 @@ def carry_out(
     """Change a group, and report the outcome.
 
     Args:
-        change: asks, and changes the group; writes the rollback file first.
-        group: its name.
-        rollback_path: where it writes that file.
+        change: a function that asks the user, writes the rollback file, and changes the group.
+        group: the name of the group.
+        rollback_path: the rollback file that ``change`` writes.
 
     Raises:
-        typer.Exit: the group is not as it was asked for, or that could not be reported.
+        typer.Exit: the group does not hold what it should hold, or the name of the rollback file
+            could not be written to stdout.
+        KeyboardInterrupt: the user interrupted; a message says whether the group may have changed.
     """
     try:
         outcome = change()
         _report(outcome)
     except (KeyboardInterrupt, SystemError) as error:
-        # At any moment, also when Kafka has the request and we not its answer.
+        # This can happen at any moment, even between a request to Kafka and Kafka's answer.
         if not is_interrupt(error):
             raise
         if rollback_path.exists():
@@ -150,7 +152,7 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The name is a part of what was asked for; whoever waits for it must not go on.
+            # The name of the file is part of the result: a script that needs it must not continue.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:
@@ -158,7 +160,7 @@ def _report(outcome: ChangeOutcome) -> None:
 
 
 def _exit_code(outcome: ChangeOutcome) -> Exit | None:
-    """Return None where all is as it was asked for."""
+    """Return the exit code of a change; None if the group holds what it should hold."""
     from migrate.targets.group.commit import Applied
 
     match outcome.applied:
@@ -167,7 +169,7 @@ def _exit_code(outcome: ChangeOutcome) -> Exit | None:
         case Applied.NOTHING:
             codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
             joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
-            # A consumer has joined meanwhile, or the service did not take it.
+            # Either a consumer has joined meanwhile, or Kafka did not accept the offsets.
             return Exit.REFUSED if joined else Exit.SERVICE
         case Applied.PARTLY | Applied.UNVERIFIED:
             return Exit.NOT_VERIFIED

@@ -114,7 +114,7 @@ def commit_group(
 
 
 def _dry_run(change: api.GroupChange) -> str:
-    """Return what would be done, in a line."""
+    """Return a line about the change that a dry run has not made."""
     moving = [row for row in change.plan.partitions if row.next_offset is not None]
     changing = sum(row.next_offset != row.current for row in moving)
     if not changing:

@@ -1,4 +1,4 @@
-"""Exit codes: how a command ends, by what went wrong."""
+"""Exit codes of the commands, and the exit code of each kind of error."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from migrate.model.errors import InputError, MigrateError, Refused, ServiceError
 class Exit(IntEnum):
     """The exit codes; they are part of the command contract."""
 
-    DIFFERENT = 1  # only ``diff --exit-code``
-    USAGE = 2  # wrong arguments, no such source, no terminal to ask on
+    DIFFERENT = 1  # only from ``diff --exit-code``
+    USAGE = 2  # wrong arguments, no such source, no terminal for the question
     UNREADABLE = 3  # the input is missing, corrupt or unsupported
-    REFUSED = 4  # unsafe or ambiguous as asked, or the user said no; nothing was written
-    NOT_VERIFIED = 5  # applied in part, or not as it should be
+    REFUSED = 4  # the request is unsafe or ambiguous, or the user said no; nothing was written
+    NOT_VERIFIED = 5  # applied only in part, or with a wrong result
     SERVICE = 6  # a service did not answer, or denied access
-    BUG = 70  # ours; the only one with a traceback
+    BUG = 70  # an error in this tool; the only exit code with a traceback
     INTERRUPTED = 130  # Ctrl-C
 
 
@@ -29,14 +29,15 @@ _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
 
 
 def exit_of(error: Exception) -> Exit:
-    """Return the exit code of an error; ``BUG`` for one that nothing here knows."""
-    # Imported here: a command line that went well, or never got to a checkpoint, has no need of it.
+    """Return the exit code of an error; ``BUG`` for an error of an unknown type."""
+    # Imported here, because a command without an error does not need the decoder.
     from decoder import DecodeError, ErrorKind
 
     if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
         from migrate.kafka.config import ConfigError
 
-        # A file that is read is an input, also Kafka's properties; the others are written.
+        # A denied file of Kafka's properties is an unreadable input. Any other denied file was to
+        # be written.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):
@@ -51,7 +52,7 @@ def exit_of(error: Exception) -> Exit:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether an error is Ctrl-C, which Kafka's client, in C, makes a SystemError."""
+    """Return whether an error is Ctrl-C; Kafka's C client turns Ctrl-C into a SystemError."""
     return isinstance(error, KeyboardInterrupt) or (
         isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
     )

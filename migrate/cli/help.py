@@ -1,6 +1,7 @@
-"""``--help``: sections, one column of flags and one of text, cut nowhere; examples at the end.
+"""``--help`` in sections: a column of flags and a column of text, and examples at the end.
 
-Typer's own boxes leave a flag's text 22 of 80 columns, and cut the metavar.
+Neither column is truncated. Typer's own help leaves 22 of 80 columns for the text, and truncates
+the metavars.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-# Typer names the types of contexts and parameters nowhere in public: they are Any here.
+# Typer has no public names for the types of contexts and parameters, so they are Any here.
 
-# A line of text is hard to read beyond this; a narrower terminal wraps it.
+# The widest text, in columns, that is easy to read, and the narrowest that is used.
 _WIDEST = 100
 _NARROWEST = 40
-# A longer flag has its text below it.
+# The text about a longer flag begins on the next line.
 _LONGEST_FLAG = 25
 _OPTIONS = "Options"
-# The options of every command come last.
+# The last section: the options that every command has.
 _LAST_TITLE = "Messages"
 _OF_EVERY_COMMAND = frozenset(
     ("--verbose", "--quiet", "--version", "--install-completion", "--show-completion", "--help")
@@ -51,9 +52,9 @@ def group_help(group: Any, ctx: Any, sections: Mapping[str, Mapping[str, str]]) 
     """Return the help of ``migrate`` itself.
 
     Args:
-        group: the group.
-        ctx: its context.
-        sections: the commands, each with a line about it.
+        group: Typer's group of all commands.
+        ctx: the group's context.
+        sections: by the title of a section, its commands with their lines of help.
     """
     blocks = [
         "Usage: migrate COMMAND [OPTIONS]",
@@ -70,7 +71,7 @@ def _usage(argument: Any) -> str:
 
 
 def _sections(options: Iterable[Any]) -> Iterator[str]:
-    """Yield common options first, those of every command last, the others in their order."""
+    """Yield ``Options`` first, then the other sections; last the options that every command has."""
     sections: dict[str, list[Row]] = {_OPTIONS: []}
     alike: list[Row] = []
     for option in options:
@@ -91,7 +92,7 @@ def _flags(option: Any) -> str:
 
 
 def _choices(parameter: Any) -> list[str]:
-    """Return the values that a parameter takes; none where it takes any."""
+    """Return the values that a parameter accepts; an empty list if it accepts any value."""
     described = getattr(parameter, "type_descriptor", None)  # Typer 0.29; click's type before
     kind = getattr(described, "annotation", None)
     if isinstance(kind, type) and issubclass(kind, Enum):

@@ -73,7 +73,7 @@ def inspect(
 
 
 def _summary(chk: str, extraction: Extraction) -> str:
-    """Return a line about what there is, and what comes next."""
+    """Return a line with the numbers of sources, positions and findings, and the next command."""
     positions = sum(len(source.positions) for source in extraction.sources)
     severities = Counter(finding.severity for finding in extraction.findings)
     summary = ", ".join(
@@ -94,10 +94,10 @@ def _summary(chk: str, extraction: Extraction) -> str:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Switch the garbage collector off.
+    """Switch the garbage collector off inside the block.
 
-    A checkpoint's values have no cycles. Looking for cycles while they grow is a tenth of the time
-    that 100,000 positions take.
+    The objects of a checkpoint have no reference cycles. Searching for cycles takes a tenth of the
+    time for 100,000 positions.
     """
     collecting = gc.isenabled()
     gc.disable()

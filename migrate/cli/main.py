@@ -1,4 +1,4 @@
-"""The app: its commands, and how each of them may end."""
+"""The Typer app: its commands, and how a command ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused
 from migrate.model.wording import package_version, printable
 
-# Each command with the line about it, which is the first of its function's docstring.
+# Each command with its line of help, which is also the summary of its function's docstring.
 _LOOK = {
     "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
     "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
@@ -44,13 +44,13 @@ COMMANDS = _LOOK | _MOVE
 
 
 def load_function(name: str) -> Any:
-    """Import the module of a command, and return the function."""
+    """Import the module of a command, and return the command's function."""
     function = name.replace("-", "_")
     return getattr(import_module(f"migrate.cli.{function}"), function)
 
 
 def load_command(name: str) -> Any:
-    """Return the command of that name, as Typer makes it of its function."""
+    """Return the command of this name, which Typer makes from the command's function."""
     alone = typer.Typer(add_completion=False)
     alone.command(name, cls=Command)(load_function(name))
     command = typer.main.get_command(alone)
@@ -59,12 +59,12 @@ def load_command(name: str) -> Any:
 
 
 class _Commands(Group):
-    """Commands that are loaded once they are to run, or to complete their arguments."""
+    """A group whose commands are loaded only to run them, or to complete their arguments."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx, _SECTIONS))
 
-    # Any: Typer's own types are of its private copy of click, or of click itself where it is older.
+    # Any: the types belong to Typer's private copy of click, or in older versions to click itself.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name is not None else command, rest
@@ -81,7 +81,7 @@ app = typer.Typer(
 
 
 def _placeholder() -> None:
-    """Take the place of a command in the list of those that are not loaded."""
+    """Stand in for a command that is not loaded yet."""
 
 
 for _name, _line in COMMANDS.items():
@@ -122,11 +122,11 @@ def main() -> None:
     if sys.stdout is None:  # closed by the caller (>&-)
         _fail(Exit.USAGE, "stdout is closed, so that no result could be told; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A path that is no text in this locale is shown escaped rather than not at all.
+        # Escape characters of a path that the locale cannot encode, instead of raising an error.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except KeyboardInterrupt:  # before Typer has begun
+    except KeyboardInterrupt:  # Ctrl-C before Typer starts
         sys.exit(Exit.INTERRUPTED)
     except SystemExit as end:
         sys.exit(_exit_code(end))
@@ -135,20 +135,20 @@ def main() -> None:
 
 
 def _exit_code(end: SystemExit) -> Any:
-    """Return the exit code, whether or not somebody reads on (``migrate --help | head -1``).
+    """Return the exit code, even if the reader has closed the pipe (``migrate --help | head -1``).
 
-    Typer, and rich, which draws its help and its errors, end with 1 where nobody does.
+    If the pipe is closed, Typer and rich (which draws Typer's errors) exit with 1 instead.
     """
     unread = end.__context__
     if not isinstance(unread, BrokenPipeError):
         return end.code
-    # What was written: an error about the arguments, or else help.
+    # Typer was writing an error about the arguments (with an exit code), or the help.
     return getattr(unread.__context__, "exit_code", 0)
 
 
 def _exit_with(error: Exception) -> NoReturn:
-    """Say what went wrong, and exit."""
-    from decoder import ErrorKind  # here, as --help has no use for the decoder
+    """Show what went wrong, and exit with the error's exit code."""
+    from decoder import ErrorKind  # imported here, because --help does not need the decoder
 
     code = exit_of(error)
     match error:

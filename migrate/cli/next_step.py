@@ -1,4 +1,4 @@
-"""The next command after a command, to be copied."""
+"""The command that a user should run next, as text that can be copied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from migrate.moves.options import KafkaArguments, MoveArguments
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
-    """Return ``migrate`` with arguments, and those that reach Kafka; no property is shown."""
+    """Return a ``migrate`` command with the options that reach Kafka; ``-X`` is only hinted at."""
     arguments = [*(os.fspath(word) for word in words), *_reaching(kafka or {})]
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *arguments]) + more
@@ -29,17 +29,17 @@ def _reaching(kafka: KafkaArguments) -> Iterator[str]:
 def verification(
     chk: str | None, plan: str | None, origin: Origin | None, target: str, arguments: MoveArguments
 ) -> str | None:
-    """Return the command that checks a move.
+    """Return the ``verify`` command that checks a move, or None if no command can check it.
 
-    None where no command can check it: the options made something else of the checkpoint, and no
-    plan was saved.
+    No command can check a move whose options changed the checkpoint's positions, if no plan was
+    saved.
 
     Args:
-        chk: what moved.
+        chk: the checkpoint that was moved.
         plan: the file of the plan that was applied.
-        origin: what the positions were from.
-        target: as ``verify`` takes it.
-        arguments: those of the move.
+        origin: the origin of the positions.
+        target: the target, as ``verify`` takes it.
+        arguments: the arguments of the move.
     """
     if plan is not None:
         return command("verify", f"plan:{plan}", target, kafka=arguments)

@@ -57,7 +57,7 @@ def rollback(
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     if not kafka_of(kafka).names_brokers:
-        # Before those of the environment, which may be of another day.
+        # The file's brokers take precedence over those of the environment, which may be others.
         kafka["bootstrap_servers"] = read(local_path(file)).bootstrap_servers
     change = calls.rollback(
         file, force=force, rollback_file=rollback_file, **with_environment(kafka)

@@ -104,7 +104,7 @@ def scan(
         log.info(line)
     if step := _next(inventory, roots, latest_only, plans, kafka):
         log.info(step)
-    if inventory.failures:  # shown job by job; a bug of ours before all others
+    if inventory.failures:  # the highest exit code is that of a bug
         raise max(inventory.failures, key=exit_of)
 
 
@@ -115,7 +115,7 @@ def _next(
     plans: str | None,
     kafka: KafkaArguments,
 ) -> str | None:
-    """Return what comes next, where there is a job that moves."""
+    """Return a line with the next command, or None if no job can move."""
     if inventory.plans is None:
         if not inventory.totals.movable:
             return None
@@ -132,7 +132,7 @@ def _next(
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """Show a bar on stderr, where that is a terminal, and not with --quiet."""
+    """Show a progress bar on stderr, if stderr is a terminal and --quiet is not given."""
     quiet = terminal.loudness > terminal.NORMAL
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None

@@ -21,10 +21,10 @@ from migrate.model.wording import counted
 from migrate.moves import state as reading_state
 from migrate.moves.options import ReadArguments
 
-# Characters that are held back before the first is written: a state that turns out to be unreadable
-# while it is read leaves nothing on stdout, unless there is more of it.
+# How many characters are buffered before anything is written. If reading a state fails before that,
+# nothing is on stdout.
 _HELD_BACK = 4 * 1024 * 1024
-# Rows of a table of entries, where no --limit says how many.
+# How many rows a table of entries has without --limit.
 _ROWS = 50
 
 
@@ -131,7 +131,7 @@ def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) ->
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the same pieces, the first of them once there are many, or no more."""
+    """Yield the same pieces, but begin only when ``_HELD_BACK`` characters or all are there."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

@@ -1,15 +1,15 @@
-"""``migrate scan`` for spark-submit, which takes a file; what follows it is the command's own.
+"""``migrate scan`` as a file for spark-submit; the arguments after the file are those of ``scan``.
 
     submit=$(python -c 'from migrate.cli import submit; print(submit.__file__)')
     spark-submit --master yarn "$submit" s3://bucket/flink --output s3a://bucket/inventory
 
-spark-submit puts stderr into stdout: ``--quiet`` leaves the table alone there.
+spark-submit writes stderr to stdout, too. With ``--quiet``, stdout has the table only.
 """
 
 import sys
 
 if __name__ == "__main__":
-    # The directory of this file, before all others; modules of it are named like Python's own.
+    # Remove this file's directory from the path: some of its modules have names of Python modules.
     del sys.path[0]
     sys.argv[:1] = ["migrate", "scan"]
     from migrate.cli import main

@@ -1,4 +1,4 @@
-"""Output of a command: data to stdout, messages to stderr, and a line about what takes long."""
+"""A command's output: data on stdout, messages on stderr, and a line while a step takes long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import STAGE, log
 from migrate.model.wording import printable
 
-# Messages of this level and above are shown; the levels are those of the module ``logging``.
+# Possible values of ``loudness``. Messages of this level of ``logging`` and above are shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
 
@@ -29,7 +29,7 @@ _START_OF_LINE = "\r\x1b[K"
 
 
 class BusyLine:
-    """A line about the innermost of the things that are being done."""
+    """A line on the terminal about the innermost running step, once the step takes long."""
 
     def __init__(self) -> None:
         self._doing: list[tuple[str, float]] = []
@@ -55,7 +55,7 @@ class BusyLine:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Hide the line while another line is written."""
+        """Erase the line while the caller writes another line to stderr."""
         with self._lock:
             self._erase()
             yield
@@ -96,7 +96,7 @@ class BusyLine:
 
 
 def _shortened(what: str) -> str:
-    """Return a text cut to the terminal: a line that wraps cannot be erased."""
+    """Return a text shortened to the terminal's width, because a wrapped line cannot be erased."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:
@@ -109,16 +109,16 @@ busy = BusyLine()
 
 
 def emit(text: str, end: str = "\n") -> None:
-    """Write data to stdout. A reader that has seen enough (``| head``) is no failure.
+    """Write data to stdout. A reader that closes the pipe (``| head``) causes no error.
 
     Raises:
-        OSError: stdout cannot be written: the disk is full, say.
+        OSError: stdout cannot be written, for example because the disk is full.
     """
     emit_pieces((text, end))
 
 
 def emit_pieces(pieces: Iterable[str]) -> None:
-    """Write data to stdout that is too long to be held whole.
+    """Write data to stdout in pieces, for data that should not be in memory all at once.
 
     Raises:
         OSError: as ``emit`` does.
@@ -127,8 +127,8 @@ def emit_pieces(pieces: Iterable[str]) -> None:
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
     except OSError as error:
-        # What is left in the buffer must not fail again when Python closes stdout: that would end
-        # the command with an exit code of Python's own (120).
+        # Redirect the rest of the buffer to /dev/null. Otherwise Python fails again when it closes
+        # stdout, and ends the command with exit code 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "stdout") from error
@@ -136,12 +136,11 @@ def emit_pieces(pieces: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def after_writing(written: str) -> Iterator[None]:
-    """Say what a command has written if its data cannot be.
-
-    If stdout fails, the command ends with exit 5.
+    """If stdout fails inside the block, say what the command has written, and exit with 5.
 
     Args:
-        written: what the command has written; empty if nothing.
+        written: a phrase about what the command has written; if it is empty, the error is raised
+            as it is.
     """
     try:
         yield
@@ -162,17 +161,17 @@ def show(text: str, *, needed: bool) -> None:
 def say(line: str) -> None:
     """Write a line to stderr, if there is one; a failure to write is ignored.
 
-    A line may quote what others say, so credentials of a URL are taken out of it.
+    A line may quote text from elsewhere, so credentials in URLs are removed from it.
     """
-    from decoder.urls import redact_urls  # here, as --help has no use for the decoder
+    from decoder.urls import redact_urls  # imported here, because --help does not need the decoder
 
-    if sys.stderr is not None:  # print would turn to stdout
+    if sys.stderr is not None:  # otherwise print would write to stdout
         with busy.away(), contextlib.suppress(OSError):
             print(redact_urls(line), file=sys.stderr, flush=True)
 
 
 class _Messages(logging.Handler):
-    """A handler that shows the messages of the calls, control characters escaped."""
+    """A handler that shows the messages of the logger ``migrate``, control characters escaped."""
 
     def emit(self, record: logging.LogRecord) -> None:
         stage = getattr(record, STAGE, None)
@@ -190,10 +189,10 @@ class _Messages(logging.Handler):
 
 
 class _MessagesOfLibraries(logging.Handler):
-    """A handler that shows warnings of storage libraries with ``-v``: each once, in one line.
+    """A handler that shows each line of storage libraries' warnings once, and only with ``-v``.
 
-    The error that ends the command says the line that matters. Without any handler, Python would
-    print all of them.
+    These warnings can be left out, because the error that ends the command names the cause. Without
+    any handler, Python would print all warnings.
     """
 
     def __init__(self) -> None:
@@ -235,7 +234,7 @@ def _set_loudness(level: int) -> None:
 
 
 def reset_loudness() -> None:
-    """Forget -v and -q of an earlier command."""
+    """Reset the effect of -v and -q of an earlier command in the same process."""
     global loudness
     loudness = NORMAL
 

@@ -178,10 +178,10 @@ _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
 
 
 def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
-    """Return what each Spark source goes on from, of ``N=S`` arguments.
+    """Parse ``N=S`` arguments; return the Flink sources by the number of the Spark source.
 
     Raises:
-        UsageError: one is not of that form.
+        UsageError: an argument does not have this form.
     """
     names: dict[int, list[str]] = {}
     for text in texts:

@@ -1,8 +1,9 @@
-"""Commands and parameters: each option once, no pydantic for plain text, no credentials shown.
+"""Typer classes: they refuse repeated options, avoid pydantic, and hide credentials in errors.
 
-Typer 0.29 coerces each parameter by pydantic, also one that is missing. To import pydantic takes
-0.1 s of CPU, more than half of what ``inspect`` of a small checkpoint takes. So parameters of text,
-of texts or of an enum are read here; Typer gets all others, and what is wrong.
+Typer 0.29 converts each parameter by pydantic, even a parameter that is not given. Importing
+pydantic takes 0.1 s of CPU time, more than half of what ``inspect`` of a small checkpoint takes. So
+parameters of type ``str``, ``list[str]`` or an enum are read here; Typer converts all other
+parameters, and handles values that are not valid.
 """
 
 from __future__ import annotations
@@ -18,36 +19,36 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from migrate.cli.help import command_help
 
-# Typer's UsageError, which it gives no public name.
+# Typer's class UsageError, for which Typer has no public name.
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
-# Options of other commands, and what is said of them in place of Typer's guesses.
+# Options that only other commands have, with the message that replaces Typer's suggestion.
 _OPTIONS_OF_OTHER_COMMANDS = {
     "--execute": "No such option: --execute: this command changes no group; what it writes, it "
     "writes where its own options say"
 }
 
-# Any, in this module: Typer names the types of contexts and parameters nowhere in public.
+# Typer has no public names for the types of contexts and parameters, so they are Any here.
 
 
 class _Option(TyperOption):
-    """An option that is coerced only where its text is not its value."""
+    """An option that Typer converts only if it is not a text, a list of texts or an enum."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
-        """Return what the text of a command line means."""
+        """Return the value of a text on the command line."""
         return _value(self, ctx, value, super().process_value)
 
 
 class _Argument(TyperArgument):
-    """An argument that is coerced only where its text is not its value."""
+    """An argument that Typer converts only if it is not a text, a list of texts or an enum."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
-        """Return what the text of a command line means."""
+        """Return the value of a text on the command line."""
         return _value(self, ctx, value, super().process_value)
 
 
 def _value(parameter: Any, ctx: Any, value: Any, coerced: Callable[[Any, Any], Any]) -> Any:
-    described = getattr(parameter, "type_descriptor", None)  # none before Typer 0.29
+    described = getattr(parameter, "type_descriptor", None)  # missing before Typer 0.29
     kind = described.annotation if described is not None else None
     if isinstance(kind, type) and issubclass(kind, Enum) and value in {m.value for m in kind}:
         value = kind(value)
@@ -68,7 +69,7 @@ def _use_own_classes(parameters: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command whose options are given once."""
+    """A command that refuses an option that is given twice."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(command_help(self, ctx))
@@ -77,7 +78,7 @@ class Command(TyperCommand):
         return _use_own_classes(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        original = list(args)  # the parser uses up its own
+        original = list(args)  # a copy, because the parser empties its list
         with _clean_usage_errors():
             try:
                 rest = super().parse_args(ctx, args)
@@ -91,7 +92,7 @@ class Command(TyperCommand):
         return rest
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
-        """Refuse an option that is given twice: the last would win, unnoticed."""
+        """Refuse an option that is given twice, because Typer would silently use the last value."""
         order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or option.is_flag):
@@ -99,7 +100,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands."""
+    """A group of commands, with the same parameters and errors as ``Command``."""
 
     def get_params(self, ctx: Any) -> Any:
         return _use_own_classes(super().get_params(ctx))
@@ -115,11 +116,11 @@ class Group(TyperGroup):
 
 @contextmanager
 def _clean_usage_errors() -> Iterator[None]:
-    """Hide the credentials of a URL, and pydantic's words, in an error about arguments."""
+    """Remove credentials of URLs, and pydantic's prefix, from an error about arguments."""
     try:
         yield
     except _USAGE_ERROR as error:
-        from decoder.urls import redact_urls  # here, as --help has no use for the decoder
+        from decoder.urls import redact_urls  # here: --help does not need the decoder
 
         error.message = redact_urls(error.message.removeprefix("Value error, "))
         raise

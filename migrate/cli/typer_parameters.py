@@ -1,4 +1,7 @@
-"""Options of several commands, and those that the calls declare."""
+"""Options that several commands share, and options made from the TypedDicts of the Python API.
+
+The TypedDicts are those of ``migrate.moves.options``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _CHK = (
     "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N); "
     "local, or at s3://, gs://, abfs://, hdfs://, webhdfs://"
 )
-# What a position set may be named by.
+# The ways to name a set of positions.
 SIDE = (
     "CHK, group:NAME, spark:DIR, json:FILE (startingOffsets), csv:FILE (topic,partition,offset as "
     "kafka-consumer-groups has it), broker:earliest, broker:latest, or broker:TIME, the first "
@@ -59,13 +62,14 @@ Wide = Annotated[bool, typer.Option("--wide", help="Show every column of the tab
 def with_options(
     command: Callable[..., None], *, help: Mapping[str, str] | None = None
 ) -> Callable[..., None]:
-    """Put options into the place of a command's parameter that takes arguments of the calls.
+    """Replace a command's TypedDict parameter by one option for each key of the TypedDict.
 
-    The command gets those that have a value, as the calls take them.
+    The command is called with a dict of the options that have a value, converted by
+    ``Option.read``.
 
     Args:
-        command: a function with a parameter of ``MoveArguments``, say.
-        help: help of options, by name, where the command says it otherwise.
+        command: a function with a parameter whose type is a TypedDict, such as ``MoveArguments``.
+        help: help texts, by option name, that replace the options' own.
     """
     parameters: list[Parameter] = []
     typeddict_parameter, declared = "", dict[str, tuple[Any, Option]]()
@@ -89,13 +93,13 @@ def with_options(
         command(**values, **{typeddict_parameter: arguments})
 
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    # What Typer asks ``inspect.signature`` for (PEP 362).
+    # Typer reads the signature through ``inspect.signature``, which returns this one (PEP 362).
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
 
 
 def _parameter(name: str, kind: Any, option: Option, help: str) -> Parameter:
-    """Return an option, as Typer takes it."""
+    """Return an option as a parameter in the form that Typer reads."""
     default: Any = None
     if option.read is not None:
         kind = list[str] | None
@@ -116,18 +120,19 @@ def _parameter(name: str, kind: Any, option: Option, help: str) -> Parameter:
     )
 
 
-# An option wins over the environment. The environment is logged, so that nobody asks a broker
-# unnoticed.
+# An option takes precedence over these environment variables. A variable that is used is logged, so
+# that the user notices that a broker is asked.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 
 _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
 
 
 def with_environment(arguments: _Arguments) -> _Arguments:
-    """Return how to reach Kafka: by the options, else by the environment, which is logged.
+    """Return the arguments, with values from the environment for options that are not given.
 
     Raises:
-        ConfigError: a file of properties cannot be read.
+        ConfigError: a file of Kafka properties cannot be read, or the variable's address is not
+            valid.
     """
     from migrate.kafka.config import check_servers
 
@@ -138,7 +143,8 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         check_servers(_SERVERS_VARIABLE, its_servers)
         log.info(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
         arguments["bootstrap_servers"] = its_servers
-    # How to log in is no reason to ask a broker: it takes one that is named.
+    # The file is used only if something names brokers: login settings alone are no reason to ask a
+    # broker.
     named = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if its_file and (named or _names_brokers(its_file)):
         log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")

@@ -154,10 +154,10 @@ def verify(
 
 
 def time_to_live(text: str | None) -> int | EllipsisType | None:
-    """Return ``--ttl`` in milliseconds: None of ``none``, ``...`` where it is missing.
+    """Return ``--ttl`` in milliseconds: None for ``none``, ``...`` if the option is missing.
 
     Raises:
-        UsageError: it is no length of time.
+        UsageError: the text is not a duration.
     """
     if text is None:
         return ...
@@ -170,10 +170,10 @@ def time_to_live(text: str | None) -> int | EllipsisType | None:
 
 
 def spark_settings(arguments: Iterable[str] | None) -> dict[str, str]:
-    """Return Spark's settings, of ``--spark-conf`` arguments.
+    """Parse ``--spark-conf`` arguments; return Spark's settings.
 
     Raises:
-        UsageError: one is no ``key=value``.
+        UsageError: an argument is not ``spark.KEY=VALUE``.
     """
     settings = {}
     for argument in arguments or ():

@@ -1,1 +1,1 @@
-"""What the tool says: inspections and plans as tables, JSON and CSV."""
+"""Results as text: tables, JSON, CSV and HTML pages."""

@@ -1,8 +1,8 @@
 """The record of a cut-over: the models behind its JSON.
 
-It holds no secret: of Kafka the brokers' addresses, and of the command that starts the query
-nothing. ``docs/schemas/cut-over.schema.json`` is generated from here (``python -m
-migrate.report.cut_over``).
+The record holds no secrets: Kafka's properties are not in it, except for the brokers' addresses,
+and neither is the command that starts the query. ``docs/schemas/cut-over.schema.json`` is generated
+from here (``python -m migrate.report.cut_over``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The record of a cut-over as an HTML page: ``pages/cut_over.html``. It has no script."""
+"""The record of a cut-over as an HTML page without a script: ``pages/cut_over.html``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STATES = {"begun": "not finished", "done": "done", "went back": "went back"}
 
 
 def cut_over_page(record: CutOverRecord) -> str:
-    """Return the page of a record."""
+    """Return the HTML page of a cut-over's record."""
     last = record.runs[-1] if record.runs else None
     checks = {check.when: check for check in record.verifications}
     checked = checks.get("after") or checks.get("before")
@@ -39,7 +39,7 @@ def cut_over_page(record: CutOverRecord) -> str:
 
 
 def _last_run(last: RunReport | None) -> str:
-    """Return how the last run ended, or nothing if that says no more than the state."""
+    """Return how the last run ended; empty if the record's state already says so."""
     if last is None or (last.asked == "execute" and last.end == "done"):
         return ""
     end = last.end if last.end is not None else "has not ended, or was killed"
@@ -47,7 +47,7 @@ def _last_run(last: RunReport | None) -> str:
 
 
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
-    """Return the records lost and repeated, ``?`` where that is not known, and why."""
+    """Return the numbers of lost and repeated records (``?`` if unknown), and a note about them."""
     if checked is None:
         return "?", "?", "not verified yet"
     if checked.unknown:
@@ -78,5 +78,5 @@ def _facts(record: CutOverRecord) -> Iterator[tuple[str, str | None]]:
 
 
 def _time(text: str) -> str:
-    """Return a time of the record, which is UTC, to the second."""
+    """Return a time of the record, rounded down to the second; all its times are UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=None).isoformat(" ", "seconds")

@@ -24,7 +24,7 @@ from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen, csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
-# More partitions than this are shown by topic: nobody reads a table of them.
+# If there are more partitions than this, the table has a row for each topic instead.
 FOLD_ABOVE = 200
 
 CSV_COLUMNS = (
@@ -119,7 +119,7 @@ def diff_report(diff: Diff) -> DiffReport:
 
 
 def _side(side: PositionSet) -> SideReport:
-    # A path need not be text; JSON must.
+    # A path need not be valid Unicode, but JSON must be.
     return SideReport(label=printable(side.label), note=printable(side.note))
 
 
@@ -153,7 +153,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def diff_csv(diff: Diff) -> str:
-    """Return a header, and a row for each partition. What is not known is empty."""
+    """Return a header, and a row for each partition. The cell of an unknown value is empty."""
     return csv_text(
         CSV_COLUMNS,
         (
@@ -181,9 +181,9 @@ def diff_csv(diff: Diff) -> str:
 def diff_table(
     diff: Diff, out: TextIO, *, every_partition: bool = False, wide: bool = False
 ) -> str:
-    """Return totals and a table: of partitions, or of topics if there are very many partitions.
+    """Return a table of partitions, or of topics if there are many partitions, and the totals.
 
-    It is as wide as the terminal, if ``out`` is one.
+    If ``out`` is a terminal, the table fits the terminal's width.
     """
     screen = Screen.of(out)
     lines = []
@@ -203,7 +203,7 @@ def diff_table(
 
 
 def totals_line(totals: DiffTotals) -> str:
-    """Return ``7 partitions: 4 same, 2 ahead (by 120 offsets), 1 only on the left``."""
+    """Return totals like ``7 partitions: 4 same, 2 ahead (by 120 offsets), 1 only on the left``."""
     counts = {
         "same": totals.same,
         f"ahead (by {totals.offsets_ahead} offsets)": totals.ahead,
@@ -217,7 +217,8 @@ def totals_line(totals: DiffTotals) -> str:
 
 
 def _columns(rows: Sequence[DiffRow]) -> tuple[Column[DiffRow], ...]:
-    # The log may hold a part of the offsets between the sides alone.
+    # The log may hold only some of the offsets between the sides. Without --wide, the column
+    # OFFSETS-BETWEEN is shown only in this case.
     clipped = any(row.records_between not in (None, abs(row.difference or 0)) for row in rows)
     return (
         Column("RELATION", lambda row: row.relation.value, style=lambda row: _STYLES[row.relation]),
@@ -252,7 +253,7 @@ def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
 
 
 def start_text(start: Start, next_offset: int | None) -> str:
-    """Return the offset, or the state in words with the offset that it stands for."""
+    """Return the offset; or the state in words, with the offset that it means if that is known."""
     match start:
         case Unknown.ABSENT:
             return "-"

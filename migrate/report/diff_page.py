@@ -11,18 +11,19 @@ from migrate.report.diff import start_text
 from migrate.report.page import render_page
 from migrate.report.text import difference_text
 
-# The bars, in CSS pixels: as wide as diff.css makes them, with room for half a mark on both ends.
+# Width and inner margin of a bar in CSS pixels. diff.css has the same width; half a mark fits the
+# margin.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
-# So that a difference of one record in a million is still seen.
+# The least width of a stretch, so that a difference of one record in a million is visible.
 _LEAST_WIDTH = 2.0
 
 
 def diff_page(diff: Diff, made: datetime) -> str:
-    """Return the page.
+    """Return the HTML page of a comparison.
 
     Args:
         diff: the comparison.
-        made: the time that the page names as its own.
+        made: the time that the page shows as its creation time.
     """
     totals = diff.totals
     notes = dict.fromkeys(Relation, "") | {
@@ -52,11 +53,11 @@ def diff_page(diff: Diff, made: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """The log, both sides and what is between them, on one scale, in CSS pixels.
+    """A bar: the log, both sides and the offsets between them, on one scale in CSS pixels.
 
     Attributes:
-        stretches: the CSS class, the start and the width of each.
-        left, right: where the sides point at, or None.
+        stretches: for each stretch, its CSS class, start and width.
+        left, right: the position of the side's offset, or None if the offset is not known.
     """
 
     stretches: list[tuple[str, str, str]]

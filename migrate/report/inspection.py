@@ -1,7 +1,7 @@
-"""``migrate inspect``: JSON in the shape of ``schemas``, CSV, and tables for people.
+"""The output of ``migrate inspect``: JSON (``schemas`` has its format), CSV, and tables.
 
-A source may have 100,000 positions. They are written a line each, and are never all in memory as
-text or as dictionaries.
+A source may have 100,000 positions. As JSON and CSV each position is written on one line, and the
+positions are never all in memory as text or as dictionaries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from migrate.model.wording import counted, printable
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import LINES_AT_ONCE, Screen, csv_pieces, operator_names
 
-# The fields of ``schemas`` that are written as they are.
+# The fields of the reports in ``schemas`` whose values are those of the attributes of that name.
 _SOURCE = (
     *("operator_id", "name", "uid", "kind", "parallelism", "max_parallelism"),
     "initial_discovery_finished",
@@ -42,7 +42,7 @@ _CSV_COLUMNS = (
 
 
 def inspection_json(extraction: Extraction) -> Iterator[str]:
-    """Yield the report in pieces of text."""
+    """Yield the JSON report in pieces of text."""
     checkpoint = extraction.checkpoint
     head = {
         "pointer": checkpoint.pointer,
@@ -61,7 +61,7 @@ def inspection_json(extraction: Extraction) -> Iterator[str]:
 
 
 def _array(elements: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Yield an array of the report, each element of which is text in pieces."""
+    """Yield a JSON array of the report; each element is given as pieces of text."""
     opening = "[\n    "
     for element in elements:
         yield opening
@@ -75,7 +75,7 @@ def _fields(item: object, names: Iterable[str]) -> str:
 
 
 def _indented(value: object, depth: int = 2) -> str:
-    """Return JSON of several lines, all but the first indented by so much."""
+    """Return a value as JSON; indent all lines but the first by ``depth`` more spaces."""
     text = json.dumps(value, indent=2, default=_value)
     return text.replace("\n", "\n" + " " * depth)
 
@@ -85,7 +85,7 @@ def _value(name: Enum) -> str:
 
 
 def _source_pieces(source: Source) -> Iterator[str]:
-    """Yield a source in pieces of text, its positions, a line each, at its end."""
+    """Yield a source in pieces of text; its positions come last, each on one line."""
     yield _fields(source, _SOURCE).removesuffix("\n    }")
     yield ',\n      "positions": '
     lines = _position_lines(source.positions)
@@ -98,7 +98,7 @@ def _source_pieces(source: Source) -> Iterator[str]:
 
 
 def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
-    """Yield ``PositionReport`` of ``schemas``; ``json.dumps`` would take five times as long."""
+    """Yield each position as a ``PositionReport``, five times as fast as with ``json.dumps``."""
     text = _Texts()
     for topic, partition, state, start, stop, subtask, cluster, _ in positions:
         yield (
@@ -111,7 +111,7 @@ def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
 
 
 class _Texts(dict[str | None, str]):
-    """A cache of texts as JSON: topic names are repeated many times."""
+    """A cache of texts as JSON, because topic names are repeated many times."""
 
     def __missing__(self, text: str | None) -> str:
         quoted = self[text] = json.dumps(text)
@@ -154,7 +154,7 @@ _STOPPED = {
 
 
 def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
-    """Return tables as wide as the terminal, if ``out`` is one."""
+    """Return tables of positions and operators, and the findings; fitted to a terminal's width."""
     return "".join(_lines(extraction, Screen.of(out), wide))
 
 

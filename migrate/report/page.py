@@ -1,7 +1,8 @@
-"""Self-contained HTML pages, by Jinja2 from the templates in ``pages/``.
+"""Self-contained HTML pages, made by Jinja2 from the templates in ``pages/``.
 
-A page asks for nothing from anywhere. Its content security policy allows its own style and script
-alone, by their hashes. Names come from files that anyone may have written: Jinja2 escapes them.
+A page loads nothing from elsewhere. Its content security policy allows only its own style and
+script, by their hashes. The names on a page come from files that anyone may have written, so Jinja2
+escapes them.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from migrate.model.wording import printable
 
 
 def render_page(name: str, **values: object) -> str:
-    """Return a page in ASCII, which is the same in every encoding.
+    """Return a page in ASCII, so that its bytes are the same in every encoding.
 
     Args:
-        name: of ``<name>.html``, ``<name>.css`` and, if the page has a script, ``<name>.js``.
-        values: what the template uses.
+        name: the template's name: its files are ``<name>.html``, ``<name>.css`` and, if the page
+            has a script, ``<name>.js``.
+        values: the variables of the template.
     """
-    # Loaded only where a page is written.
+    # Imported here, because only commands that write a page need Jinja2.
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -47,11 +49,11 @@ def render_page(name: str, **values: object) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return what a template writes for a value: nothing for None, and text without controls."""
+    """Return a value as a template shows it: None as nothing, control characters escaped."""
     if value is None:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    if type(value) is not str or value.isprintable():  # Markup is a str, too
+    if type(value) is not str or value.isprintable():  # not Markup, which is a str
         return value
     return printable(value)

@@ -1,4 +1,4 @@
-"""A plan for a consumer group, and its outcome, for people."""
+"""Tables of a consumer group's changes, and lines about their outcome."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
-    """Return the change, partition by partition."""
+    """Return a table of a plan, with a row for each partition."""
     differs = any(_position(row) != number_text(row.next_offset) for row in partitions)
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
-        # The checkpoint's position gets a column only if another one is written.
+        # The checkpoint's position is shown only if some new offset differs from it.
         Column("CHECKPOINT", _position, right=True, wide=not differs, spare=2),
         Column("FROM", _origin, wide=True),
         numbers("CURRENT-OFFSET", lambda row: row.current),
@@ -45,7 +45,7 @@ def _position(planned: PlannedPartition) -> str:
 
 
 def _origin(planned: PlannedPartition) -> str:
-    """Return the operator and, if a reader held the position, the subtask."""
+    """Return the operator id, shortened, and the subtask if a reader's state held the position."""
     if planned.operator_id is None:
         return ""
     subtask = "" if planned.subtask is None else f"/{planned.subtask}"
@@ -60,7 +60,7 @@ def _style(planned: PlannedPartition) -> str:
             return "green"
         case Verdict.MARKER_RESOLVED | Verdict.NEW_PARTITION | Verdict.FINISHED:
             return ""
-        case _:  # not as it should be, and allowed
+        case _:  # a problem that the user has allowed
             return "yellow"
 
 
@@ -69,7 +69,7 @@ def _records(
     count: Callable[[PlannedPartition], int | None],
     partitions: Sequence[PlannedPartition],
 ) -> Column[PlannedPartition]:
-    """Return a column of numbers of records: ``?`` if a number is unknown, and nothing for 0."""
+    """Return a column of record counts: ``?`` for an unknown count, an empty cell for 0."""
     counts = list(map(count, partitions))
     known = sum(value or 0 for value in counts)
     total = str(known) if None not in counts else f"{known}+?" if known else "?"
@@ -84,7 +84,7 @@ def _records(
 def restoration_table(
     partitions: Sequence[RestoredOffset], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return what is restored, partition by partition."""
+    """Return a table of a rollback, with a row for each partition that changes."""
 
     def offset(committed: Committed | None) -> str:
         return "none" if committed is None else str(committed.next_offset)
@@ -102,7 +102,7 @@ def restoration_table(
 
 
 def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
-    """Yield the outcome of a change: a total, then each partition that is not as it should be."""
+    """Yield the outcome of a change: a total, then a line for each partition with a problem."""
     from migrate.targets.group.commit import Applied, Result
 
     if outcome.applied is Applied.NOTHING_TO_DO:

@@ -19,15 +19,16 @@ RightFormat = Literal["groups-csv", "flink-sql"]
 
 
 def export_right_side(diff: Diff, format: RightFormat) -> str:
-    """Return the right side as another program takes it, and warn of partitions that it lacks.
+    """Return the right side for another program; warn about partitions that this side lacks.
 
-    ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` is
-    the options of a table for each topic, as a table takes the specific offsets of one topic.
+    ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` gives
+    the options of one table for each topic, because a table accepts specific offsets of one topic
+    only.
 
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 
     Raises:
-        Refused: it has a partition without an offset, or no partition.
+        Refused: a partition of the right side has no offset, or the side has no partition.
     """
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":

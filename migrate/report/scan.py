@@ -1,4 +1,4 @@
-"""An inventory for people: a line for each job, and the totals."""
+"""An inventory as a table with a row for each job, and the totals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield the lines of a table: a row for each job, and a total.
 
-    Paths below the current folder are relative to it; with ``wide`` they are whole.
+    Paths below the current folder are shown relative to that folder, or with ``wide`` in full.
     """
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs
@@ -50,7 +50,7 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
 
 
 def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
-    """Return why a job has no plan, if one was to be made."""
+    """Return the result of planning if a plan was to be saved for a job, but was not."""
     plan = plans[job.pointer] if plans is not None else None
     return plan if plan is not None and plan.file is None else None
 
@@ -73,14 +73,14 @@ def _total_lag(jobs: Sequence[ScannedJob]) -> str:
 
 
 def _lag(job: ScannedJob) -> str:
-    """Return the lag, with a mark if that of some positions is not known."""
+    """Return the lag of a job, with ``+?`` if the lag of some positions is not known."""
     if job.lag is None:
         return ""
     return f"{job.lag}+?" if job.lag_unknown else str(job.lag)
 
 
 def summary_lines(inventory: Inventory) -> Iterator[str]:
-    """Yield the totals of the jobs, in a few lines."""
+    """Yield a few lines with the totals of all jobs."""
     totals = inventory.totals
     unreadable = inventory.unreadable - totals.nowhere
     unread = f", {unreadable} of them unreadable" if unreadable else ""

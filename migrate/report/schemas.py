@@ -1,8 +1,9 @@
-"""The shapes of ``migrate inspect`` and ``migrate state`` as JSON, and their JSON Schemas.
+"""The JSON formats of ``migrate inspect`` and ``migrate state``, and their JSON Schemas.
 
-The command contract: other programs read them. ``docs/schemas`` is generated from here (``python -m
-migrate.report.schemas inspect``, ``state``), and tests compare real output with it. No command
-imports this module, as pydantic takes longer to start than a checkpoint to be read.
+These formats are a public contract, because other programs read them. The schemas in
+``docs/schemas`` are generated from here (``python -m migrate.report.schemas inspect``, ``state``),
+and tests compare real output with them. No command imports this module, because importing pydantic
+takes longer than reading a checkpoint.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ _REPORTS = {"inspect": InspectReport, "state": StatesReport}
 
 
 def json_schema(command: str) -> dict[str, Any]:
-    """Return the JSON Schema of ``--format json`` of a command: ``inspect`` or ``state``."""
+    """Return the JSON Schema of the output of ``inspect`` or ``state`` with ``--format json``."""
     return schema_of(_REPORTS[command], f"migrate {command} --format json")
 
 

@@ -1,4 +1,4 @@
-"""A plan, a rollback file and a query's checkpoint location, for people: ``migrate show``."""
+"""The output of ``migrate show``: a plan, a rollback file or a query's checkpoint location."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
-    """Yield a plan: its origin, its partitions as in ``commit-group``, warnings, a next step."""
+    """Yield a plan: origin, target, partitions as in ``commit-group``, warnings, next command."""
     spark = plan.target.kind == "spark"
     yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
     yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}\n"
@@ -38,7 +38,7 @@ def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iter
 
 
 def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
-    """Yield what the group held before the change, and what it should hold after it."""
+    """Yield the offsets that the group held before the change, and should hold after it."""
     before, after = file.before.committed, file.after.committed
     yield f"rollback file of {file.created_at}, written before a {file.change}\n"
     new = "" if file.before.exists else ", which did not exist before"
@@ -54,7 +54,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
-    """Yield where a query started, and its next offsets."""
+    """Yield a query's start offsets and its next offsets, as far as they are known."""
     known = {"STARTS-AT": location.started, "NEXT-OFFSET": location.committed}
     sides = {title: side for title, side in known.items() if side is not None}
     yield f"checkpoint location {printable(location.directory)}\n"

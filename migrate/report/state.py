@@ -1,4 +1,4 @@
-"""Keyed states and their entries: JSON and CSV for programs (``schemas``), tables for people."""
+"""Keyed states and their entries as JSON (``schemas`` has its format), CSV and tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def entries_json(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
 def entries_csv(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
     """Yield a header, and a row for each entry, in pieces of text.
 
-    A value with parts is its JSON. Null is an empty cell.
+    A cell is text as it is, or any other value as JSON. Null is an empty cell.
     """
     names = _names(state)
     rows = (map(_cell, map(entry_json(state, entry).get, names)) for entry in entries)
@@ -51,7 +51,7 @@ def _cell(value: object) -> str:
 
 
 def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
-    """Return a table for each operator."""
+    """Return the tables of all operators, with a row for each state."""
     screen, lines, blank = Screen.of(out), list[str](), ""
     for _, of_operator in groupby(states, lambda state: state.operator_id):
         some = list(of_operator)
@@ -77,7 +77,12 @@ _COLUMNS = (
 
 
 def _cells(state: KeyedState, beside: Sequence[KeyedState]) -> dict[str, str]:
-    """Return the text of each column."""
+    """Return a state's text in each column.
+
+    Args:
+        state: the state.
+        beside: all states of the same operator.
+    """
     remarks = [meaning(state, {other.name for other in beside})]
     if state.ttl:
         remarks.append("kept with its last access (TTL)")
@@ -98,7 +103,7 @@ def _cells(state: KeyedState, beside: Sequence[KeyedState]) -> dict[str, str]:
 
 
 def entries_table(state: KeyedState, entries: Iterable[Entry], out: TextIO) -> str:
-    """Return a table of few entries."""
+    """Return a table of entries, which must all fit into memory."""
     rows = [entry_json(state, entry) for entry in entries]
     return table_text(map(_entry_column, _names(state)), rows, out)
 

@@ -1,11 +1,11 @@
-"""Tables for people.
+"""Tables as text.
 
-A table that is wider than the terminal is made narrower in this order, and never inside a word or a
-number: headings get two lines; the columns that matter least are left out, and the last line names
-them; long cells (a topic, an operator's states) get a line of their own. A table that is still too
-wide is wrapped by the terminal.
+If a table is wider than the terminal, these steps make it narrower, in this order. First, headings
+are written on two lines. Then the least important columns are left out; the last line names them.
+Last, long cells (a topic, an operator's states) are written on a line of their own. Words and
+numbers are never shortened. If the table is still too wide, the terminal wraps it.
 
-Not by rich, which takes seconds for ten thousand rows, and shortens numbers to fit.
+rich is not used: it takes seconds for ten thousand rows, and shortens numbers to fit.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from migrate.report.text import Screen, number_text
 _Row = TypeVar("_Row")
 
 _GAP = "  "
-_BELOW = "    "  # before a cell that goes below its row
+_BELOW = "    "  # indents a cell that is written below its row
 
 
 class Line(Enum):
-    """Where a cell gets a line of its own if its row is too long."""
+    """Where a cell is written on a line of its own, if its row is too long."""
 
-    ABOVE = "above"  # once for rows in sequence that have the same cell
+    ABOVE = "above"  # once for consecutive rows with the same cell
     BELOW = "below"
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_Row]):
-    """A column, which is left out if every row is empty there.
+    """A column; it is left out if its cell is empty in every row.
 
     Attributes:
         heading: the heading, which may be broken after a hyphen and at a space.
-        cell: returns the text of a row, without control characters.
-        right: whether it is aligned to the right, as numbers are.
-        style: returns the style of a row's text on a terminal.
+        cell: returns the text of the cell in a row; the text has no control characters.
+        right: whether the cells are aligned to the right, as numbers are.
+        style: returns the style of the cell in a row on a terminal.
         total: the sum of the numbers, or empty.
-        wide: whether it is shown with ``--wide`` alone.
-        spare: how soon it is left out if the terminal is too narrow, the highest first; 0 is never.
-        apart: the line of its own that a cell may get.
+        wide: whether the column is shown only with ``--wide``.
+        spare: the order in which columns are left out if the terminal is too narrow, the highest
+            number first; a column with 0 is never left out.
+        apart: where a cell is written if its row is too long; None keeps it in the row.
     """
 
     heading: str
@@ -88,21 +89,21 @@ def numbers(
 def table_text(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return a table as ``draw`` does, as text for a file."""
+    """Return a table as ``draw`` does, as one text for the file or terminal ``out``."""
     return "".join(draw(columns, rows, Screen.of(out), wide=wide))
 
 
 def draw(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], screen: Screen, *, wide: bool = False
 ) -> Iterator[str]:
-    """Yield the lines of a table, each with its newline; none without rows.
+    """Yield the lines of a table, each with its newline; no lines if there are no rows.
 
     Args:
         columns: the columns.
         rows: the rows.
-        screen: the screen.
-        wide: whether every column that is not empty is shown, each row on one line, however narrow
-            the terminal is.
+        screen: the properties of the terminal or file.
+        wide: whether to show every column that is not empty, and each row on one line, even if the
+            terminal is narrower.
     """
     chosen = [column for column in columns if wide or not column.wide]
     filled = [_Filled(column, list(map(column.cell, rows))) for column in chosen]
@@ -119,7 +120,7 @@ def draw(
 
 @dataclass(slots=True)
 class _Filled(Generic[_Row]):
-    """A column with its cells, the lines of its heading, and the line that its cells get."""
+    """A column with its cells, the lines of its heading, and where its cells are written."""
 
     column: Column[_Row]
     cells: list[str]
@@ -139,7 +140,7 @@ class _Filled(Generic[_Row]):
 
 
 def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
-    """Make the columns fit a width as far as they can; return the headings that were left out."""
+    """Make the columns fit a width if possible; return the headings of columns left out."""
     left_out: list[str] = []
     if _width(filled) > width:
         for column in filled:
@@ -165,7 +166,7 @@ def _indent(filled: Sequence[_Filled[_Row]]) -> str:
 
 
 def _two_lines(heading: str) -> list[str]:
-    """Return a heading on two lines, as narrow as its words allow."""
+    """Return a heading as two lines, broken where the longer line is shortest."""
     breaks = [at + 1 for at, letter in enumerate(heading) if letter in "- "]
     split = [[heading[:at].rstrip(), heading[at:]] for at in breaks]
     return min(split, key=lambda lines: max(map(len, lines)), default=[heading])
@@ -208,7 +209,7 @@ def _lines(filled: Sequence[_Filled[_Row]], rows: Sequence[_Row], screen: Screen
 
 
 def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> Iterator[str]:
-    """Yield a cell with its heading on lines of their own, broken between words alone."""
+    """Yield a cell after its heading on lines of their own, wrapped only between words."""
     if not column.cells[number]:
         return
     lines = wrap(
@@ -223,9 +224,9 @@ def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> I
 
 
 def _length(text: str) -> int:
-    """Return the length in columns of a terminal, of which some scripts take two for a letter."""
+    """Return the width in terminal columns; letters of some scripts take two columns."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # only where it is needed: its import takes time
+    from rich.cells import cell_len  # here, because the import takes time
 
     return cell_len(text)

@@ -1,4 +1,4 @@
-"""Numbers as text, rows as CSV, and the screen that text is drawn on."""
+"""Numbers as text, rows as CSV, and the properties of the terminal that text is written to."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import TextIO
 
 from migrate.model.wording import printable
 
-LINES_AT_ONCE = 1000  # how many lines are put together before they are written
+LINES_AT_ONCE = 1000  # how many lines are joined before they are written
 
 
 def number_text(number: int | None, unknown: str = "") -> str:
-    """Return a number in digits, and ``unknown`` for None."""
+    """Return a number in digits, or ``unknown`` for None."""
     return unknown if number is None else str(number)
 
 
 def difference_text(difference: int | None) -> str:
-    """Return a number with its sign, and an empty text for None."""
+    """Return a number with its sign, or an empty text for None."""
     return f"{difference:+d}" if difference else number_text(difference)
 
 
 def operator_names(uid: str | None, name: str | None) -> str:
-    """Return what an operator is called beside its id, in parentheses; empty without names."""
+    """Return an operator's uid and name in parentheses; empty if it has neither."""
     names = ", ".join(printable(text) for text in (f"uid {uid}" if uid else None, name) if text)
     return f" ({names})" if names else ""
 
@@ -37,7 +37,7 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Yield a header and rows as CSV, in pieces of many lines."""
+    """Yield a header and rows as CSV, in pieces of up to ``LINES_AT_ONCE`` lines."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -49,7 +49,7 @@ def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iter
         writer.writerows(islice(rows, LINES_AT_ONCE))
 
 
-# Select Graphic Rendition (ECMA-48); those that begin with 3 are colours.
+# Codes of Select Graphic Rendition (ECMA-48); codes that begin with 3 are colours.
 _CODES = {
     "bold": ("1",),
     "dim": ("2",),
@@ -64,7 +64,7 @@ _NARROW = 80
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The screen that text is drawn on.
+    """The properties of the file or terminal that text is written to.
 
     Attributes:
         width: the terminal's columns, or None if text may have any width.
@@ -78,14 +78,14 @@ class Screen:
 
     @classmethod
     def of(cls, out: TextIO) -> Screen:
-        """Return the screen of a file. On a terminal, COLUMNS, TERM and NO_COLOR count."""
+        """Return the screen of a file. For a terminal, COLUMNS, TERM and NO_COLOR are respected."""
         if not out.isatty():
             return cls(None, styled=False, colored=False)
         styled = os.environ.get("TERM") not in ("dumb", "unknown")
         return cls(_columns(out), styled, styled and not os.environ.get("NO_COLOR"))
 
     def text(self, text: str, style: str) -> str:
-        """Return text in a style (``""`` is none), as far as there are styles."""
+        """Return text in a style (``""`` is no style), if the screen has styles and colours."""
         codes = _CODES[style] if style and text and self.styled else ()
         shown = [code for code in codes if self.colored or not code.startswith("3")]
         return f"\x1b[{';'.join(shown)}m{text}\x1b[0m" if shown else text
