@@ -116,7 +116,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
     finished = cursor.boolean("initial discovery finished") if version >= 2 else None
     cursor.finish("enumerator state")
-    # ``read_uniform_entries`` has checked Rows.
+    # ``read_uniform_entries`` has already checked entries that are Rows.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
         cursor.fail("a topic-partition is listed twice", "enumerator state")
     return EnumeratorState(version, entries, finished)

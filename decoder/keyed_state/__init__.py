@@ -1,7 +1,7 @@
-"""Keyed state, read from its serializer snapshots alone, without a JVM and the job's classes.
+"""Keyed state, read without a JVM and the job's classes: its serializer snapshots suffice.
 
-From handle to stream, head (serializer snapshots to types), key groups and entries. Start at
-``read_keyed_states``.
+A handle names a stream. The stream's head contains the serializer snapshots, from which the types
+of the states are made; key groups with the entries follow the head. Start at ``read_keyed_states``.
 """
 
 from decoder.keyed_state.entries import Entry, KeyGroupLayout

@@ -1,9 +1,9 @@
-"""Values of Avro in Flink's form, which is not Avro's own binary form.
+"""Avro values in Flink's encoding, which differs from Avro's own binary encoding.
 
-int and enum ``i32``, long ``i64``, float, double, boolean as Java does; string and bytes ``i32
-n``, n bytes (text is UTF-8); fixed its bytes; union ``i32`` branch and its value; record its
-fields; array and map runs of unsigned varint n (7 bits a byte, the lowest first) and n items, to an
-n of 0; an item of a map is a text and its value.
+int and enum: ``i32``. long: ``i64``. float, double, boolean: as Java's DataOutput. string and
+bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then the
+branch's value. record: its fields. array and map: blocks of an unsigned varint n (7 bits a byte,
+the lowest first) and n items, ended by n = 0; an item of a map is a string and a value.
 
 Source: org.apache.flink.formats.avro.utils.{DataOutputEncoder, DataInputDecoder} @ Flink 2.2.0;
 logical types: Apache Avro 1.11 specification.
@@ -24,24 +24,24 @@ from decoder.keyed_state.value_sizes import avro_may_be_nothing
 
 _i32 = Struct(">i").unpack_from
 
-# The deepest nesting of a value whose type refers to itself: the bound keeps hostile bytes off
-# Python's stack.
+# The deepest nesting of a value whose type refers to itself. The bound protects Python's stack from
+# hostile input.
 _MAX_DEPTH = 64
-# The most items of no bytes (null, an empty record) in a value.
+# The largest number of zero-byte items (null, an empty record) that one value may contain.
 _MOST_OF_NOTHING = 1 << 16
 _NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 _NANOS_PER_SECOND = 1_000_000_000
 _NANOS_PER_DAY = 86_400 * _NANOS_PER_SECOND
 
-# (data, position, depth) -> the value, its end
+# A function from (data, position, depth) to the value and its end.
 _Read = Callable[[bytes, int, int], tuple[Any, int]]
 
 
 def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
-    """Return a function from (data, position) to the value there and its end.
+    """Return a function from (data, position) to the value at that position and its end.
 
-    It raises DecodeError for what Flink never writes, and IndexError or struct.error for a value
-    that continues past the end of ``data``.
+    The function raises DecodeError for bytes that Flink never writes, and IndexError or
+    struct.error for a value that continues past the end of ``data``.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)
@@ -163,7 +163,7 @@ def _runs(read_item: _Read, of_nothing: bool, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read a varint; inlined, as it precedes each run."""
+    """Read the varint before each block; it is decoded inline for speed."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -229,7 +229,7 @@ _SCALARS: dict[types.AvroKind, _Read] = {
 
 
 def _logical(logical: str, scale: int) -> _Read:
-    """Return the reader of a logical type that ``avro_schema`` admits."""
+    """Return the reader of a logical type that ``avro_schema`` accepts."""
     if logical == "decimal":
         return lambda data, position, depth: _converted(
             _bytes(data, position, depth), lambda value: scaled(big_integer(value), scale)

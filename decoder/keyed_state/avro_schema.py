@@ -1,7 +1,8 @@
-"""An Avro schema, from its JSON to types.
+"""Parse an Avro schema from its JSON into the classes of ``types``.
 
-Named types (record, enum, fixed) may be referred to by name after they are defined, also by
-themselves. A logical type that is not in Avro's specification for this primitive is the primitive.
+Named types (record, enum, fixed) may be referred to by name after they are defined, and within
+their own definition. A logical type that Avro's specification does not define for its primitive is
+ignored: the value is read as the primitive.
 
 Source: Apache Avro 1.11 specification; org.apache.avro.Schema @ 1.11.3.
 """
@@ -14,7 +15,8 @@ from typing import Any, NoReturn
 from decoder.cursor import Cursor
 from decoder.keyed_state import types
 
-# The deepest nesting of a schema: deeper than any in use, and short of Python's stack.
+# The deepest nesting of a schema: deeper than any schema in use, and less than Python's stack
+# allows.
 _MAX_DEPTH = 32
 _PRIMITIVES = {kind.value: kind for kind in types.AvroKind}
 _LOGICAL = {
@@ -35,10 +37,10 @@ _FIELD = "Avro schema"
 
 
 def avro_schema(text: str, cursor: Cursor) -> types.AvroType:
-    """Parse a schema from its JSON; ``cursor`` is behind it, for errors.
+    """Parse a schema from its JSON; errors use ``cursor``, which is right after the schema.
 
     Raises:
-        DecodeError: not an Avro schema.
+        DecodeError: the text is not an Avro schema.
     """
     try:
         parsed = json.loads(text)

@@ -1,17 +1,18 @@
-"""SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
+"""Flink SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
 
-**Little-endian**, as Flink's machines are. A row: ``u8 RowKind``, null bits from bit
-8 on, the lowest first, up to whole 8 bytes; then a slot of 8 bytes a field. An array: ``i32 n``,
-null bits up to whole 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` bytes of the keys,
-an array of keys, an array of values.
+Numbers are **little-endian**, as on Flink's machines. A row: ``u8 RowKind`` and the null bits of
+the fields, the lowest bit first, padded together to a multiple of 8 bytes; then a slot of 8 bytes
+for each field. An array: ``i32 n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2,
+4 or 8 bytes. A map: ``i32`` size of the key array in bytes, the array of keys, the array of values.
 
-A slot holds the value itself, or its place: ``i32 length`` and, above it, ``i32 offset`` from the
-first byte of the row or array. Text and bytes of up to 7 bytes are in the slot, whose highest byte
-is then 80 | length. A timestamp with more than milliseconds has its nanoseconds in place of the
-length.
+A slot holds the value itself, or where it is: ``i32 length``, then ``i32 offset`` from the first
+byte of the row or array. Text and bytes of up to 7 bytes are in the slot itself, whose highest byte
+is then 0x80 | length. For a timestamp with a precision above milliseconds, the nanoseconds of the
+millisecond are stored in place of the length.
 
-Flink writes the parts of a row one after another. Here they may be anywhere in it, if together they
-take no more than its bytes: so no bytes are read more than once a level.
+Flink writes the variable-length parts of a row one after another. This module accepts them anywhere
+in the row if their total size is at most the row's size, so that hostile input cannot have the same
+bytes read many times.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """
@@ -38,17 +39,18 @@ _i32 = Struct("<i").unpack_from
 _i64 = Struct("<q").unpack_from
 _place = Struct("<ii").unpack_from  # length, offset
 
-# (bytes of the whole, position of the slot) -> the value, and its bytes beside the slot
+# A function from (bytes of the row or array, position of the slot) to the value and the number of
+# its bytes outside of the slot.
 _ReadSlot = Callable[[bytes, int], tuple[Any, int]]
-# (bytes of the whole) -> the value
+# A function from the bytes of a row, array or map to its value.
 Read = Callable[[bytes], Any]
 
 
 def reader(type_: types.SqlRow | types.SqlArray | types.SqlMap) -> Read:
-    """Return a function from the bytes of such a value to it.
+    """Return a function from the bytes of a row, array or map to its value.
 
-    It raises DecodeError for what Flink never writes, and struct.error or IndexError for a value
-    that continues past its end.
+    The function raises DecodeError for bytes that Flink never writes, and struct.error or
+    IndexError for a value that continues past the end of its bytes.
     """
     match type_:
         case types.SqlRow():
@@ -136,7 +138,7 @@ def _map(type_: types.SqlMap) -> Read:
 
 
 def _element(type_: types.SqlType) -> tuple[int, _ReadSlot]:
-    """Return the bytes of an element in an array, and its reader."""
+    """Return the size of an array's element in bytes, and the element's reader."""
     if isinstance(type_, types.SqlScalar) and type_.kind in _ELEMENT_BYTES:
         return _ELEMENT_BYTES[type_.kind], _slot(type_)
     return 8, _slot(type_)
@@ -173,7 +175,7 @@ def _slot(type_: types.SqlType) -> _ReadSlot:
 
 
 def _part(data: bytes, position: int) -> bytes:
-    """Return the bytes that a slot points at."""
+    """Return the bytes that a slot points to."""
     length, offset = _place(data, position)
     end = offset + length
     if not 0 <= offset <= end <= len(data):
@@ -264,7 +266,7 @@ def _decimal(precision: int, scale: int) -> _ReadSlot:
 
 
 def timestamp(millis: int, nano_of_milli: int, local_zone: bool) -> Instant | LocalDateTime:
-    """Return a TIMESTAMP, or a TIMESTAMP_LTZ; both are stored as UTC."""
+    """Return a TIMESTAMP, or a TIMESTAMP_LTZ if ``local_zone``; both are stored as if in UTC."""
     if not 0 <= nano_of_milli < _NANOS_PER_MILLI:
         raise DecodeError(
             ErrorKind.CORRUPT, f"a millisecond does not have {nano_of_milli} nanoseconds"

@@ -1,15 +1,15 @@
-"""Key groups in canonical form: savepoints of any backend, and the rows of RocksDB.
+"""Key groups in canonical form, which savepoints of any backend have; and RocksDB's rows.
 
-A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then
-entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set, an
-``i16`` follows the entry: the number of the next entries' state, or FFFF: the end. A state without
-entries is left out.
+A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then the
+state's entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set,
+an ``i16`` follows the entry: the number of the state that the next entries belong to, or FFFF at
+the end of the key group. A state without entries is left out.
 
 *Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; key; namespace; a MAP's
-own key. If neither the key's nor the namespace's serializer has a fixed length, each is followed by
-its length, the lowest byte first, in as many bytes as it needs. *Value*: a LIST's elements, joined
-by the byte ``,``; a MAP's ``bool valueIsNull`` and value; nothing for timers: their key is key
-group and timer.
+own key. If neither the key's nor the namespace's serializer has a fixed length, the length of each
+follows it, the lowest byte first, in as few bytes as possible. *Value*: for a LIST the elements,
+joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value; nothing for timers, whose
+key is the key group and the timer.
 
 Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
 CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
@@ -69,12 +69,12 @@ def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 def canonical_parts(blocks: Iterable[bytes], max_bytes: int, what: str) -> Iterator[bytes]:
-    """Split a key group into several, one for each block in which an entry ends.
+    """Split a key group into smaller ones: one for each block in which an entry ends.
 
-    ``what`` names it in errors.
+    ``what`` names the key group in errors.
 
     Raises:
-        DecodeError: it is not what Flink writes, or an entry is larger than ``max_bytes``.
+        DecodeError: Flink never writes such bytes, or an entry is larger than ``max_bytes``.
     """
     left = b""
     number = b""
@@ -88,7 +88,7 @@ def canonical_parts(blocks: Iterable[bytes], max_bytes: int, what: str) -> Itera
             number, start = data[:2], 2
         first = number
         position = start
-        last = -1  # the start of the last whole entry's key
+        last = -1  # the start of the last complete entry's key
         try:
             while number != b"\xff\xff":
                 key = position + 4
@@ -104,7 +104,7 @@ def canonical_parts(blocks: Iterable[bytes], max_bytes: int, what: str) -> Itera
                     break
                 last, position = key, end
         except (IndexError, struct_error):
-            pass  # it continues in the next block
+            pass  # the entry continues in the next block
         part = bytearray(first + data[start:position]) if last >= 0 else None
         data = left = data[position:]
         if len(left) > max_bytes:
@@ -134,12 +134,12 @@ class CanonicalReader:
         self._kind = info.kind
 
     def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
-        """Yield the state's entries in one key group, some at a time.
+        """Yield the state's entries in one key group, in batches.
 
         ``what`` names it in errors.
 
         Raises:
-            DecodeError: not what Flink writes, or a value that cannot be read.
+            DecodeError: Flink never writes such bytes, or a value cannot be read.
         """
         batch: list[Entry] = []
         begin = 0
@@ -153,7 +153,7 @@ class CanonicalReader:
             yield batch
 
     def _raw(self, data: bytes, what: str) -> Iterator[tuple[int, int, int]]:
-        """Yield (start of a key, its end, end of its value) of each entry of this state.
+        """Yield (start of the key, its end, end of the value) of each entry of this state.
 
         The value's length is between the key and the value.
         """
@@ -184,7 +184,7 @@ class CanonicalReader:
             )
 
     def _simple_entry(self) -> Callable[[bytes, int, int, int, int, str], Entry]:
-        """Return a fast ``_entry`` for ``simple`` states; it leaves every error to ``_entry``."""
+        """Return a fast ``_entry`` for ``simple`` states; ``_entry`` raises its errors."""
         readers, prefix = self._readers, self._prefix
         read_key, read_value, group_of = readers.key, readers.value, readers.group_of
         mask = 0x7F if prefix == 1 else 0x7FFF
@@ -231,10 +231,10 @@ class CanonicalReader:
         value_start: int,
         value_end: int,
     ) -> Entry:
-        """Read one entry from the places of its key and its value.
+        """Read one entry, given where its key and its value start and end.
 
         Raises:
-            DecodeError, IndexError, struct.error: it is not what Flink writes.
+            DecodeError, IndexError, struct.error: Flink never writes such an entry.
         """
         position = start + self._prefix
         if self._prefix == 1:
@@ -279,7 +279,7 @@ class CanonicalReader:
         if self._kind is StateKind.MAP:
             null = data[position]
             if null == 1:
-                return None  # heap backends write what their serializer makes of null behind it
+                return None  # after it, heap backends write null in their serializer's form
             if null:
                 raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
             position += 1
@@ -289,7 +289,7 @@ class CanonicalReader:
 
 
 def _skip_length(data: bytes, start: int, position: int) -> int:
-    """Step over the length of what is between ``start`` and ``position``; check it."""
+    """Step over the length of the bytes from ``start`` to ``position``; check its value."""
     length = position - start
     while True:
         if data[position] != length & 0xFF:

@@ -1,4 +1,4 @@
-"""The entries of a state, whatever the layout of its bytes."""
+"""The entries of a state, and what the readers of all layouts share."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from decoder.keyed_state.strings import ReplacedText
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
-# The most entries of a batch, and about the most bytes, whichever is less.
+# A batch ends after this many entries, or after about this many bytes.
 BATCH = 1024
 BATCH_BYTES = 4 * 1024 * 1024
 
 
 class KeyGroupLayout(Enum):
-    """The layout of a key group's bytes: see the modules of these names."""
+    """The layout of a key group's bytes; ``heap`` and ``canonical`` describe the two layouts."""
 
     CANONICAL = "canonical"
     HEAP = "heap"
 
 
 class Entry(NamedTuple):
-    """One entry: a MAP has one for each of its keys, timers one for each timer.
+    """One entry of a state: one for each key of a MAP, for each timer, or else for each key.
 
     Attributes:
         key_group: the key's key group.
-        key: the key of the stream's records.
-        namespace: the window, or another namespace; None if there is none.
+        key: the key by which the stream is partitioned (keyBy).
+        namespace: the window or another namespace; None without a namespace.
         map_key: the key in a MAP.
-        value: the value, in the form that ``types`` describes; a timer's timestamp in epoch
+        value: the value, as ``types`` describes it; for a timer its timestamp in epoch
             milliseconds.
-        last_access: with TTL, the time of its last use in epoch milliseconds; for a LIST one for
-            each element. None without TTL.
+        last_access: with TTL, the time of the last access in epoch milliseconds; for a LIST a list
+            with the time of each element. None without TTL.
     """
 
     key_group: int
@@ -48,14 +48,14 @@ class Entry(NamedTuple):
     last_access: Any
 
 
-# ``Entry._make``, in half its time.
+# This does the same as ``Entry._make`` in half the time.
 new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
     """Refuse keys, namespaces and map keys with text that is not Unicode.
 
-    It was read as U+FFFD: two keys would become one.
+    Such text was read as U+FFFD, so two keys could become one.
     """
     for index, name, type_ in (
         (1, "key", info.key),
@@ -112,7 +112,8 @@ class Readers:
         self.value = reader(value)
         self.whole_value = reader(_whole(info, value))
         self.group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
-        # One value for a key and nothing else, as in most states: it has faster readers.
+        # Most states have only one value per key, without a namespace and TTL: faster readers read
+        # them.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
             and info.namespace == types.Scalar(types.Kind.VOID_NAMESPACE)
@@ -120,7 +121,7 @@ class Readers:
         )
 
     def check(self, key_group: int, data: bytes, start: int, key: Any) -> None:
-        """Refuse a key, at ``start``, that is not of this key group."""
+        """Refuse a key that starts at ``start`` and does not belong to this key group."""
         if self.group_of is None:
             return
         own = self.group_of(data, start, key)
@@ -134,7 +135,7 @@ class Readers:
 
 
 def _whole(info: StateInfo, value: types.Type) -> types.Type:
-    """Return the type of all that a state keeps for a key and namespace."""
+    """Return the type of the complete value that a heap backend stores for a key and namespace."""
     match info.kind:
         case StateKind.LIST:
             return types.List(value)
@@ -147,7 +148,7 @@ def _whole(info: StateInfo, value: types.Type) -> types.Type:
 
 
 def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
-    """Split what a state's serializer read into (value, last access)."""
+    """Split a value as the state's serializer wrote it into (value, last access)."""
     if not readers.info.ttl or value is None:
         return value, None
     if readers.info.kind is StateKind.LIST:
@@ -167,7 +168,7 @@ def torn(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
 
 
 def too_large_entry(max_bytes: int, what: str) -> DecodeError:
-    """Return the error for an entry of more bytes than are read at once."""
+    """Return the error for an entry that is larger than ``max_bytes``."""
     problem = f"an entry has more than the {max_bytes} bytes that are read at once"
     return DecodeError(ErrorKind.TOO_LARGE, problem, file=what)
 
@@ -175,7 +176,7 @@ def too_large_entry(max_bytes: int, what: str) -> DecodeError:
 def located(
     error: DecodeError, what: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
-    """Return the error with its place added."""
+    """Return the error with the file, the state and the byte offset added."""
     return DecodeError(
         error.kind,
         error.problem,
@@ -186,7 +187,7 @@ def located(
 
 
 def elements(read: Read, data: bytes, position: int, end: int) -> list[Any]:
-    """Read the elements of a LIST in canonical form: ``,`` between them."""
+    """Read the elements of a LIST in canonical form, which are joined by ``,``."""
     joined = []
     while True:
         element, position = read(data, position)

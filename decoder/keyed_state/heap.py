@@ -1,11 +1,12 @@
 """Key groups in the heap backend's own form: checkpoints, and native savepoints.
 
 ``i32`` key group, never compressed; then for each state of the head, in any order, ``i16`` number
-of the state, ``i32 n`` x entry. Of key-value state an entry is namespace, key and value, by its own
-serializer (a LIST's, a MAP's, begins with ``i32 n``); of a queue a timer. Compressed, each state's
-part is a Snappy stream of its own.
+of the state, ``i32 n`` x entry. An entry of key-value state is namespace, key and value, each in
+its serializer's form (the value of a LIST or a MAP begins with ``i32 n``); an entry of a priority
+queue is a timer. If the stream is compressed, each state's part is a separate Snappy stream.
 
-Nothing has a length: a value that cannot be read blocks every state behind it.
+No length precedes an entry or a value. So a value that cannot be read makes every state after it in
+the key group unreadable.
 
 Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation @ Flink 2.2.0.
 """
@@ -35,7 +36,7 @@ _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
-# A state's number, and the number of its entries.
+# The size of a state's number and of the number of its entries.
 _BEGIN_BYTES = 6
 _TIMESTAMP_BYTES = 8
 
@@ -48,24 +49,24 @@ def heap_batches(
     key_group: int,
     what: str,
 ) -> Iterator[list[Entry]]:
-    """Yield one state's entries in a key group, some at a time; step over the other states'.
+    """Yield one state's entries in a key group, in batches; step over those of other states.
 
     Args:
         states: the states of the head.
-        number: the state's number among them.
-        unread: why the head lists no more states, if there are more.
+        number: the index of the state in ``states``.
+        unread: why the states after these could not be read from the head, or None.
         data: the key group, decompressed and without its number.
-        key_group: its number.
-        what: its name in errors.
+        key_group: the key group's number.
+        what: the key group's name in errors.
 
     Raises:
-        DecodeError: not what Flink writes, or a value of this state, or of one before it, that
+        DecodeError: Flink never writes such bytes, or a value of this state or of a state before it
             cannot be read.
     """
     begun = False
     for walked, entries in walk(states, data, key_group, what, states[number].info, unread):
         if walked != number:
-            if begun:  # what follows may be unreadable
+            if begun:  # the states that follow may be unreadable
                 break
             continue
         begun = True
@@ -81,10 +82,10 @@ def walk(
     target: StateInfo | None,
     unread: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield (a state's number, some of its entries) to the end of the key group.
+    """Yield (a state's number, a batch of its entries) for all states of the key group.
 
-    The first of a state is (number, []). ``target`` is the state to be read, for errors; the rest
-    as for ``heap_batches``.
+    The first batch of each state is empty. ``target`` is the state that the caller reads, for
+    errors; the other arguments are those of ``heap_batches``.
     """
     position = 0
     left = set(range(len(states)))
@@ -96,7 +97,7 @@ def walk(
             number = _u16(data, position)[0]
             readers = None
             if number >= len(states) and unread is not None:
-                # The head ends with the state whose serializer is unknown.
+                # The last state that was read from the head is the one whose serializer is unknown.
                 readers = states[-1]
                 yield len(states) - 1, []
                 raise DecodeError(ErrorKind.UNSUPPORTED, unread.problem)
@@ -136,14 +137,14 @@ def walk(
 
 
 def blocked_reason(name: str, problem: str) -> str:
-    """Return why a state behind the unreadable state ``name`` cannot be read."""
+    """Return why a state that follows the unreadable state ``name`` cannot be read."""
     return (
         f"it is behind the state {name!r}, which cannot be read ({problem}) and has no length: "
         "take a savepoint in canonical format"
     )
 
 
-# It appends an entry to the list, and returns the entry's end.
+# A function that reads one entry, appends it to the list, and returns the entry's end.
 _Read = Callable[[Readers, bytes, int, int, list[Entry]], int]
 
 
@@ -160,7 +161,7 @@ def _reader(readers: Readers) -> _Read:
 
 
 def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
-    """Read an entry of a ``simple`` state: its namespace is one byte."""
+    """Read an entry of a ``simple`` state, whose namespace is one byte."""
     start = position + 1
     key, position = readers.key(data, start)
     readers.check(key_group, data, start, key)
@@ -172,7 +173,7 @@ def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: l
 def _key_value(
     readers: Readers, data: bytes, position: int, key_group: int
 ) -> tuple[Any, Any, Any, int]:
-    """Read a namespace, a key, and the value of both."""
+    """Read a namespace, a key, and their value."""
     namespace, position = readers.namespace(data, position)
     start = position
     key, position = readers.key(data, position)
@@ -188,7 +189,7 @@ def _value(readers: Readers, data: bytes, position: int, key_group: int, out: li
 
 
 def _list(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
-    """Read a LIST; leave out an empty one, as canonical form does."""
+    """Read a LIST; leave out an empty LIST, which canonical form does not contain either."""
     namespace, key, value, position = _key_value(readers, data, position, key_group)
     if value:
         out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
@@ -217,21 +218,21 @@ def heap_parts(
     max_bytes: int,
     what: str,
 ) -> Iterator[bytes]:
-    """Split a key group into several that hold only the entries of the state ``target``.
+    """Split a key group into smaller ones that hold only the entries of the state ``target``.
 
-    Only by reading an entry its end is found: each is read twice. From an unreadable one on, the
-    rest is yielded as it is: its reader raises the error.
+    The end of an entry is found only by reading it, so each entry is read twice. From an unreadable
+    entry on, the rest is yielded unchanged, and its reader raises the error.
 
     Args:
         states: the states of the head.
         blocks: the key group, decompressed and without its number.
-        target: the state's number.
+        target: the index of the state in ``states``.
         key_group: the key group's number.
         max_bytes: the largest entry that is read.
         what: the key group's name in errors.
 
     Raises:
-        DecodeError: it is not what Flink writes, or an entry is larger than ``max_bytes``.
+        DecodeError: Flink never writes such bytes, or an entry is larger than ``max_bytes``.
     """
     blocks = iter(blocks)
     others = b"".join(_begin(number, 0) for number in range(len(states)) if number != target)
@@ -247,7 +248,7 @@ def heap_parts(
                 ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=what
             )
         if target not in left and number >= 0:
-            return  # what follows may be unreadable
+            return  # the states that follow may be unreadable
         count = _i32(data, position + 2)[0] if number in left else -1
         if count < 0:
             yield data[position:]
@@ -255,12 +256,12 @@ def heap_parts(
         left.remove(number)
         position += _BEGIN_BYTES
         read = _reader(states[number])
-        first, done = position, 0  # of what is not yielded yet
+        first, done = position, 0  # the start and number of entries not yielded yet
         while done < count:
             try:
                 end = read(states[number], data, position, key_group, [])
                 if end == position:
-                    raise IndexError  # without bytes, nothing bounds how many there are
+                    raise IndexError  # entries of no bytes could be any number
             except (IndexError, struct_error, DecodeError) as error:
                 if done and number == target:
                     yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
@@ -270,14 +271,14 @@ def heap_parts(
                 too_large = len(data) > max_bytes
                 if too_large and kind is None:
                     raise too_large_entry(max_bytes, what) from error
-                # Some readers raise an error of their own where the bytes end too early.
+                # Some readers raise a DecodeError if the bytes end too early.
                 given_up = too_large or kind is ErrorKind.UNSUPPORTED
                 more = [] if given_up else list(_blocks_of(blocks, len(data)))
                 if not more:
                     yield _begin(number, count) + data
                     return
                 data = b"".join((data, *more))
-                more = []  # do not hold it twice
+                more = []  # free this copy of the bytes
             else:
                 position = end
                 done += 1
@@ -292,7 +293,8 @@ def heap_parts(
 def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks of about ``size`` bytes.
 
-    So a long entry is begun again a few times only, not once for each of its blocks.
+    The caller reads a long entry again after each call: so it is read a few times only, and not
+    once for each block.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
@@ -300,17 +302,17 @@ def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _begin(number: int, count: int) -> bytes:
-    """Return what precedes a state's entries in a key group."""
+    """Return the state's number and the number of entries, as bytes of a key group."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 
 
 def has_key_group(data: bytes) -> bool:
-    """Return whether the key group's number is complete."""
+    """Return whether the data is long enough to hold the key group's number."""
     return len(data) >= _KEY_GROUP_BYTES
 
 
 def strip_key_group(data: bytes, key_group: int, what: str) -> bytes:
-    """Return what follows the key group's number."""
+    """Return the bytes after the key group's number; refuse another number."""
     if not has_key_group(data) or _i32(data)[0] != key_group:
         raise DecodeError(
             ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=what

@@ -1,7 +1,7 @@
-"""Java values that Python's own types do not hold exactly: small, immutable, printed as by Java.
+"""Java values that Python's own types cannot represent exactly: small, immutable classes.
 
-java.time counts nanoseconds and billions of years, Python's datetime microseconds and years 1 to
-9999. ``str`` of each is what its ``toString`` prints.
+java.time has nanoseconds and years up to 999,999,999; Python's datetime has microseconds and years
+1 to 9999. ``str`` of a value returns the text of Java's ``toString``.
 
 Source: java.time.{Instant, LocalDate, LocalTime, LocalDateTime, Duration, ZoneOffset},
 ISO_INSTANT @ JDK 17.
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 _SECONDS_PER_DAY = 86_400
 _NANOS = 1_000_000_000
-# Days of the proleptic Gregorian calendar's cycle of 400 years, and from 0000-03-01 to 1970-01-01.
+# The number of days in a 400-year cycle of the proleptic Gregorian calendar, and from 0000-03-01 to
+# 1970-01-01.
 _CYCLE_DAYS = 146_097
 _DAYS_TO_EPOCH = 719_468
 _DAYS_IN_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-# LocalDate's least and greatest year; Instant's seconds are those of the same years.
+# LocalDate's years are from -MAX_YEAR to MAX_YEAR; Instant's range is nearly the same.
 MAX_YEAR = 999_999_999
 _LAST_YEAR_OF_FOUR_DIGITS = 9999
 MIN_SECOND, MAX_SECOND = -31_557_014_167_219_200, 31_556_889_864_403_199
 
 
 class Pairs(list[tuple[Any, Any]]):
-    """A map: its (key, value) pairs in stored order. Python cannot hash every key."""
+    """A map as (key, value) pairs in stored order; not a dict, as some keys cannot be hashed."""
 
     __slots__ = ()
 
@@ -40,7 +41,7 @@ class LocalDate(NamedTuple):
     @classmethod
     def of_epoch_day(cls, days: int) -> LocalDate:
         """Return the date that many days after 1970-01-01."""
-        # From 1 March of year 0 on, so that a leap day ends its year.
+        # Count from 1 March of year 0, so that a leap day is the last day of its year.
         cycle, day = divmod(days + _DAYS_TO_EPOCH, _CYCLE_DAYS)
         year = (day - day // 1460 + day // 36524 - day // 146096) // 365
         day -= 365 * year + year // 4 - year // 100
@@ -144,7 +145,7 @@ class Instant(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether java.time.Instant holds it."""
+        """Whether the point in time is in the range of java.time.Instant."""
         return MIN_SECOND <= self.seconds <= MAX_SECOND and 0 <= self.nano < _NANOS
 
     def __str__(self) -> str:
@@ -158,7 +159,7 @@ class Instant(NamedTuple):
 class SqlDate(Instant):
     """A java.sql.Date: midnight in the time zone of its JVM, which is not stored.
 
-    It is printed as the date if that zone was UTC, else as the point in time.
+    It is printed as a date if it is midnight in UTC, otherwise as a point in time.
     """
 
     __slots__ = ()
@@ -169,9 +170,9 @@ class SqlDate(Instant):
 
 
 class SqlTime(Instant):
-    """A java.sql.Time: that time of 1970-01-01 in the time zone of its JVM, as for SqlDate.
+    """A java.sql.Time: a time of 1970-01-01 in the time zone of its JVM, which is not stored.
 
-    It is printed as the time if it is on that day in UTC.
+    It is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
     """
 
     __slots__ = ()
@@ -183,7 +184,7 @@ class SqlTime(Instant):
 
 
 def duration_text(seconds: int, nano: int) -> str:
-    """Return a java.time.Duration of ``seconds`` and, after them, ``nano``, as Java prints it."""
+    """Return a java.time.Duration of ``seconds`` plus ``nano`` nanoseconds, as Java prints it."""
     total = seconds * _NANOS + nano
     if total == 0:
         return "PT0S"
@@ -210,7 +211,7 @@ def offset_text(seconds: int) -> str:
 
 
 def _fraction(nano: int) -> str:
-    """Return the fraction in as many groups of three digits as it needs; "" for 0."""
+    """Return the fraction in 3, 6 or 9 digits, whichever suffices; "" for 0."""
     if nano == 0:
         return ""
     digits = f"{nano:09d}"
