@@ -1,4 +1,4 @@
-"""Entries of a keyed state as batches of Arrow."""
+"""Entries of a keyed state as Arrow batches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from migrate.state.kernel.read import FastReader
 
-# The value of a column in all entries of a state.
+# For each column name, a function that returns the one value of the column in a state's entries.
 Constants = Mapping[str, Callable[[KeyedState], Any]]
 
 _NO_CONSTANTS: Constants = MappingProxyType({})
-# Of a batch, about: rows, and bytes.
+# The approximate size of a batch: rows, and bytes.
 _ROWS = 8192
 _BYTES = 16 * 1024 * 1024
 
@@ -30,7 +30,7 @@ _BYTES = 16 * 1024 * 1024
 class DoesNotFit(InputError):
     """A value that its column cannot hold.
 
-    A timestamp beyond 64 bits of microseconds, or a null as the key of a map.
+    Examples are a timestamp beyond 64 bits of microseconds, and a null as the key of a map.
     """
 
 
@@ -48,7 +48,7 @@ def arrow_schema(columns: Iterable[StateColumn]) -> pa.Schema:
 
 
 def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
-    """Yield all entries of a state; if there are none, a batch without rows.
+    """Yield all entries of a state; if it has no entries, yield one batch without rows.
 
     Raises:
         DecodeError: as for ``KeyedState.entries``.
@@ -73,10 +73,10 @@ def part_batches(
     made: Sequence[StateColumn] | None = None,
     constants: Constants = _NO_CONSTANTS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of some key groups of a part; nothing if they are empty.
+    """Yield the entries of some key groups of a part; nothing if the key groups are empty.
 
-    ``made`` are the columns, where they are not the state's own; ``constants`` those of them that
-    entries do not have.
+    ``made`` are the columns of the batches; None: the state's own columns. ``constants`` gives the
+    values of those columns that entries do not have.
 
     Raises:
         DecodeError, DoesNotFit: as for ``record_batches``.
@@ -93,7 +93,7 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, made: Sequence[StateColumn], constants: Constants
 ) -> FastReader | None:
-    """Return the compiled reader, or None without the extra ``fast`` or for an unknown shape."""
+    """Return the compiled reader, or None without the extra ``fast`` or for unsupported types."""
     own = columns(state)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in own for column in made
@@ -120,9 +120,9 @@ def plain_batches(
     constants: Constants = _NO_CONSTANTS,
     leave_out: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what ``part_batches`` does, without the kernel and the first ``leave_out`` entries."""
+    """Yield the entries of ``part_batches`` without the kernel; skip the first ``leave_out``."""
     entries: list[Entry] = []
-    rows = 1  # the size of the first batch shows how many rows fit into the next ones
+    rows = 1  # the size of each batch shows how many rows fit into the next batch
     for batch_of_entries in part.batches(key_groups):
         entries += batch_of_entries[leave_out:]
         leave_out = max(0, leave_out - len(batch_of_entries))
@@ -151,7 +151,7 @@ def _batch_of(
 
 
 def batch_of_rows(columns: Sequence[StateColumn], rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
-    """Return rows as one batch of these columns."""
+    """Return one batch with these columns and rows."""
     return _batch(columns, list(zip(*rows, strict=True)))
 
 

@@ -1,7 +1,8 @@
 """Column types of keyed state.
 
-A type has its DDL, as Spark's ``DataType.sql`` prints it, a type of Arrow, and a function that
-turns the decoder's values into Arrow's. States are listed without pyarrow, which is an extra.
+A column type has a DDL text, as Spark's ``DataType.sql`` prints it, an Arrow type, and a function
+that converts the decoder's values to Arrow's. pyarrow is imported only for Arrow types: it is an
+extra, and states can be listed without it.
 
 Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 """
@@ -23,7 +24,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A type without parts; ``convert`` is None where Arrow takes the value as it is."""
+    """A type without parts; ``convert`` is None if Arrow accepts the decoder's value as it is."""
 
     ddl: str
     convert: Convert | None = None
@@ -78,7 +79,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class PairsOf:
-    """A map whose keys may be what Spark's may not: a list of structs of key and value."""
+    """A map with keys that a map of Spark's cannot have, as a list of structs of key and value."""
 
     key: ColumnType
     value: ColumnType
@@ -129,12 +130,12 @@ ColumnType = Leaf | DecimalOf | ArrayOf | MapOf | PairsOf | StructOf
 
 
 def quoted(name: str) -> str:
-    """Return a name as DDL has it."""
+    """Return a name as it is written in DDL: in backticks if necessary."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def _nullable(type_: ColumnType) -> Convert:
-    """Return what converts a value of a type that may be None."""
+    """Return a function that converts a value of this type and returns None for None."""
     convert = type_.convert
     if convert is None:
         return lambda value: value
@@ -142,12 +143,12 @@ def _nullable(type_: ColumnType) -> Convert:
 
 
 def arrow_type(type_: ColumnType) -> pa.DataType:
-    """Return the type of Arrow that a column of this type has."""
+    """Return the Arrow type of a column type."""
     import pyarrow as pa
 
     match type_:
         case Leaf("TIMESTAMP"):
-            return pa.timestamp("us", tz="UTC")  # the one unit that Spark takes
+            return pa.timestamp("us", tz="UTC")  # the only unit that Spark accepts
         case Leaf(ddl):
             return pa.type_for_alias(_ALIASES[ddl])
         case DecimalOf(precision, scale):
@@ -162,7 +163,7 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
             return pa.struct([(name, arrow_type(part)) for name, part in fields])
 
 
-# Arrow's names of leaves.
+# Arrow's type names, by the DDL of a leaf.
 _ALIASES = {
     "BOOLEAN": "bool",
     "TINYINT": "int8",

@@ -1,6 +1,6 @@
 """The columns of a keyed state.
 
-``key_group, key, namespace, map_key, value, last_access``, each where the state has it.
+A state has those of ``key_group, key, namespace, map_key, value, last_access`` that apply to it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from migrate.state.type_mapping import BIGINT, INT, column_type
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """A column, by the name that its values have in ``Entry``."""
+    """A column; if a field of ``Entry`` holds its values, the column has the name of that field."""
 
     name: str
     type: ColumnType

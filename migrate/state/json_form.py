@@ -1,9 +1,13 @@
-"""The JSON form of an entry of a keyed state: an object without what the state lacks.
+"""The JSON form of an entry of a keyed state: an object with only the fields that the state has.
 
-Structs by field; a map as an object where all of its keys are text in JSON, else as a list of
-{"key", "value"}; decimals and integers of any size as text, without an exponent; bytes as hex;
-dates and times as Java's ``toString`` prints them; numbers that JSON does not have as "NaN",
-"Infinity", "-Infinity".
+Values have these forms:
+
+- a struct: an object with the struct's fields;
+- a map: an object if all keys are text in JSON, else a list of {"key", "value"};
+- a BigDecimal or BigInteger: text, without an exponent unless the number would be very long;
+- bytes: hex digits;
+- a date or time: the text that Java's ``toString`` returns;
+- a number that JSON does not have: "NaN", "Infinity" or "-Infinity".
 """
 
 from __future__ import annotations
@@ -16,14 +20,15 @@ from decoder.keyed_state import Entry, KeyedState, StateKind
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.types import Kind, Scalar
 
-# Namespaces of states that have none: VoidNamespace, or the global window.
+# The namespace types of states without a namespace: VoidNamespace and the global window.
 NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
-# A scale may be any 32-bit number: digits without an exponent could be gigabytes of zeros.
+# The largest exponent that is written as zeros. A scale may be any 32-bit number, so that without
+# this limit the text could have gigabytes of zeros.
 _MOST_ZEROS = 10_000
 
 
 def entry_json(state: KeyedState, entry: Entry) -> dict[str, Any]:
-    """Return the object of an entry: values that ``json.dumps`` prints as they are."""
+    """Return the object of an entry; ``json.dumps`` can print its values as they are."""
     row = {"key_group": entry.key_group, "key": value_json(entry.key)}
     if state.namespace not in NO_NAMESPACE:
         row["namespace"] = value_json(entry.namespace)
@@ -36,7 +41,7 @@ def entry_json(state: KeyedState, entry: Entry) -> dict[str, Any]:
 
 
 def value_json(value: Any) -> Any:
-    """Return the JSON form of a value of the decoder's."""
+    """Return the JSON form of a value from the decoder."""
     match value:
         case None | bool() | int() | str():
             return value

@@ -1,6 +1,7 @@
 """The list of keyed states for ``migrate state`` and Spark's ``view=states``.
 
-It has their names and types, and the meaning of states of Flink's own operators.
+The list has the names and types of the states. For states that Flink's own operators keep, it has
+their meaning.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from migrate.state.type_mapping import column_type
 
 
 class StateRow(NamedTuple):
-    """A keyed state, by the names of the command contract.
+    """A row of the list; the names of its fields are part of the command contract.
 
-    A type is None where there is none, or where its values cannot be read; ``name`` is the
-    operator's. A readable state has a ``reason`` where some values may be of a class that is not.
+    ``name`` is the operator's name. A type is None if the state has no such part, or if the part
+    cannot be read. A readable state has a ``reason`` if some of its values may be of a class that
+    cannot be read.
     """
 
     operator_id: str
@@ -54,7 +56,7 @@ def state_row(state: KeyedState) -> StateRow:
 
 
 def ddl(type_: ColumnType | None) -> str | None:
-    """Return the DDL of a type, if there is one."""
+    """Return the DDL of a type; None for None."""
     return type_.ddl if type_ is not None else None
 
 
@@ -78,7 +80,7 @@ _OWN = {
     "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
-# Only beside another state, by that state's name.
+# States that have this meaning only if their operator also has the state that is the key here.
 _BESIDE = {
     _WINDOW: {
         "count": "elements counted by the window's trigger",
@@ -123,9 +125,9 @@ _SQL_PATTERNS = (
 
 
 def meaning(state: KeyedState, beside: Collection[str]) -> str:
-    """Return the meaning of a state in a few words; empty for a state of the job's own.
+    """Return the meaning of a state in a few words; empty for a state that the job's code defines.
 
-    ``beside`` are the names of all states of its operator.
+    ``beside`` are the names of all states of the same operator.
     """
     if state.kind is StateKind.TIMERS:
         name = _TIMERS.fullmatch(state.name)

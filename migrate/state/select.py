@@ -1,6 +1,6 @@
 """The choice of keyed states: ``--operator`` and ``--state``.
 
-An operator is named by its operator id, its name or its uid, as a source is by ``--source``.
+The user names an operator by its operator id, its name or its uid, as with ``--source``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _OfOperator(Protocol):
 
 
 def of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
-    """Return the states of the operators of a name; all of them if it is None.
+    """Return the states of the operators with this id, name or uid; all states if it is None.
 
     Raises:
         NoSuchName: no operator has this id, name or uid.
@@ -49,12 +49,12 @@ def of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
 
 
 def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedState:
-    """Return the only state of a name.
+    """Return the only state with this name.
 
     Raises:
-        NoSuchName: there is none.
-        Refused: several operators have one.
-        DecodeError: there is none that is known, and of the operator not all are.
+        NoSuchName: no state has this name.
+        Refused: several operators have a state with this name.
+        DecodeError: no known state has this name, but the states of an operator could not be read.
     """
     candidates = of_operator(keyed, operator)
     chosen = [state for state in candidates.states if state.name == name]
@@ -77,7 +77,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
 
 
 def _ids_of(states: Iterable[_OfOperator], name: str) -> set[str]:
-    """Return the ids of the operators of a name."""
+    """Return the ids of the operators with this id, name or uid."""
     ids = {
         state.operator_id
         for state in states
@@ -85,7 +85,7 @@ def _ids_of(states: Iterable[_OfOperator], name: str) -> set[str]:
     }
     if ids:
         return ids
-    # Only now: it takes a library that executors may not have.
+    # The last resort, because it needs a library that Spark's executors may not have.
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 

@@ -1,4 +1,4 @@
-"""The keyed states that a Spark query goes on with (``--state OPERATOR/NAME``), and the others."""
+"""Divide keyed states: those that Spark continues with (``--state OPERATOR/NAME``), the others."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from migrate.state.select import choose_state
 from migrate.state.type_mapping import column_type
 
 GOES_ALONG = "goes along"
-# Names the windows that hold the contents of sessions; it goes with them.
+# The state that maps each session to the window with its contents; it is taken with the contents.
 MERGING = "merging-window-set"
-# Flink's own, of a window operator.
+# The event-time timers that Flink's window operator sets.
 _OF_WINDOWS = "_timer_state/event_window-timers"
 
 
 @dataclass(frozen=True, slots=True)
 class StateToPrime:
-    """A state that goes along.
+    """A state that the Spark query continues with.
 
     Attributes:
-        operator, state: by which ``flink_state`` finds it.
-        keys: for each part of its key a column: its name, its DDL, what reads it.
-        value: the DDL of its value; None of a list or map, whose entries are several.
-        windowed: whether it is kept by window.
-        merging: whether those windows are sessions, which become one.
-        ttl: whether it has a time to live, whose length only the job's code says.
+        operator, state: the names by which ``flink_state`` finds the state.
+        keys: one column for each part of the key: its name, its DDL, the expression that reads it.
+        value: the DDL of the value; None for a LIST or MAP, which has several values for a key.
+        windowed: whether the state is kept by window.
+        merging: whether these windows are sessions, which merge.
+        ttl: whether the state has a time to live; only the job's code has its length.
     """
 
     operator: str
@@ -47,16 +47,17 @@ class StateToPrime:
 
 @dataclass(frozen=True, slots=True)
 class TakenStates:
-    """The states of a checkpoint, divided.
+    """The states of a checkpoint, divided by what happens to them.
 
     Attributes:
-        taken: what goes along, in the order in which it was named.
-        left_behind: what stays, by choice.
-        unreadable: what could not go along: an operator, a state where it is known, and why.
+        taken: the states that Spark continues with, in the order in which the user named them.
+        left_behind: the readable states that the user did not name.
+        unreadable: texts about what cannot be read: the operator, the state if known, the reason.
         merging: the ids of operators whose windows are sessions.
-        window_timers: pending timers of windows that go along.
-        other_timers: pending timers, which Spark has no timers for.
-        timers_read: whether entries of timers were read, so that all of these are pending.
+        window_timers: pending timers of windows whose state is taken.
+        other_timers: other pending timers, for which Spark sets no timers.
+        timers_read: whether entries of timers were read, so that all these timers are known to be
+            pending.
     """
 
     taken: tuple[KeyedState, ...]
@@ -69,12 +70,12 @@ class TakenStates:
 
     @property
     def whole_operators(self) -> frozenset[str]:
-        """The ids of operators of which no keyed state stays."""
+        """The ids of the operators whose readable states, timers apart, are all taken."""
         staying = {state.operator_id for state in self.left_behind}
         return frozenset(state.operator_id for state in self.taken) - staying
 
     def to_prime(self) -> Iterator[StateToPrime]:
-        """Yield what a file that primes the states needs of each."""
+        """Yield, for each taken state, what the Python file that primes it needs."""
         for state in self.taken:
             key = column_type(state.key)
             assert key is not None  # it is readable
@@ -95,19 +96,19 @@ class TakenStates:
             )
 
     def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
-        """Yield what happens to each state; ``taken`` says it of those that go along."""
+        """Yield lines on what happens to each state; ``taken`` is the phrase for taken states."""
         yield from self.along(taken)
         yield from self.warnings()
 
     def along(self, taken: str = GOES_ALONG) -> Iterator[str]:
-        """Yield the lines of what goes along."""
+        """Yield the lines about taken states and the timers of their windows."""
         for state in self.taken:
             yield f"state {_label(state)} {taken}"
         for state in self.window_timers:
             yield f"timers {_label(state)}: in their place Spark's watermark closes what goes along"
 
     def warnings(self) -> Iterator[str]:
-        """Yield what the user must give, and what is left behind."""
+        """Yield lines about what the user must provide, and about what is left behind."""
         for state in self.taken:
             if state.ttl:
                 yield (
@@ -128,18 +129,19 @@ class TakenStates:
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """Divide the keyed states of a checkpoint.
 
-    Timers have no name. Spark's watermark replaces those of event-time windows that go along, and
-    no others that are pending. Timers that are not pending are left out.
+    Timers cannot be named. Spark's watermark replaces the timers of event-time windows whose state
+    is taken; all other pending timers are left behind. A state of timers that holds no pending
+    timer is left out.
 
     Args:
         keyed: the states.
-        names: ``OPERATOR/NAME``; an operator as in ``find_state``. Without names no entry is read,
-            and so it is not known whether timers are pending.
+        names: ``OPERATOR/NAME``; the operator as in ``choose_state``. Without names, no entry is
+            read, and so it is not known whether timers are pending.
 
     Raises:
-        UsageError: a name of another form, no such operator or state, or one of timers.
-        Refused: several operators have such a state.
-        DecodeError: a state that is named cannot be read.
+        UsageError: a name has another form, no operator or state has it, or it names timers.
+        Refused: several operators have a state with this name.
+        DecodeError: a named state cannot be read.
     """
     taken = tuple(_choose(keyed, name) for name in names)
     along = {(state.operator_id, state.name) for state in taken}
@@ -179,7 +181,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
 
 def log_states(states: TakenStates, taken: str = GOES_ALONG) -> None:
-    """Log what becomes of each state."""
+    """Log what happens to each state."""
     for line in states.along(taken):
         log.info(line)
     for line in states.warnings():
@@ -187,7 +189,7 @@ def log_states(states: TakenStates, taken: str = GOES_ALONG) -> None:
 
 
 def _choose(keyed: KeyedStates, text: str) -> KeyedState:
-    """Return the state of an ``OPERATOR/NAME``."""
+    """Return the state that ``OPERATOR/NAME`` names."""
     operator, slash, name = text.partition("/")
     if not (operator and slash and name):
         raise UsageError(f"--state {text!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")

@@ -1,16 +1,17 @@
-"""The decoder's types as column types.
+"""Map the decoder's types to column types.
 
-Values that no column type of Spark holds exactly are text:
+Values that no column type of Spark holds exactly become text:
 
-- integers and decimals of Java's (BigInteger, BigDecimal), which have any number of digits, and a
-  scale of their own each;
+- Java's BigInteger and BigDecimal, whose values have any number of digits; each BigDecimal also has
+  its own scale;
 - a time of day, as java.time prints it;
-- values of one type here and of another there (an Avro union of several types, a recursive Avro
-  record, a Kryo collection, a field that subclasses have with different types): their JSON.
+- values whose type may differ from one value to the next (an Avro union of several types, a
+  recursive Avro record, a Kryo collection, a field that subclasses have with different types):
+  their JSON.
 
-Timestamps are cut to microseconds. java.sql.Date and Time are timestamps: the time zone in which
-they were a date, or a time, is not kept. A map whose keys hold maps, or are null by design, is a
-list of structs of key and value.
+Timestamps are cut to microseconds. java.sql.Date and java.sql.Time become timestamps: Flink stores
+epoch milliseconds, not the time zone needed to turn them into a date or a time of day. A map whose
+keys contain maps, or may be null, becomes a list of structs of key and value.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ _AVRO_LOGICAL: dict[str, ColumnType] = {
     "local-timestamp-micros": _TIMESTAMP_NTZ,
     "local-timestamp-nanos": _TIMESTAMP_NTZ,
 }
-# Kryo's values of these classes have the same Python type as those of Flink's own serializers.
+# For these classes the decoder returns the same Python type whether Kryo or Flink has written them.
 _KRYO: dict[str, ColumnType] = {
     "java.lang.Integer": INT,
     "java.lang.String": STRING,
@@ -226,7 +227,7 @@ def _holds_map(type_: ColumnType) -> bool:
 
 
 def _pojo(type_: types.Pojo) -> ColumnType:
-    """Return the struct of a class's fields, and of those that only subclasses have."""
+    """Return a struct of the fields of a class and of the fields that only its subclasses have."""
     fields: dict[str, ColumnType] = {}
     for class_ in _classes(type_):
         for name, part in class_.fields:
@@ -262,7 +263,7 @@ def _sql(type_: types.SqlType) -> ColumnType:
 
 
 def _avro(type_: types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
-    """Return the column type of a part of a schema, and add its named types to ``named``."""
+    """Return the column type of a part of a schema, and add the part's named types to ``named``."""
     match type_:
         case types.AvroScalar(kind, logical, scale, precision):
             if logical == "decimal":
@@ -273,7 +274,7 @@ def _avro(type_: types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
         case types.AvroEnum(name):
             named[name] = STRING
         case types.AvroRecord(name, fields):
-            named[name] = JSON  # a record inside itself
+            named[name] = JSON  # for a reference to the record inside itself
             named[name] = StructOf(tuple((field, _avro(part, named)) for field, part in fields))
         case types.AvroReference(name):
             pass

@@ -1,7 +1,7 @@
 """Keyed state as flat tables that many processes read, for Spark's data source.
 
-``open_table`` reads the checkpoint's metadata, once. A share of the table is read elsewhere,
-without the metadata.
+``open_table`` reads the checkpoint's metadata once. Other processes read the shares of the table,
+for which they do not need the metadata.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What a task reads at most, where shares can be cut: some million entries, some seconds of work.
+# The most that a task reads, as far as the state can be cut: a few million entries, a few seconds.
 _SHARE_BYTES = 16 * 1024 * 1024
 
-# A key that may be read alone.
+# The value of the option ``key``, which selects the entries of one key.
 Key = str | int
 _KEY_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class StateView(str, Enum):
-    """The tables, by what a row is about."""
+    """The tables; each is named after what one row describes."""
 
-    ENTRIES = "entries"  # of one state
-    STATES = "states"  # as `migrate state` lists them
+    ENTRIES = "entries"  # the entries of one state
+    STATES = "states"  # the states, as `migrate state` lists them
     TIMERS = "timers"  # all pending timers
 
 
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """The options of the data source; ``state`` and one ``key`` of it are of the entries alone."""
+    """The options of the data source; only the view of entries allows ``state`` and ``key``."""
 
     view: StateView = StateView.ENTRIES
     operator: str | None = None
@@ -58,7 +58,7 @@ _NAMES = ("operator", "state", "view", "key", "allowExternalFiles")
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
-    """Parse Spark's options, whose names it takes in any case, without the path.
+    """Parse Spark's options without the path; upper and lower case of names do not matter.
 
     Raises:
         UsageError: an unknown name or value; the message names the known ones.
@@ -85,13 +85,13 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some key groups of what a subtask holds of a state.
+    """Some key groups of the part of a state that one subtask has.
 
     Attributes:
         state: the state, without its parts.
-        part: where the key groups are.
-        key_groups: which.
-        size: about how many bytes that takes to read.
+        part: the part that holds the key groups.
+        key_groups: the numbers of the key groups.
+        size: about how many bytes have to be read.
     """
 
     state: KeyedState
@@ -105,10 +105,10 @@ class Table:
     """A table, or a share of it, which one task reads.
 
     Attributes:
-        slices: where its rows are; of view=states none.
-        states: of view=states, its rows.
-        key: the only key to read; None: all.
-        state: of view=entries, the state, without its parts; None of a share.
+        slices: the slices that hold the rows; empty for view=states.
+        states: the rows of view=states; empty for the other views.
+        key: the only key to read; None: all keys.
+        state: for view=entries, the state without its parts; None in a share.
         pointer, allow_external_files: the checkpoint, as the user named it.
     """
 
@@ -122,7 +122,7 @@ class Table:
     allow_external_files: bool = False
 
     def shares(self) -> list[Table]:
-        """Return the tables of a task each: some slices, or some rows."""
+        """Split the table: return one share for each task."""
         packed: list[list[Slice]] = []
         bytes_left = 0
         for slice_ in self.slices:
@@ -131,17 +131,17 @@ class Table:
                 bytes_left = _SHARE_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # Without a partition Spark makes one, in ways that differ by its version.
+        # At least one share: from no partitions Spark makes one, in ways that differ by version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
 def open_table(chk: str, options: StateOptions) -> Table:
-    """Read which states there are, and return the table of the options.
+    """Read which states exist, and return the table that the options ask for.
 
     Raises:
-        DecodeError: the checkpoint, or a state of the options, cannot be read.
-        UsageError: no such operator or state, or an extra is missing.
-        Refused: several operators have such a state.
+        DecodeError: the checkpoint, or a state that the table needs, cannot be read.
+        UsageError: no operator or state has the given name, or an extra is missing.
+        Refused: several operators have a state with this name.
     """
     keyed = read_keyed_states(chk, Files(), allow_external_files=options.allow_external_files)
     match options.view:
@@ -185,13 +185,13 @@ def _key(state: KeyedState, text: str) -> Key:
 
 
 def _key_group(state: KeyedState, key: Key) -> int | None:
-    """Return the key group of a key, or None if it may be any."""
+    """Return the key group of a key, or None if the hash of such keys is not known."""
     key_group = key_group_of(state.key, state.max_parallelism)
     return None if key_group is None else key_group(b"", 0, key)
 
 
 def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
-    """Yield the slices of all key groups, or of one."""
+    """Yield the slices of all key groups, or of key group ``only``."""
     alone = replace(state, parts=())
     for part in state.parts:
         for key_groups, size in part.shares(_SHARE_BYTES):
@@ -235,7 +235,8 @@ _LISTED = tuple(
 def _timers(keyed: KeyedStates) -> Table:
     """Return the table of all timers.
 
-    If keys, or namespaces, are not all of one type, the column is their JSON.
+    If the states have keys of different types, the column ``key`` holds JSON; likewise the column
+    ``namespace``.
     """
     for unread in keyed.unread:
         raise unread.error
@@ -262,7 +263,7 @@ def _common_type(types: Sequence[ColumnType]) -> ColumnType:
     return types[0] if all(type_ == types[0] for type_ in types) else JSON
 
 
-# Columns with one value in all rows of a state.
+# Columns that have the same value in all rows of a state.
 _CONSTANTS: Mapping[str, Callable[[KeyedState], Any]] = {
     "operator_id": lambda state: state.operator_id,
     "uid": lambda state: state.uid,
