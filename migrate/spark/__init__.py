@@ -1,14 +1,16 @@
-"""Functions and data sources for PySpark: the only import of pyspark.
+"""Functions and data sources for PySpark, and the only package here that imports pyspark.
 
-Names are loaded when they are first used: PySpark is installed with the extra ``spark`` alone.
+Names are loaded when they are first used, because PySpark is installed only with the extra
+``spark``.
 
-``FlinkCheckpointDataSource`` is the data source ``flink_checkpoint`` of Spark 4, and
-``read_checkpoints`` the same as a function from Spark 3.5 on; ``FlinkStateDataSource`` and
-``read_keyed_state`` are those of keyed state. ``prime`` starts a query with such state, over rows
-that ``aggregate_rows`` and ``seen_rows`` make of it; ``unexpired`` leaves out its expired entries;
-``initial_state`` gives it to a processor of one's own. ``CommitToGroup`` keeps a consumer group
-where a query is. ``add_package`` sends this package to a cluster's executors; ``write_package``
-writes what is sent.
+``FlinkCheckpointDataSource`` is the data source ``flink_checkpoint`` of Spark 4;
+``read_checkpoints`` is the corresponding function for Spark 3.5 and later. For keyed state they are
+``FlinkStateDataSource`` and ``read_keyed_state``. ``prime`` makes a checkpoint location from which
+a query starts with Flink's keyed state; ``aggregate_rows`` and ``seen_rows`` make the rows for
+``prime``. ``unexpired`` removes expired entries from the state. ``initial_state`` passes the state
+to a stateful processor of your own. ``CommitToGroup`` commits a query's offsets to a consumer
+group. ``add_package`` sends this package to a cluster's executors; ``write_package`` writes the
+zip that is sent.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ _NAMES = {
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)
-# Before Spark 4.
+# What to use before Spark 4.
 _INSTEAD = {
     "FlinkCheckpointDataSource": "read_checkpoints(spark, PATH, view=…)",
     "FlinkStateDataSource": "read_keyed_state(spark, CHK, operator=…, state=…)",

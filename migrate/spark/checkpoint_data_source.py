@@ -3,8 +3,9 @@
     spark.dataSource.register(FlinkCheckpointDataSource)
     spark.read.format("flink_checkpoint").option("view", "positions").load("s3://bucket/flink")
 
-Checkpoints are found when a query is planned; the executors read them. Filters are Spark's own: the
-options of ``migrate.fleet`` narrow a read.
+The driver finds the checkpoints when a query is planned; the executors read them. Filters are not
+pushed down: Spark applies them to the rows. To read less, use the options of
+``migrate.fleet.options``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class FlinkCheckpointDataSource(DataSource):
-    """Flink checkpoints and savepoints below the loaded paths, as one of four views.
+    """The Flink checkpoints and savepoints below the loaded paths, in one of four views.
 
     Options (``migrate.fleet.options``): ``view``, ``mode``, ``topic``, ``uid``, ``latestOnly``,
     ``allowExternalFiles``, ``numPartitions``.
@@ -60,7 +61,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         candidates = discover(self._paths, Files(), latest_only=options.latest_only)
-        # Spark replaces an empty list by a partition of its own, which differs by version.
+        # If the list were empty, Spark would add a partition whose value differs between versions.
         shares = pack(candidates, options.partitions) or [[]]
         return [InputPartition(share) for share in shares]
 

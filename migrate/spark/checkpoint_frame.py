@@ -1,4 +1,4 @@
-"""``read_checkpoints``: the views as DataFrames of any Spark from 3.5 on, without registering."""
+"""``read_checkpoints``: the views of checkpoints as DataFrames of Spark 3.5 or later."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ def struct_type(columns: Sequence[ViewColumn]) -> StructType:
 
 
 def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | int) -> DataFrame:
-    """Return Flink checkpoints and savepoints below ``paths``, as one of four views.
+    """Return Flink checkpoints and savepoints below ``paths``, in one of four views.
 
-    Checkpoints are found now; the executors read them when the DataFrame is used.
+    This call finds the checkpoints; the executors read them when the DataFrame is used.
 
     Args:
         spark: the session.
-        paths: as for ``migrate.fleet.discovery.discover``.
-        options: as for the data source (``migrate.fleet.options``), ``latestOnly=True`` and so on.
+        paths: the paths, as for ``migrate.fleet.discovery.discover``.
+        options: the options of the data source (``migrate.fleet.options``), such as
+            ``latestOnly=True``.
 
     Raises:
-        UsageError: an unknown option, or value of one.
+        UsageError: an option, or the value of an option, is unknown.
         MissingExtra: the library for a path's kind of URL is not installed.
     """
     parsed = parse_options({name: str(value) for name, value in options.items()})
@@ -60,17 +61,18 @@ def read_shares(
     read: Callable[[_Share], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Return what executors read of the shares, in a task for each.
+    """Return a DataFrame of the batches that executors read, with one task for each share.
 
     Args:
         spark: the session.
-        shares: what to read; each is pickled.
-        read: a function of a module, or a partial of one.
-        schema: the schema of its batches.
+        shares: the shares to read; each is pickled.
+        read: the function that reads a share: a function of a module, or a ``partial`` of one.
+        schema: the schema of the batches.
     """
     rows = [(number, pickle.dumps(share)) for number, share in enumerate(shares)]
     work = spark.createDataFrame(rows, "number INT, share BINARY")
-    # By range, as a hash could put several into one task; Spark Connect has no RDD.
+    # Partitioned by range, because a hash could put several shares into one task. An RDD is not
+    # used, because Spark Connect has none.
     work = work.repartitionByRange(max(len(rows), 1), "number")
     return work.mapInArrow(partial(_unpacked, read), schema)
 

@@ -1,8 +1,8 @@
-"""A listener in a Spark query that keeps a consumer group where the query is, after each batch.
+"""A listener that commits a Spark query's offsets to a consumer group after each batch.
 
-Spark posts a query's progress after the batch; with asynchronous progress tracking, before the
-batch is in the commit log. So the offsets come from the commit log, as for ``migrate follow``, and
-the event only says when to look.
+Spark posts an event with a query's progress after each batch. With asynchronous progress tracking
+Spark posts it before the batch is in the commit log. So the listener takes the offsets from the
+commit log, as ``migrate follow`` does; an event only causes it to read the log.
 
 Source: pyspark.sql.streaming.StreamingQueryListener,
 org.apache.spark.sql.execution.streaming.MicroBatchExecution @ Spark 3.5.1, 4.0.0.
@@ -29,26 +29,27 @@ from migrate.targets.group.follower import Followed, GroupFollower
 
 
 class CommitToGroup(StreamingQueryListener):
-    """A listener that keeps a consumer group at what a query has committed.
+    """A listener that commits a query's offsets to a consumer group.
 
-    An error never stops the query: it is logged by ``migrate`` and kept in ``problem`` until a
-    commit succeeds. Spark calls it on a thread of its own, one event at a time.
+    An error never stops the query: the listener logs the error and keeps it in ``problem`` until a
+    commit succeeds. Spark calls the listener on a separate thread, with one event at a time.
 
     Args:
-        checkpoint_location: the query's, as given to Spark; events of other queries are ignored.
+        checkpoint_location: the query's checkpoint location, as given to Spark; events of other
+            queries are ignored.
         group: the consumer group; it must have no members.
-        bootstrap_servers: ``host:port`` of some brokers, with commas between.
-        kafka_config: a file of librdkafka's properties, or of a Java client's.
-        kafka_properties: such properties by name, over those of the file.
+        bootstrap_servers: ``host:port`` of some brokers, separated by commas.
+        kafka_config: a file with librdkafka's properties or a Java client's properties.
+        kafka_properties: properties by name; they override those of the file.
 
     Attributes:
         group: the consumer group.
-        followed: the result of the last commit; None before the first.
-        problem: why the last commit failed; None where it did not.
+        followed: the result of the last successful commit; None before the first one.
+        problem: the error of the last commit; None if it succeeded.
 
     Raises:
-        ConfigError: the brokers cannot be reached as they are given.
-        InputError: the checkpoint location is of a kind that is not read.
+        ConfigError: the Kafka properties are not valid.
+        InputError: the checkpoint location is of a kind that cannot be read.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class CommitToGroup(StreamingQueryListener):
         self.problem: Exception | None = None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Do nothing: Spark waits for this one."""
+        """Do nothing, because Spark waits until this method returns."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         self._follow(str(event.progress.id))

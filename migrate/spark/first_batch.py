@@ -1,4 +1,4 @@
-"""A program that runs the first micro-batch of some queries, in a JVM of its own.
+"""A program that runs the first micro-batch of some queries in its own JVM.
 
 It reads a request from stdin and answers on stdout, both JSON::
 
@@ -6,8 +6,9 @@ It reads a request from stdin and answers on stdout, both JSON::
     {"spark": "4.0.0", "batches": [{"start": {"t": {"0": 3}}, "records": 17}]}
     {"failed": "start" | "query", "message": "…"}
 
-The trigger's second batch is an hour away. AvailableNow would go on through all records, and after
-them the plan of the first batch is gone. A query starts at the same offsets with both.
+The trigger interval is one hour, so that no second batch runs. The trigger ``AvailableNow`` is not
+used: it would read all records, and then the plan of the first batch would no longer be available.
+A query starts at the same offsets with either trigger.
 
 Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
 org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec @ Spark 3.5.1, 4.0.0, 4.1.1 and
@@ -30,7 +31,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 _SECONDS = 300
 _CONNECTOR = "spark-sql-kafka-0-10"
-# Settings that the plan is read with, whatever the user's are.
+# Settings that override the user's, because they are necessary to read the plan.
 _REQUIRED = {
     # An adaptive plan hides its scans.
     "spark.sql.adaptive.enabled": "false",
@@ -44,7 +45,7 @@ _DEFAULTS = {
 
 
 class _Failed(Exception):
-    """A query whose first batch did not end."""
+    """The error of a query whose first batch did not end in time."""
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -70,8 +71,11 @@ def _session(conf: dict[str, str]) -> SparkSession:
 
 
 def _connector(conf: dict[str, str]) -> dict[str, str]:
-    """Return the setting that fetches the Kafka connector, unless it is there or the user's."""
-    # PySpark leaves it without types.
+    """Return the setting that downloads the Kafka connector.
+
+    Return no setting if the connector is installed or the user has set jars or packages.
+    """
+    # PySpark gives this function no types.
     jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]
     if {"spark.jars", "spark.jars.packages"} & conf.keys() or any(jars.glob(f"{_CONNECTOR}*")):
         return {}
@@ -110,7 +114,10 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
 
 
 def _planned_start(query: StreamingQuery) -> str:
-    """Return the planned start of the source's scan; progress has it from the second batch on."""
+    """Return the planned start offsets of the source's scan.
+
+    They are read from the plan, because ``recentProgress`` has them only from the second batch on.
+    """
     execution = query._jsq.streamingQuery().lastExecution()
     leaves = execution.executedPlan().collectLeaves()
     (scan,) = (
@@ -122,7 +129,7 @@ def _planned_start(query: StreamingQuery) -> str:
 
 
 def main() -> None:
-    # What Spark and its JVM print goes to stderr: stdout has the answer alone.
+    # All output of Spark and its JVM goes to stderr, so that stdout has only the answer.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as stdout:
         os.dup2(2, 1)
         json.dump(answer(json.load(sys.stdin)), stdout)

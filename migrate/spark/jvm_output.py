@@ -1,4 +1,4 @@
-"""What Spark and its JVM print, without stack traces and secrets."""
+"""Short messages from the output of Spark and its JVM, without stack traces."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 
 _LAST_LINES = 4
 _NOISE = ("at ", "WARNING:", "Using Spark's default log4j")
-# Before the name of an exception.
+# What Java prints before the name of an exception.
 _JAVA_PREFIX = re.compile(r"^\s*(: |Caused by: )?")
 _CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b")
 
 
 def summarize_failure(message: str) -> str:
-    """Return the first line of a message, and the last cause: Java's, or a Python worker's."""
+    """Return the first line of a message, and the last exception of Java or Python in it."""
     lines = [_JAVA_PREFIX.sub("", line).rstrip() for line in message.splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
     return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"
 
 
 def last_lines(output: str) -> str:
-    """Return the end of what a JVM, or its launcher, has printed."""
+    """Return the last lines of the output of a JVM or its launcher, without warnings."""
     lines = [line.strip() for line in output.splitlines()]
     kept = [line for line in lines if line and " WARN " not in line and not line.startswith(_NOISE)]
     return "; ".join(kept[-_LAST_LINES:]) or "no reason given"

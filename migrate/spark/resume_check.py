@@ -1,11 +1,13 @@
-"""A check with a real Spark: where a query that starts from a seed begins to read.
+"""A check with a real Spark: at which offsets a query that starts from a seed begins to read.
 
-Each Kafka source of the seed becomes a query of its own, with a ``noop`` sink, over the topics of
-its seed and with a bound on records: what else the user's query does has no effect on its start.
-The copy holds the seeds alone; the directory itself is only read.
+For each Kafka source of the seed a separate query runs, with a ``noop`` sink and a limit on
+records; it reads the topics in the source's seed. These queries start where the user's query
+starts, because the rest of the user's query does not influence its start. They run on copies that
+hold only the seeds; the directory itself is only read.
 
-librdkafka's properties become options of Spark's Kafka source: the Java client's after ``kafka.``.
-This is the inverse of ``migrate.kafka.config.java_client``, for what reading needs.
+librdkafka's properties become options of Spark's Kafka source, which are the Java client's
+properties with the prefix ``kafka.``. This is the inverse of ``migrate.kafka.config.java_client``,
+for the properties that a consumer needs.
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
 """
@@ -35,7 +37,7 @@ from migrate.spark.jvm_output import last_lines, summarize_failure
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 
-# Enough to prove that records can be read, few enough to be quick.
+# This many records prove that records can be read, and are read quickly.
 _RECORDS = 1000
 _SAME = (
     "bootstrap.servers",
@@ -53,7 +55,7 @@ _RENAMED = {
     "ssl.keystore.location": "ssl.keystore.location",
     "ssl.keystore.password": "ssl.keystore.password",
 }
-# Properties whose file is a text for Java.
+# Properties that name a file for librdkafka; the Java property takes the text of the file.
 _FILES = {
     "ssl.ca.location": "ssl.truststore.certificates",
     "ssl.certificate.location": "ssl.keystore.certificate.chain",
@@ -62,7 +64,8 @@ _FILES = {
 _CREDENTIALS = ("sasl.username", "sasl.password")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
-# Spark must obey properties that begin so: else it would log in as another user, or trust anyone.
+# Properties with these prefixes must be translated, never left out: without them Spark would log in
+# as another user, or trust any server.
 _MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -72,16 +75,19 @@ _LOGIN_MODULES = {
 
 
 class QueryFailed(MigrateError):
-    """A first batch that failed after Spark took the seed, as the user's query will."""
+    """The first batch failed after Spark had accepted the seed.
+
+    The user's query will fail in the same way.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The start of Spark's queries.
+    """The result of the first batches.
 
     Attributes:
-        spark: the version that ran.
-        started: the first planned offset of every partition in the seed.
+        spark: the version of Spark that ran them.
+        started: the planned start offset of every partition in the seed.
         records: the number of records in the first batches.
     """
 
@@ -110,9 +116,9 @@ def run_first_batch(
     Raises:
         UsageError: PySpark, its Java or its Kafka connector is missing, or a setting is wrong.
         QueryFailed: the first batch failed.
-        ConfigError: a property has no match in Spark here.
-        InputError: the directory has no seed of a Kafka source, or a damaged one.
-        Refused: two of its sources begin one partition at different places.
+        ConfigError: a property cannot be translated to an option of Spark.
+        InputError: the directory has no seed of a Kafka source, or a damaged seed.
+        Refused: two sources of the seed start one partition at different offsets.
     """
     check_there_is_pyspark()
     files = Files()
@@ -127,7 +133,7 @@ def run_first_batch(
             with named(copy):
                 _write_seed(files.read(seed_path(directory, source)), copy)
             topics = ",".join(sorted({topic for topic, _ in seed}))
-            # If Spark ignored the seed, it would read nothing.
+            # If Spark ignored the seed, it would start at the log end and read nothing.
             query_options = {**options, "subscribe": topics, "startingOffsets": "latest"}
             queries.append({"checkpoint": str(copy), "options": query_options})
         known = {**kafka, **spark_conf}
@@ -142,7 +148,7 @@ def run_first_batch(
 
 
 def _write_seed(seed: bytes, checkpoint: Path) -> None:
-    """Write a new checkpoint location of a query with one source."""
+    """Write the checkpoint location of a new query with one source."""
     (checkpoint / "sources" / "0").mkdir(parents=True)
     (checkpoint / "sources" / "0" / "0").write_bytes(seed)
     metadata = json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":"))
@@ -150,11 +156,11 @@ def _write_seed(seed: bytes, checkpoint: Path) -> None:
 
 
 def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
-    """Send a request to a process with a Spark of its own.
+    """Send a request to a new process that starts Spark, and return the answer.
 
     Args:
-        request: see ``first_batch``.
-        secrets: properties whose secrets no message shows.
+        request: the request, in the format of ``first_batch``.
+        secrets: properties whose secret values are removed from messages.
     """
     done = subprocess.run(
         [sys.executable, "-m", "migrate.spark.first_batch"],
@@ -179,12 +185,13 @@ def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
 
 
 def kafka_options(config: KafkaConfig) -> dict[str, str]:
-    """Return the ``kafka.*`` options with which Spark reaches the same cluster in the same way.
+    """Return the ``kafka.*`` options with which Spark connects to the same cluster in the same way.
 
     Properties that only tune librdkafka are left out.
 
     Raises:
-        ConfigError: a log-in or a certificate that has no match, or a file that cannot be read.
+        ConfigError: a property of a log-in or a certificate cannot be translated, or a file cannot
+            be read.
     """
     texts = {name: value for name, value in config.items() if isinstance(value, str)}
     java: dict[str, str] = {}
@@ -216,7 +223,7 @@ def _login(mechanism: str, texts: Mapping[str, str]) -> str:
     module = _LOGIN_MODULES.get(mechanism.upper())
     if module is None:
         raise _no_match(f"sasl.mechanism {mechanism}")
-    # Quoted for java.io.StreamTokenizer, which the Java client uses.
+    # Values are quoted for java.io.StreamTokenizer, with which the Java client parses them.
     escaped = {name: texts[name].translate(_ESCAPES) for name in _CREDENTIALS if name in texts}
     options = " ".join(f'{name.removeprefix("sasl.")}="{value}"' for name, value in escaped.items())
     return f"{module} required {options};"

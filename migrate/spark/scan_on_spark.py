@@ -1,7 +1,9 @@
-"""One run of a scan on Spark: the functions of ``migrate.fleet.scan_run`` on its executors.
+"""One run of a scan on Spark, whose executors call functions of ``migrate.fleet.scan_run``.
 
-A row of the DataFrame is what was read of one checkpoint, pickled: read once, and kept by Spark.
-The last row of each share is its answer to the first question, as starting a Python task is costly.
+Each row of the DataFrame holds the pickled content of one checkpoint; Spark persists the rows, so
+that each checkpoint is read once. The last row of each share holds the share's topics if a broker
+is asked, and otherwise its summary. So no second Python task, whose start is slow, has to compute
+them.
 """
 
 from __future__ import annotations
@@ -41,11 +43,11 @@ if TYPE_CHECKING:
 
 _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
-# The size of a batch for Spark; a giant checkpoint may be more.
+# The size of an Arrow batch for Spark, in bytes; a batch with one giant checkpoint may be larger.
 _BATCH_BYTES = 4 * 1024 * 1024
-# Of shares that Spark has kept: their rows cost less than the start of a task.
+# How many persisted shares one task reads: to start a task takes longer than to read their rows.
 _SHARES_PER_TASK = 8
-# In seconds, between two reports of progress.
+# The time between two reports of progress, in seconds.
 _INTERVAL = 0.2
 
 
@@ -56,7 +58,14 @@ def scan_on_spark(
     ask_broker: AskBroker | None = None,
     progress: Progress | None = None,
 ) -> ScanSummary:
-    """Read the candidates of ``mark_newest`` on Spark, which writes the tables.
+    """Read checkpoints on Spark, and let Spark write the tables.
+
+    Args:
+        spark: the session.
+        candidates: the checkpoints, as ``mark_newest`` returns them.
+        output: where the tables are written; None writes none.
+        ask_broker: the function that reads log ranges of topics; None asks no broker.
+        progress: the function that reports progress.
 
     Raises:
         Refused: one of the tables exists already.
@@ -86,9 +95,9 @@ def scan_on_spark(
 
 @contextmanager
 def _reported(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
-    """Report now and then how many tasks of Spark's active stages are done.
+    """Report at intervals how many tasks of Spark's active stages are done.
 
-    Spark Connect does not tell.
+    With Spark Connect nothing is reported, because it has no status tracker.
     """
     if progress is None or "connect" in type(spark).__module__:
         yield
@@ -144,7 +153,7 @@ def _answers(frame: DataFrame) -> Iterator[Any]:
 
 
 def _read(request: ScanRequest, share: list[Candidate]) -> Iterator[pa.RecordBatch]:
-    """Read a share; the answer is its topics if a broker is asked, otherwise its summary."""
+    """Read a share; its answer is the set of topics if a broker is asked, otherwise its summary."""
     topics: set[str] = set()
     summary = ScanSummary()
     pickled: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The Spark session of a command, found or started; and this package for its executors."""
+"""The Spark session in which a command runs, and the zip of this package for its executors."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _APP = "migrate"
-# Set by spark-submit, which has started the JVM and set every setting.
+# spark-submit sets this variable. It has then started the JVM and applied all settings.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-# Masters whose executors run in this machine's one JVM, with our own Python.
+# Masters whose executors run on this machine, in the driver's JVM and with the same Python.
 _LOCAL = re.compile(r"local(\[|$)")
 
 
 def runs_on_spark(master: str | None) -> bool:
-    """Return whether a command runs on Spark: a master is named, or there is a session already.
+    """Return whether a command runs on Spark: with a named master, or in an existing session.
 
     Raises:
-        UsageError: a master is named, and PySpark is not installed.
+        UsageError: a master is named, but PySpark is not installed.
     """
     if master is not None:
         if find_spec("pyspark") is None:
@@ -52,15 +52,18 @@ def runs_on_spark(master: str | None) -> bool:
 def session(
     master: str | None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """Yield the active Spark session, spark-submit's, or a new one, which is stopped afterwards.
+    """Yield the active Spark session, or start one and stop it afterwards.
+
+    Under ``spark-submit`` a session is started with the settings of ``spark-submit``.
 
     Args:
-        master: the master of a new session; None where there is one (``runs_on_spark``).
+        master: the master of a new session; None if there is a session (``runs_on_spark``).
         settings: the settings of a new session.
 
     Raises:
-        UsageError: there is a session already, or none can be started with this master.
-        ServiceError: Spark failed inside of the ``with``.
+        UsageError: a master is named although there is a session, or no session can be started
+            with this master.
+        ServiceError: Spark failed inside of the ``with`` block, or did not start.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -101,7 +104,7 @@ def _active() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
-    if active is None and SparkContext._active_spark_context is not None:  # another thread's
+    if active is None and SparkContext._active_spark_context is not None:  # in another thread
         active = SparkSession.builder.getOrCreate()
     return active
 
@@ -119,11 +122,11 @@ def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
-        # Only this machine reaches it, and its host name need not resolve.
+        # Only this machine connects to the driver, and its host name may not resolve.
         defaults |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setAll(list({**defaults, **settings}.items()))
-    gateway = SparkContext._gateway or _launched(conf)  # its JVM stays when a session is stopped
+    gateway = SparkContext._gateway or _launched(conf)  # a JVM outlives its session
     try:
         started = SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkException, Py4JError, ValueError) as error:
@@ -137,7 +140,10 @@ def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _launched(conf: SparkConf) -> JavaGateway:
-    """Start a JVM that prints to a file, and makes its folders (``artifacts/``) there too."""
+    """Start a JVM in a temporary directory, with its output in a file there.
+
+    Spark makes its own folders, such as ``artifacts/``, in that directory too.
+    """
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
@@ -146,7 +152,7 @@ def _launched(conf: SparkConf) -> JavaGateway:
     log = work / "log"
     with log.open("wb") as stderr:
         try:
-            # PySpark leaves it without types.
+            # PySpark gives this function no types.
             return launch_gateway(conf, {"stderr": stderr, "cwd": work})  # type: ignore[no-untyped-call]
         except (PySparkException, OSError) as error:
             output = log.read_text(errors="replace")
@@ -155,23 +161,23 @@ def _launched(conf: SparkConf) -> JavaGateway:
 
 
 def failure_of(error: Exception) -> str:
-    """Return what Spark reports, without stack traces and secrets."""
+    """Return Spark's error message without stack traces and secrets."""
     return redact_secrets(summarize_failure(str(error)))
 
 
 def add_package(spark: SparkSession) -> None:
     """Send ``decoder`` and ``migrate`` to the executors of a session.
 
-    They also need what Spark needs for Arrow, ``cramjam`` for compressed state, and fsspec with its
-    library for checkpoints in a store.
+    The executors also need the packages that Spark needs for Arrow, ``cramjam`` for compressed
+    state, and, for checkpoints in a store, fsspec with the library for that store.
     """
     from pyspark.sql import SparkSession
 
     directory = Path(tempfile.mkdtemp(prefix="migrate-package-"))
-    # Spark serves the file to executors for as long as the session lives.
+    # Executors may fetch the file as long as the session exists, so it is removed only at exit.
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = write_package(directory / "flink_offset_migrate.zip")
-    if spark.version < "4" and isinstance(spark, SparkSession):  # not Connect's
+    if spark.version < "4" and isinstance(spark, SparkSession):  # not of Spark Connect
         spark.sparkContext.addPyFile(str(archive))
     else:
         spark.addArtifacts(str(archive), pyfile=True)

@@ -3,14 +3,14 @@
     spark.dataSource.register(FlinkStateDataSource)
     spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
 
-The driver reads the checkpoint's metadata and the heads of its state; the executors read ranges of
-key groups. Columns that are not selected are read all the same: an entry is read whole.
+The driver reads the checkpoint's metadata and the headers of its state files; the executors read
+ranges of key groups. An entry is always read completely, even if not all columns are selected.
 
-The option ``key`` reads the key group of one key alone. Filters are not pushed down
-(``pushFilters``, from Spark 4.1 on): 4.1.1 read a DataFrame with a filter and then without one, and
-read the key groups of the filter alone the second time too. It keeps what is left to read with the
-source, which every scan of it shares (``PythonDataSourceV2.setReadInfo``); only Spark's sources
-after 4.1.1 keep it with the scan.
+With the option ``key`` only the key group of that key is read. Filters are not pushed down
+(``pushFilters``, from Spark 4.1 on) because of a bug in Spark 4.1.1: after a read with a filter, a
+read of the same DataFrame without the filter still read only the key groups of the filter. Spark
+4.1.1 keeps the pushed filters with the source, which all scans share
+(``PythonDataSourceV2.setReadInfo``); Spark's source code after 4.1.1 keeps them with the scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class FlinkStateDataSource(DataSource):
-    """Keyed state of the loaded checkpoint.
+    """A keyed state of the loaded checkpoint.
 
     Options (``migrate.state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
     ``timers``), ``key``, ``allowExternalFiles``.
@@ -57,7 +57,7 @@ class FlinkStateDataSource(DataSource):
         return _Reader(table)
 
     def _table(self) -> Table:
-        # Spark pickles this object to the processes that come after the one that opened it.
+        # The opened table is kept in this object, which Spark pickles for its later processes.
         table: Table | None = vars(self).get("_opened")
         if table is None:
             table = self._opened = _open(self.options)

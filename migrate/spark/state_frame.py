@@ -1,7 +1,7 @@
-"""``read_keyed_state``: keyed state as a DataFrame of any Spark from 3.5 on.
+"""``read_keyed_state``: keyed state as a DataFrame of Spark 3.5 or later.
 
-The types are not those of ``from_arrow_schema``: Spark 3.5 takes a TIMESTAMP_NTZ inside another
-type for a TIMESTAMP.
+PySpark's ``from_arrow_schema`` is not used for the types: in Spark 3.5 it returns TIMESTAMP for a
+TIMESTAMP_NTZ inside another type.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _LEAVES: dict[str, DataType] = {
 
 
 def struct_type(table: Table) -> StructType:
-    """Return a table's schema, whose columns name their savepoint."""
+    """Return a table's schema; the metadata of its columns names the savepoint."""
     metadata = metadata_of(table)
     return StructType(
         [
@@ -91,19 +91,20 @@ def _spark_type(type_: ColumnType) -> DataType:
 
 
 def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> DataFrame:
-    """Return keyed state of a checkpoint.
+    """Return a keyed state of a checkpoint.
 
-    The checkpoint is opened now; the executors read its state when the DataFrame is used.
+    This call opens the checkpoint; the executors read the state when the DataFrame is used.
 
     Args:
         spark: the session.
-        chk: as for ``migrate.inspect``.
-        options: as for the data source (``migrate.state.views``): ``operator=…, state=…``.
+        chk: the checkpoint, as for ``migrate.inspect``.
+        options: the options of the data source (``migrate.state.views``): ``operator=…, state=…``.
 
     Raises:
         DecodeError: the checkpoint, or the state, cannot be read.
-        UsageError: an unknown option, no such operator or state, or an extra is missing.
-        Refused: several operators have such a state.
+        UsageError: an option is unknown, there is no such operator or state, or an extra is not
+            installed.
+        Refused: several operators have a state of this name.
     """
     table = open_table(
         chk, parse_state_options({name: str(value) for name, value in options.items()})

@@ -1,1 +1,1 @@
-"""Keyed state of a Flink job as the state of a Spark query: rows, priming, proof."""
+"""The transfer of a Flink job's keyed state to a Spark query: rows, priming and proof."""

@@ -1,6 +1,7 @@
-"""The savepoint of a state, in the metadata of its DataFrame's columns; and checks against it.
+"""The savepoint of a state: its name in the metadata of DataFrame columns, and checks against it.
 
-Columns that an expression makes lose the metadata. The key's, the window's and most others keep it.
+A column that is computed by an expression has no such metadata. The columns of the key and of the
+window, and most others, keep it.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
 
 _SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
 _EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
-# The call of mark_unexpired that a column comes from.
+# The id of the call of mark_unexpired that made a column.
 _UNEXPIRED = "flink.unexpired"
-# The column that only a state with a time to live has.
+# A column that only states with a time to live have.
 LAST_ACCESS = "last_access"
 
 
 @dataclass(frozen=True, slots=True)
 class StateOrigin:
-    """The savepoint, the operator in it, and the name of its state."""
+    """The savepoint, the operator in the savepoint, and the name of the operator's state."""
 
     savepoint: str
     operator_id: str
@@ -44,7 +45,7 @@ class StateOrigin:
 
 
 def metadata_of(table: Table) -> dict[str, str | bool]:
-    """Return the metadata of a table's columns; empty if the table is not of one state."""
+    """Return the metadata for a table's columns; empty if the table is not that of one state."""
     if table.state is None:
         return {}
     return {
@@ -57,7 +58,7 @@ def metadata_of(table: Table) -> dict[str, str | bool]:
 
 
 def origin_of(state: DataFrame) -> StateOrigin | None:
-    """Return the origin of a state; None if the DataFrame has no column of a state."""
+    """Return the origin of a state; None if no column of the DataFrame names one."""
     for field in state.schema.fields:
         if _SAVEPOINT in field.metadata:
             names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL)
@@ -66,9 +67,10 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 
 
 def may_expire(state: DataFrame) -> bool:
-    """Return whether rows are made from a state with a time to live, and may be expired entries.
+    """Return whether rows may come from expired entries of a state with a time to live.
 
-    The plan of a DataFrame shows each state that it reads. Spark Connect has only the columns.
+    The plan of a DataFrame shows each state that the DataFrame reads. With Spark Connect the plan
+    is not available, and only the columns show the state.
     """
     plan = getattr(state, "_jdf", None)
     marks = _marks_of(state.schema) if plan is None else _marks_in(plan.queryExecution().analyzed())
@@ -76,7 +78,7 @@ def may_expire(state: DataFrame) -> bool:
 
 
 def mark_unexpired(state: DataFrame) -> DataFrame:
-    """Return a state for which ``may_expire`` is false."""
+    """Return the same state, with columns marked so that ``may_expire`` returns False."""
     call = str(uuid.uuid4())
     return state.select(
         *(
@@ -89,9 +91,9 @@ def mark_unexpired(state: DataFrame) -> DataFrame:
 
 
 def _marks_in(plan: Any) -> list[bool]:
-    """Return whether each column that a plan reads from a state may be of an expired entry.
+    """Return, for each state column in a plan, whether its entries may have expired.
 
-    A plan that ``mark_unexpired`` made is marked itself: its inputs are not looked at.
+    If ``mark_unexpired`` made the plan, its own marks are returned, and its inputs are ignored.
     """
     schema = _schema_of(plan)
     sequences = (plan.children(), plan.subqueries())
@@ -107,21 +109,21 @@ def _schema_of(plan: Any) -> StructType:
 
 
 def _unexpired_calls(schema: StructType) -> set[str]:
-    """Return the calls of ``mark_unexpired`` that columns come from."""
+    """Return the ids of the calls of ``mark_unexpired`` that made columns of the schema."""
     return {field.metadata[_UNEXPIRED] for field in schema.fields if _UNEXPIRED in field.metadata}
 
 
 def _marks_of(schema: StructType) -> list[bool]:
-    """Return whether each column that was read from a state may be of an expired entry."""
+    """Return, for each column of a state in the schema, whether its entries may have expired."""
     return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
 
 
 def contradictions(
     origins: Iterable[StateOrigin | None], starts: Iterable[NextOffsets]
 ) -> Iterator[str]:
-    """Yield where Kafka would go on elsewhere than the savepoints of some states.
+    """Yield a message for each partition whose planned start is not that of the states' savepoints.
 
-    Topics that a savepoint does not read, and partitions without a position in it, are not
+    Topics that the savepoints do not read, and partitions without a position in them, are not
     compared.
 
     Raises:

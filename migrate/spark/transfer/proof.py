@@ -1,4 +1,4 @@
-"""The proof of a primed state: Spark's own, compared with Flink's key by key."""
+"""The proof of a primed state: a comparison of Spark's state with Flink's, key by key."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ _SHOWN = 3
 def prove(
     state: SparkState, rows: Sequence[StateRows | DataFrame], expected: DataFrame | None
 ) -> StateProof:
-    """Compare what a primed checkpoint location holds with what it must.
+    """Compare the state in a primed checkpoint location with the expected state.
 
     Args:
         state: Spark's state.
         rows: the rows of each stream.
-        expected: what the state must hold, where the rows do not say it.
+        expected: the expected state; None if it can be computed from the rows.
 
     Raises:
-        Refused: what it must hold is not said, or cannot be matched with the state's fields.
+        Refused: the expected state is neither given nor can be computed from the rows, or its
+            columns cannot be matched with the fields of Spark's state.
     """
     if expected is not None:
         return compare(state, name_columns(expected, state))
@@ -66,10 +67,11 @@ def prove(
 
 
 def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
-    """Yield the orders that the values may have in the query, as their numbers.
+    """Yield the orders that the values may have in the query; an order is a list of their numbers.
 
-    A query may have ``count(*)`` anywhere among its counts of columns, and Spark calls all of them
-    ``count``. The other values of a kind have the order of the query.
+    Spark names the field of every count ``count``, and ``count(*)`` may be anywhere among the
+    counts of columns. So each place of ``count(*)`` gives an order. All other values are already in
+    the order of the query.
     """
     numbers = range(len(values))
     yield numbers
@@ -87,9 +89,9 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
     """Return the expected state, in the order of the state's fields.
 
     Args:
-        rows: Flink's state.
+        rows: the rows of Flink's state.
         state: Spark's state.
-        order: the numbers of the values, in the order of the query.
+        order: the numbers of the values, in the assumed order of the query.
     """
     keys = key_order(rows.keys, state)
     types = [field.dataType for field in rows.expected.schema.fields]
@@ -103,19 +105,19 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         name = f"v{order[match]}"
         column, own = F.col(name), rows.expected.schema[name].dataType
         if field.of_an_average:
-            column = F.coalesce(column, F.lit(0).cast(own))  # it adds up from 0
+            column = F.coalesce(column, F.lit(0).cast(own))  # the sum of an average starts at 0
             if isinstance(field.type, DoubleType) and isinstance(own, DecimalType):
-                column = column * F.lit(10**own.scale)  # a decimal's units
+                column = column * F.lit(10**own.scale)  # in units of its last digit
         column = in_units(column, own, field)
         columns.append(column.cast(field.type).alias(f"v{index}"))
     return rows.expected.select(*columns)
 
 
 def in_units(column: Column, own: DataType, field: Field) -> Column:
-    """Return the sum of a DECIMAL in units of its last digit, where Spark keeps it so.
+    """Return the sum of a DECIMAL in the unit in which Spark stores it.
 
-    If the stream's DECIMAL has at most 8 digits, Spark adds up BIGINTs (DecimalAggregates @ Spark
-    4.0.0).
+    If the stream's DECIMAL has at most 8 digits, Spark adds up BIGINTs, in units of the last digit
+    (DecimalAggregates @ Spark 4.0.0).
     """
     is_long_sum = field.name == "sum" and isinstance(field.type, LongType)
     if is_long_sum and isinstance(own, DecimalType) and 0 < own.scale <= 8:
@@ -124,10 +126,12 @@ def in_units(column: Column, own: DataType, field: Field) -> Column:
 
 
 def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> list[int]:
-    """Return for each field the index of its value: those of a kind in their order.
+    """Return for each field the index of its value.
+
+    Fields and values of the same kind are matched by their order.
 
     Raises:
-        Refused: there are not as many values of a kind as fields of it.
+        Refused: a kind has not as many values as fields.
     """
     field_kinds = [(field.name, field.of_an_average) for field in fields]
     value_kinds = [(value.kind, value.of_an_average) for value in values]
@@ -145,13 +149,13 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
 
 
 def key_order(names: Sequence[str], state: SparkState) -> list[int]:
-    """Return for each part of Spark's key the index of its column.
+    """Return for each part of Spark's key the index of its column in ``names``.
 
-    They are matched by name: ``dropDuplicates`` keeps several columns in an order of its own. If a
-    query groups by other names, they are matched by their order.
+    The parts are matched by name, because ``dropDuplicates`` stores several columns in an order
+    that is not the user's. If the names differ from Spark's, the parts are matched by their order.
 
     Raises:
-        Refused: ``dropDuplicates`` keeps other names.
+        Refused: the names differ, and the key is that of ``dropDuplicates`` with several columns.
     """
     own = [field.name for field in state.keys]
     if len(set(names)) == len(names) and sorted(names) == sorted(own):
@@ -175,7 +179,7 @@ def _check_keys(types: Sequence[DataType], state: SparkState) -> None:
 
 
 def name_columns(expected: DataFrame, state: SparkState) -> DataFrame:
-    """Return the user's expected state with the state's column names, by their order."""
+    """Return the user's expected state; rename its columns, in their order, as in Spark's state."""
     names = state.key_columns + state.value_columns
     if len(names) != len(expected.columns):
         raise Refused(
@@ -195,13 +199,14 @@ def _listed(fields: Sequence[Field]) -> str:
 
 
 def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False) -> StateProof:
-    """Compare Spark's state with rows in its form.
+    """Compare Spark's state with Flink's entries.
 
     Args:
         state: Spark's state.
-        flink: rows with the state's columns.
-        of_flink_alone: whether the rows are a sample, and Spark's other keys are not looked for. A
-            sample without rows is Flink's whole state: then all of Spark's keys are compared.
+        flink: Flink's entries, with the columns of Spark's state.
+        of_flink_alone: whether the entries are a sample, so that keys that only Spark has are not
+            errors. An empty sample means that Flink's state is empty: then all of Spark's keys are
+            compared.
     """
     how = "left_outer" if of_flink_alone else "full_outer"
     key, values = state.key_columns, state.value_columns
@@ -219,8 +224,8 @@ def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
         .otherwise("wrong")
         .alias("verdict"),
     )
-    # Flink may have several rows for a key, as an expression may make two keys one: then "wrong",
-    # which is greater than "right", is the key's verdict.
+    # Flink may have several rows for a key, because an expression may map two keys to one. If one of
+    # the rows is "wrong", so is the key: "wrong" is greater than "right".
     by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
     counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
     if of_flink_alone and not counts:

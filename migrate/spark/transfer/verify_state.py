@@ -1,7 +1,7 @@
 """``verify --state``: a savepoint's state compared with that of a primed query, key by key.
 
-The query's state is read as it was before Kafka's first batch: the query may have run on since, as
-long as Spark keeps the state of that batch.
+The query's state is read as it was before the first batch of Kafka's records. The query may have
+run further batches since, as long as Spark still keeps that state.
 """
 
 from __future__ import annotations
@@ -52,25 +52,26 @@ def verify_state(
     stopped_at_ms: int | None = None,
     allow_external_files: bool = False,
 ) -> StateProof:
-    """Compare all keys, or a sample.
+    """Compare all keys, or a sample of Flink's keys.
 
     Args:
         savepoint: the checkpoint or savepoint.
         directory: the query's checkpoint location, on a disk.
         operator: the operator in the savepoint.
-        state: the name of its state.
-        expect: what Spark's key and value hold, in the order of their fields: expressions of
-            Spark's SQL over Flink's columns. By default the parts of the key, the window, and the
-            parts of the value.
-        sample: how many of Flink's keys; then keys that only Spark has are not looked for.
+        state: the name of the operator's state.
+        expect: expressions of Spark SQL over Flink's columns, which give the fields of Spark's key
+            and value in their order. By default the parts of Flink's key, the window, and the parts
+            of the value.
+        sample: the number of Flink's keys to compare; keys that only Spark has are then no errors.
+            None compares all keys.
         conf: settings for a new Spark session.
         ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        Refused: as for ``aggregate_rows``; or the location holds another state than a primed one.
-        UsageError: what is expected does not go together with what Spark keeps.
+        Refused: as for ``aggregate_rows``; or the location does not hold a primed state.
+        UsageError: the expected columns do not fit the state that Spark keeps.
         DecodeError: the savepoint cannot be read.
     """
     target = location(directory)
@@ -95,7 +96,7 @@ def verify_state(
 
 
 def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nullcontext[str]:
-    """Return a directory that the executors share, where Spark needs one."""
+    """Return a temporary directory that the executors share, or no directory for Spark 4."""
     if not is_before_4(spark):
         return nullcontext("")
     return TemporaryDirectory(
@@ -104,11 +105,11 @@ def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nu
 
 
 def primed_batch(directory: str) -> int:
-    """Return the last batch before Kafka's first: it ended where Kafka's sources begin.
+    """Return the last batch of the priming, which ended at the offsets at which Kafka begins.
 
     Raises:
-        Refused: there is none, or it is not logged any more.
-        InputError: it is no checkpoint location, or damaged.
+        Refused: there is no such batch, or it is no longer in the log.
+        InputError: the directory is not a checkpoint location, or is damaged.
     """
     files = Files()
     seeds, primed = kafka_seeds(directory, files), None
@@ -127,7 +128,7 @@ def primed_batch(directory: str) -> int:
 def _flink_state(
     spark: SparkSession, savepoint: str, state: str, options: Mapping[str, str | bool], window: bool
 ) -> DataFrame:
-    """Return Flink's state, with the windows that wait, and with sessions as they are now."""
+    """Return Flink's state: only windows that have not fired, and sessions by current window."""
     flink = read_keyed_state(spark, savepoint, state=state, **options)
     if not window:
         return flink
@@ -174,7 +175,7 @@ def _parts(flink: DataFrame, state: SparkState) -> Iterator[str]:
         if name not in flink.columns or (name == "namespace" and not state.window):
             continue
         if name == "value" and not state.values:
-            continue  # as for dropDuplicates
+            continue  # the state has only keys, as that of dropDuplicates
         type_ = flink.schema[name].dataType
         if name == "namespace" or not isinstance(type_, StructType):
             yield name
@@ -188,10 +189,10 @@ def _parts(flink: DataFrame, state: SparkState) -> Iterator[str]:
 
 
 def _select(flink: DataFrame, expect: str) -> DataFrame:
-    """Select a list of expressions, which may have commas inside.
+    """Select a list of expressions, which may contain commas.
 
     Raises:
-        UsageError: they are no SQL over the columns.
+        UsageError: the list is not valid SQL over these columns.
     """
     escaped = expect.replace("{", "{{").replace("}", "}}")
     try:
@@ -201,7 +202,7 @@ def _select(flink: DataFrame, expect: str) -> DataFrame:
 
 
 def _window(expected: DataFrame) -> DataFrame:
-    """Return the window as a struct of timestamps."""
+    """Return the expected state with its window as a struct of timestamps."""
     type_ = expected.schema["window"].dataType
     if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Windows in Flink's state: fired windows, merged sessions, and the panes of hopping windows.
+"""Windows in Flink's state: fired windows, merged sessions, and panes of hopping windows.
 
 Source: WindowOperator (registerCleanupTimer), EventTimeTrigger, MergingWindowSet, TimeWindowUtil
 (toUtcTimestampMills, toEpochMillsForTimer) @ Flink 1.20, 2.2.
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FiredWindows:
-    """Windows that have fired, and are kept for late records.
+    """Windows that have fired, and that Flink keeps for late records.
 
     Attributes:
-        number: how many.
-        last_end: when the last of them ends, in epoch milliseconds; None without one.
+        number: the number of windows.
+        last_end: the latest end of these windows, in epoch milliseconds; None without windows.
     """
 
     number: int = 0
     last_end: int | None = None
 
 
-# The state of DataStream's windows; SQL's has other names.
+# The name of the state of windows in a DataStream job; the states of SQL have other names.
 _CONTENTS = "window-contents"
 
 
@@ -55,17 +55,19 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
 
 
 def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
-    """Return the windows that wait to fire, and how many others there are.
+    """Return the windows that have not fired yet, and a summary of those that have.
 
-    A window that waits has a timer at its last millisecond. One that has fired is kept for late
-    records until a later timer, which cleans it up: Spark would fire it again.
+    A window that has not fired has a timer at its last millisecond. A window that has fired is kept
+    for late records until a later timer removes it. It is left out, because Spark would fire it
+    again.
 
     Args:
         state: Flink's state.
-        origin: where it is from.
+        origin: the origin of the state.
 
     Raises:
-        Refused: some have fired, and the state's columns do not show which; or none waits.
+        Refused: some windows have fired, and the state's columns do not show which; or no window is
+            left that has not fired.
     """
     timers = _timers(state, origin)
     if origin.state != _CONTENTS or timers is None:
@@ -98,18 +100,18 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
 
 
 def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None) -> None:
-    """Check that the first window ends at an instant, not at a wall-clock time.
+    """Check that the end of the first window is an instant, not a wall-clock time.
 
-    SQL keeps windows over a TIMESTAMP_LTZ by the wall clock of the job's time zone, and their
-    timers by the instants.
+    Over a TIMESTAMP_LTZ, Flink SQL stores windows in the wall-clock time of the job's time zone,
+    and their timers as instants.
 
     Args:
         state: Flink's state.
-        origin: where it is from.
-        first_end: when the first window of the rows ends, in epoch milliseconds.
+        origin: the origin of the state.
+        first_end: the end of the first window in the rows, in epoch milliseconds.
 
     Raises:
-        Refused: Flink's timer for it is at another time.
+        Refused: Flink's timer for that window is at another time.
     """
     timers = _timers(state, origin)
     if origin.state == _CONTENTS or timers is None:
@@ -128,7 +130,7 @@ def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None)
 
 
 def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:
-    """Return the pending timers of event-time windows; None for an operator without any."""
+    """Return the pending timers of event-time windows; None if the timers are not for windows."""
     timers = read_keyed_state(
         state.sparkSession,
         origin.savepoint,
@@ -144,17 +146,20 @@ def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:
 
 
 def panes(entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms: int) -> DataFrame:
-    """Return hopping windows as the panes between their starts, which do not overlap.
+    """Split hopping windows into panes.
 
-    Window p has the panes from p on; the next window has the same ones without pane p, and one
-    more. So pane p is window p minus the next window, plus the pane a window's size later: a signed
-    sum over windows. Windows before the first in the state have fired.
+    A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
+    Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1, and
+    window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. The same
+    equation replaces pane p+k, and so on, which gives a sum of windows with signs.
+
+    Windows before the first window in the state have fired: panes before its start are not made.
 
     Args:
         entries: a row for each window: the key, ``start``, ``end``, ``n`` and the sums.
         keys: the columns of the key.
         sums: the columns of the sums.
-        slide_ms: the distance between the starts of windows.
+        slide_ms: the distance between the starts of two consecutive windows.
     """
     (bounds,) = entries.agg(
         F.min("start").alias("first"),
