@@ -1,4 +1,4 @@
-"""Exact casts of Flink's values to the types of a stream: the same value, or an error."""
+"""Exact casts of Flink's values to the types of a stream; an inexact cast is an error."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
-# A value of these types that is unchanged after a cast there and back is the same value. Times are
-# not: 1700000000000 is cast to a time of seconds and back, and others depend on the session's time
-# zone. Nor is FLOAT: 0.1 is cast to DOUBLE and back, where the stream's 0.1 is another number.
+# Types of which a cast there and back shows whether a cast is exact: if the value is unchanged, it
+# is the same value in both types. It does not show this for times: 1700000000000 can be cast to a
+# timestamp (as seconds) and back, and other casts depend on the session's time zone. Nor for FLOAT:
+# 0.1 can be cast to DOUBLE and back, but the result is not the stream's DOUBLE 0.1.
 _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 
 def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
-    """Return a schema that is given as such, or as DDL."""
+    """Return a schema that is given as a StructType or as DDL."""
     return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
 
 
 def may_be_cast(own: DataType, target: DataType) -> bool:
-    """Return whether a cast and a cast back show that a value is the same in both types."""
+    """Return whether a cast there and back can show that a value is the same in both types."""
     match own, target:
         case StructType(), StructType():
             return len(own) == len(target) and all(
@@ -53,18 +54,18 @@ def may_be_cast(own: DataType, target: DataType) -> bool:
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """Cast a column; a value that is not exactly of the type fails when Spark reads it.
+    """Cast a column; Spark fails when it reads a value that the new type cannot hold exactly.
 
-    A key that is cast to another key would be lost in silence.
+    An inexact cast could change a key to another key without any error.
 
     Args:
-        frame: the frame of the column.
+        frame: the DataFrame with the column.
         column: the column.
         type_: the new type.
         name: the column's name in errors.
 
     Raises:
-        UsageError: no cast shows whether a value of these types stays the same.
+        UsageError: a cast between these types does not show whether a value stays the same.
     """
     own, name = frame.schema[column].dataType, name.replace("'", "")
     if own == type_:

@@ -1,11 +1,12 @@
-"""``prime``: a checkpoint location from which a stateful query goes on as Flink left off.
+"""``prime``: a checkpoint location from which a stateful query continues where Flink stopped.
 
-The user's own query runs one batch over rows that leave Flink's values in its state. They come from
-files in Kafka's place, and go to a sink that writes nothing. Then Kafka replaces the files in the
-checkpoint location, at Flink's positions (``migrate.targets.primed_log``). The query that is
-started on it begins with the next batch.
+The user's own query runs one batch over rows that leave Flink's values in its state. The rows are
+read from files instead of from Kafka, and the output goes to a sink that writes nothing. Then the
+file sources in the checkpoint location are replaced by Kafka sources at Flink's positions
+(``migrate.targets.primed_log``). A query that is started on this location begins with the next
+batch.
 
-    def query(orders):                       # the very function that runs afterwards, with Kafka
+    def query(orders):                       # the same function that later reads from Kafka
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
 
     rows = aggregate_rows(state, "user BIGINT", keys={"user": "key"}, count="value")
@@ -20,7 +21,7 @@ started on it begins with the next batch.
         "checkpointLocation", "/checkpoints/orders"
     )…
 
-The location appears only after Spark's own state was compared with Flink's key by key.
+The location appears only after Spark's state was compared with Flink's, key by key.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from migrate.targets.seed import check_free
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Off for the batch: another one without rows would close windows.
+# Off while the rows are read: an additional batch without rows would close windows.
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
@@ -68,15 +69,16 @@ Positions = str | NextOffsets | Sequence[str | NextOffsets]
 
 @dataclass(frozen=True, slots=True)
 class Primed:
-    """A checkpoint location that a query goes on from.
+    """A checkpoint location from which a query continues.
 
     Attributes:
-        checkpoint_location: the location, by the name that the query needs.
-        positions: where each Kafka source goes on, in the order of the query's plan.
+        checkpoint_location: the location, as the query must name it.
+        positions: the offsets at which each Kafka source continues, in the order of the query's
+            plan.
         proof: the comparison of Spark's state with Flink's.
-        pinned: settings that the checkpoint location keeps, whatever a later session sets: the
-            number of shuffle partitions and the state store among them.
-        warnings: what is not refused, and the user must know.
+        pinned: settings that Spark takes from the checkpoint location and not from a later session,
+            such as the number of shuffle partitions and the state store.
+        warnings: what the user must know, although nothing is refused.
     """
 
     checkpoint_location: str
@@ -100,30 +102,31 @@ def prime(
     """Make a checkpoint location that holds Flink's state and positions.
 
     Args:
-        query: a function of as many DataFrames as there are ``rows``, in their order, which returns
-            what is written. Afterwards it is called with Kafka's streams.
+        query: a function that takes one DataFrame for each of ``rows``, in the same order, and
+            returns the query's output. You call it later with Kafka's streams.
         rows: for each stream the rows that leave Flink's values in the state; their schema is that
-            of the stream. ``aggregate_rows`` and ``seen_rows`` make them of Flink's state.
-        positions: where Kafka goes on, for each stream in the order of ``rows``:
-            ``startingOffsets`` as ``to_spark`` returns it, a line each, or a mapping from topic and
-            partition to the next offset. From the savepoint that the rows are from.
+            of the stream. ``aggregate_rows`` and ``seen_rows`` make the rows from Flink's state.
+        positions: the offsets at which each stream continues in Kafka, in the order of ``rows``:
+            ``startingOffsets`` as ``to_spark`` returns it, with one line for each stream, or
+            mappings from topic and partition to the next offset. The positions must be those of the
+            rows' savepoint.
         checkpoint_location: a new or empty directory, on a disk that Spark's executors share.
         output_mode: the query's output mode.
-        watermark_ms: Flink's event time, in epoch milliseconds, for a query with a watermark. It is
-            not in a savepoint. Too low, and a late record opens a window again that Flink has
-            fired; too high, and records are dropped that Flink would have taken.
-        expected: what Spark's state must hold, where the rows do not say it: the columns of the
-            state's key and then of its value, in their order.
-        names: the names of Kafka's streams, in the order of ``rows``, if they have any
+        watermark_ms: Flink's watermark, in epoch milliseconds, for a query with a watermark. A
+            savepoint does not hold it. If it is too low, a late record opens a window again that
+            Flink has fired; if it is too high, Spark drops records that Flink would have accepted.
+        expected: the expected state of Spark, if it cannot be computed from the rows: the columns
+            of the state's key and then of its value, in their order.
+        names: the names of Kafka's streams, in the order of ``rows``, if the streams have names
             (``readStream.name(…)`` of Spark 4.2, with
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
 
     Raises:
-        Refused: Spark's state is not Flink's, key by key; the rows hold no key, and ``expected``
-            does not say so; the query cannot be primed; the positions are not those of the rows'
-            savepoint; rows of your own are of a state with a time to live (see ``unexpired``); or
-            the directory holds something already.
-        UsageError: arguments that do not go together.
+        Refused: Spark's state differs from Flink's; the state would be empty, and ``expected`` is
+            not given; the query cannot be primed; the positions are not those of the rows'
+            savepoint; rows of your own come from a state with a time to live (see ``unexpired``);
+            or the directory is not empty.
+        UsageError: the arguments do not fit together.
         OSError: the directory cannot be written.
     """
     if not rows:
@@ -153,7 +156,8 @@ def prime(
                 batch = _Batch(spark, query, frames, work, stage, output_mode, names)
                 batches = 1
                 if any(stream.overlapping for stream in state_rows):
-                    # So that what rows add to windows that have fired is late, and dropped.
+                    # The empty batch sets the watermark, so that rows for windows that Flink has
+                    # fired are late and are dropped.
                     check_watermark(batch.run(empty=True), watermark_ms, state_rows)
                     set_watermark(stage, 0, watermark_ms or 0)
                     batches = 2
@@ -255,11 +259,11 @@ class _Batch:
         writer = self.query(*streams).writeStream.format("noop").outputMode(self.output_mode)
         with setting(self.spark, _NO_DATA_BATCHES, "false"):
             progress = run_available(writer, self.stage).lastProgress
-        return bool(progress and progress.get("eventTime"))  # Spark 3.5 leaves it out
+        return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty one
 
 
 def _streams_by_source(stage: Path, streams: int) -> list[int]:
-    """Return the stream that each source of the plan reads."""
+    """Return the number of the stream that each source of the plan reads."""
     numbers: list[int] = []
     for source in source_names(stage):
         rows = source_directory(stage, source)

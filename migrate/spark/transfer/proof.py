@@ -224,8 +224,8 @@ def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
         .otherwise("wrong")
         .alias("verdict"),
     )
-    # Flink may have several rows for a key, because an expression may map two keys to one. If one of
-    # the rows is "wrong", so is the key: "wrong" is greater than "right".
+    # Flink may have several rows for a key, because an expression may map two keys to one. If one
+    # row is "wrong", the key is: "wrong" is greater than "right".
     by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
     counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
     if of_flink_alone and not counts:

@@ -1,11 +1,12 @@
-"""Rows that leave in a query's state what Flink's state holds.
+"""Rows that bring a query's state to the content of Flink's state.
 
-A row counts as one record: an entry with ``count`` n becomes n rows. A window's rows are at its
-start, a session's from its first record to its last. An id that was seen is one row.
+A row counts as one record: an entry with ``count`` n becomes n rows. All rows of a window have the
+time of its start. The times of a session's rows go from its first record to its last. A key that
+Flink has seen becomes one row.
 
-The meaning of an entry's parts is the job's: a state has types, and for SQL no names at all. So
-each part is named by a Spark SQL expression over the columns of ``flink_state`` (``key``,
-``namespace``, ``value`` and so on).
+Only the job's code defines what the parts of an entry mean: the state shows their types, and for
+SQL not even their names. So the user names each part by a Spark SQL expression over the columns of
+``flink_state`` (``key``, ``namespace``, ``value`` and so on).
 """
 
 from __future__ import annotations
@@ -35,26 +36,29 @@ from migrate.state.column_types import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Some minutes of a small machine. Another query holds more of them better (see _check_row_count).
+# A small machine needs some minutes for this many rows. For more records, another query is better
+# (see _check_row_count).
 MOST_ROWS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class StateRows:
-    """Rows for a stateful query, and the state that they must leave in it.
+    """Rows for a stateful query, and the state that the query must have after the rows.
 
     Attributes:
         rows: rows in the stream's schema.
-        expected: a row for each entry: the columns of the key, then ``window`` where there is one
-            (a struct of the timestamps start and end), then a column for each of ``values``.
+        expected: a row for each entry: the columns of the key, then for windows the column
+            ``window`` (a struct of the timestamps start and end), then a column for each of
+            ``values``.
         keys: the stream's columns of the key, in the order of ``expected``.
         values: the values, in the order of ``expected``.
-        first_end: when the first window ends, in epoch milliseconds; None without windows.
-        overlapping: whether rows are also in windows that are not expected, as they have fired.
-        fired: the windows that Flink has fired and keeps, which are not among the rows.
-        origin: the savepoint; None where the state's columns do not name it.
-        expired: the entries that had expired, which are not among the rows; None for a state
-            without a time to live.
+        first_end: the end of the first window, in epoch milliseconds; None without windows.
+        overlapping: whether rows also belong to windows that are not expected, because Flink has
+            fired these windows.
+        fired: the windows that Flink has fired and still keeps; they are not among the rows.
+        origin: the origin of the state; None if the state's columns do not name it.
+        expired: the expired entries, which are not among the rows; None for a state without a time
+            to live.
     """
 
     rows: DataFrame
@@ -70,12 +74,13 @@ class StateRows:
     def as_kafka(
         self, value: str, *, key: str | None = None, timestamp: str | None = None
     ) -> StateRows:
-        """Return the rows as records of Kafka's source, for a query that parses them itself.
+        """Return the rows as records of a Kafka source, for a query that parses records itself.
 
         Args:
-            value: an expression over the columns of the rows, as ``to_json(struct(*))``.
-            key: the same for the record's key; null by default, as are topic and offset.
-            timestamp: the same for the record's timestamp; null by default.
+            value: an expression for the record's value over the columns of the rows, such as
+                ``to_json(struct(*))``.
+            key: an expression for the record's key; null by default. Topic and offset are null.
+            timestamp: an expression for the record's timestamp; null by default.
         """
         columns = {
             "key": f"CAST({key or 'NULL'} AS BINARY)",
@@ -101,15 +106,15 @@ def seen_rows(
     """Return a row for each entry, for ``dropDuplicates``: the keys that Flink has seen.
 
     Args:
-        state: Flink's, as ``flink_state`` returns it.
-        schema: the stream's: a column that is not among ``keys`` is null.
+        state: Flink's state, as ``flink_state`` returns it.
+        schema: the schema of the stream; columns that are not among ``keys`` are null.
         keys: for each column of ``dropDuplicates``, an expression over the state's columns.
         ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
         Refused: as for ``aggregate_rows``.
-        UsageError: a column that the schema does not have.
+        UsageError: the schema does not have one of the columns.
         DecodeError: the checkpoint cannot be read.
     """
     return aggregate_rows(state, schema, keys=keys, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms)
@@ -136,51 +141,51 @@ def aggregate_rows(
 ) -> StateRows:
     """Return rows for ``groupBy(…).agg(…)``, with or without a window.
 
-    Each value that the query keeps has its own argument: ``count(*)`` has ``count``, ``count(a)``
-    has ``counts``, ``avg(a)`` has ``averages``. If the state holds several values in one column,
-    such as a POJO, name an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Name values of one kind in the order of the query. Only ``count(*)`` may be
-    anywhere among its counts of columns.
+    Each value that the query keeps has its own argument: ``count`` for ``count(*)``, ``counts`` for
+    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If the state holds several values in one
+    column, such as a POJO, give an expression for each: ``count="value.n", sums={"amount":
+    "value.total"}``. Name values of one kind in the order of the query; only ``count(*)`` may be
+    anywhere among the query's counts.
 
     Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
 
     Args:
-        state: Flink's, as ``flink_state`` returns it; sessions are joined with their windows
+        state: Flink's state, as ``flink_state`` returns it; join sessions with their windows first
             (``session_windows``).
-        schema: the stream's, such as ``parsed(kafka).schema``: values are cast to its types,
-            exactly; a column that is not named here is null.
+        schema: the schema of the stream, such as ``parsed(kafka).schema``. Values are cast exactly
+            to its types; a column that no argument names is null.
         keys: for each column of the groupBy, in the order of Spark's key, an expression over the
             state's columns; empty for a query that groups by nothing.
-        count: the number of records; without it an entry is as few rows as hold the other values,
-            and ``count(*)`` is no part of the query.
+        count: the number of records. Without it, the query must not have ``count(*)``, and an entry
+            becomes the least number of rows that can hold the other values.
         counts: the number of records with a value in each of these columns of the stream; by
-            default all have one.
+            default all records have a value.
         sums: the sum of each of these columns.
         averages: the sum and the count of each average.
         minima: the least value of each of these columns.
         maxima: the greatest value of each of these columns.
-        window: a struct of start and end, in epoch milliseconds, as a ``namespace`` is; of SQL's
-            slices ``named_struct('start', namespace - 10000, 'end', namespace)``.
-        time: the stream's column of event time, a TIMESTAMP; it needs a window.
-        slide_ms: the distance between the starts of hopping windows. Rows are then in the panes of
-            the windows, which follow from how each window differs from the next. It needs
-            ``count``, and excludes ``minima`` and ``maxima``.
+        window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for the
+            slices of SQL ``named_struct('start', namespace - 10000, 'end', namespace)``.
+        time: the stream's column of event time, a TIMESTAMP; it needs ``window``.
+        slide_ms: the distance between the starts of hopping windows. The rows are then made for
+            the panes of the windows, which are computed from the differences between windows. It
+            needs ``count``, and excludes ``minima`` and ``maxima``.
         session_gap_ms: the longest time between two records of a session.
         ttl_ms: the time to live of a state that has one, in milliseconds: entries that had expired
             when the job was stopped are left out (``StateRows.expired``). None keeps every entry.
-        stopped_at_ms: when the job was stopped, in epoch milliseconds. By default when the
-            checkpoint's ``_metadata`` was written, or the last access in the state if that is
-            later.
-        most_rows: more are refused.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
+            the time at which the checkpoint's ``_metadata`` was written, or the last access in the
+            state if that is later.
+        most_rows: the greatest number of records that is allowed.
 
     Raises:
         Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
-            ``stopped_at_ms``, or it is missing, the checkpoint is a copy, and the time matters;
-            there are more records than ``most_rows``; a session counts fewer records than reach
-            from its start to its end; or it is not known which instants the windows have, or which
-            of them have fired.
-        UsageError: a column that the schema does not have, parts that do not go together, or a
-            type whose values are not those of the stream's.
+            ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
+            result depends on the time; there are more records than ``most_rows``; a session has
+            too few records to reach from its start to its end; or it is not known which instants
+            the windows have, or which of them have fired.
+        UsageError: the schema does not have one of the columns, the arguments do not fit together,
+            or a type cannot be cast exactly to that of the stream.
         DecodeError: the timers of the windows, or the checkpoint, cannot be read.
     """
     stream = schema_of(state.sparkSession, schema)
@@ -221,7 +226,7 @@ def aggregate_rows(
         entries = cast_exactly(entries, bound, LongType(), f"the {bound} of a window")
     entries = entries.withColumn("n", F.expr(row_count(values, parts)))
     if session_gap_ms is not None:
-        # As many as reach from the first record to the last.
+        # The least number of records that reach from the session's start to its end.
         least = f"greatest((end - start + {session_gap_ms} - 1) div {session_gap_ms}, 1)"
         entries = entries.withColumn("least", F.expr(least))
         if count is not None:
@@ -279,7 +284,7 @@ def _named_values(
     minima: Mapping[str, str] | None,
     maxima: Mapping[str, str] | None,
 ) -> Iterator[tuple[AggregateValue, str]]:
-    """Yield each value, and its expression."""
+    """Yield each value with its expression."""
     if count is not None:
         yield AggregateValue("count"), count
     for kind, by_column in (("count", counts), ("sum", sums), ("min", minima), ("max", maxima)):
@@ -291,9 +296,9 @@ def _named_values(
 
 
 def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
-    """Raise Refused if the records of a session do not reach from its start to its end.
+    """Raise Refused if a session has too few records to reach from its start to its end.
 
-    Then its count is of other things, or the gap is another.
+    In that case ``count`` is not the number of records, or ``session_gap_ms`` is not the job's gap.
     """
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
         raise Refused(
@@ -304,7 +309,7 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
 
 
 def _check_row_count(entries: DataFrame, most_rows: int) -> int | None:
-    """Count the rows before any is made, and return when the first window ends."""
+    """Check the number of rows before any row is made, and return the end of the first window."""
     first = F.min("end") if "end" in entries.columns else F.lit(None)
     (totals,) = entries.agg(F.sum("n").alias("rows"), first.alias("first")).collect()
     if (totals["rows"] or 0) > most_rows:

@@ -1,7 +1,7 @@
-"""The values of a stream's columns, spread over the rows of an entry.
+"""The values of a stream's columns, spread over the rows that are made from one entry of state.
 
-A sum is spread so that each row's value fits where the records' own values did; the least and the
-greatest value get rows of their own.
+A sum is spread evenly, so that each row's value fits into the type of the column, as the records'
+own values did. The least and the greatest value get separate rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _UNITS = "DECIMAL(38,0)"
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """A value that Flink's state has of each entry.
+    """An aggregate value that each entry of Flink's state has.
 
     Attributes:
-        kind: ``count``, ``sum``, ``min`` or ``max``: the name that Spark gives its field.
-        column: the stream's column that it aggregates; None of ``count(*)``.
-        of_an_average: whether it is half of an average.
+        kind: ``count``, ``sum``, ``min`` or ``max``, which is also the name of Spark's field.
+        column: the stream's column that is aggregated; None for ``count(*)``.
+        of_an_average: whether the value is the sum or the count of an average.
     """
 
     kind: str
@@ -44,10 +44,12 @@ class AggregateValue:
 
 @dataclass(frozen=True, slots=True)
 class ColumnParts:
-    """The values that Flink has of one column of the stream.
+    """The aggregate values that Flink has for one column of the stream.
 
     Attributes:
-        parts: the columns of the entries, by ``count``, ``sum``, ``min`` or ``max``.
+        column: the stream's column.
+        type: the type of the stream's column.
+        parts: the columns of the entries, by kind: ``count``, ``sum``, ``min`` or ``max``.
     """
 
     column: str
@@ -59,17 +61,17 @@ class ColumnParts:
 
     @property
     def ends(self) -> list[str]:
-        """The columns of the least and the greatest value, where there are any."""
+        """The entries' columns of the least and the greatest value, if there are any."""
         return [self.parts[kind] for kind in ("min", "max") if kind in self.parts]
 
     @property
     def records(self) -> str:
-        """How many rows have a value in this column: the first ones."""
+        """An expression for the number of rows with a value in this column: the first rows."""
         return f"coalesce({self.parts['count']}, 0)" if "count" in self.parts else "n"
 
     @property
     def value(self) -> str:
-        """The column of the rows' values."""
+        """The name of the column with the rows' values."""
         return f"value of {self.column}"
 
     @property
@@ -77,12 +79,12 @@ class ColumnParts:
         return self.type.scale if isinstance(self.type, DecimalType) else 0
 
     def units(self, part: str) -> str:
-        """Return an expression for a part in units of the last digit."""
+        """Return an expression for a part in units of the last digit of the column's type."""
         return f"CAST({part} * {10**self.scale}BD AS {_UNITS})"
 
 
 def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
-    """Return the type of a value: a sum has more digits than its column."""
+    """Return the type of a value; a sum has more digits than its column."""
     if value.kind == "count" or value.column is None:
         return LongType()
     type_ = types[value.column]
@@ -94,7 +96,7 @@ def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
 def parts_by_column(
     types: Mapping[str, DataType], values: Sequence[AggregateValue]
 ) -> list[ColumnParts]:
-    """Return the values of each column, by the first value of each kind."""
+    """Return the values of each column; of each kind only the first value is used."""
     columns: dict[str, ColumnParts] = {}
     for number, value in enumerate(values):
         if value.column is not None:
@@ -112,7 +114,11 @@ def parts_by_column(
 
 
 def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnParts]) -> str:
-    """Return an expression for the number of an entry's rows: its count, or as few as hold it."""
+    """Return an expression for the number of rows of an entry.
+
+    It is the entry's ``count(*)`` if there is one, otherwise the least number that can hold all
+    values.
+    """
     if values and values[0] == AggregateValue("count"):
         return "v0"
     counts = [column.parts["count"] for column in columns if "count" in column.parts]
@@ -121,10 +127,10 @@ def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnParts]) 
 
 
 def add_shares(entries: DataFrame, column: ColumnParts) -> DataFrame:
-    """Add columns with the share of a sum of whole numbers that each row gets.
+    """Add columns with the share of a sum that each row gets, in units of the last digit.
 
-    In units of the last digit, the rows that are neither the least nor the greatest have ``each``,
-    and the first ``odd`` ones have one more.
+    The rows that do not hold the least or the greatest value get the share ``each``; the first
+    ``odd`` of them get one more. A sum of floating-point numbers is not spread.
     """
     if "sum" not in column.parts or isinstance(column.type, _ROUNDED):
         return entries
@@ -141,12 +147,12 @@ def add_shares(entries: DataFrame, column: ColumnParts) -> DataFrame:
 
 
 def add_value(rows: DataFrame, column: ColumnParts) -> DataFrame:
-    """Add the value of row ``i`` of ``n``, in the stream's type."""
+    """Add the value of row ``i`` of an entry's ``n`` rows, in the type of the stream's column."""
     ends, total = column.ends, column.parts.get("sum")
     if total is None:
         value = f"IF(i = 0, {ends[0]}, {ends[-1]})" if ends else _any_value(column.type)
     elif isinstance(column.type, _ROUNDED):
-        # Nothing is added, so nothing is rounded.
+        # The first row gets the complete sum and the others 0, so that nothing is rounded.
         value = f"IF({total} IS NULL OR i = 0, {total}, 0)"
     else:
         each, odd = (quoted(f"{name} of {column.column}") for name in ("each", "odd"))
@@ -158,14 +164,14 @@ def add_value(rows: DataFrame, column: ColumnParts) -> DataFrame:
             f"ELSE {each} + IF(i - {len(ends)} < {odd}, 1, 0) END"
         )
         if scale := column.scale:
-            # Spark's own division keeps six digits of such a quotient.
+            # Not by a division, of whose result Spark would keep only six digits after the point.
             value = f"CAST(concat(CAST({value} AS {_UNITS}), 'E-{scale}') AS DECIMAL(38,{scale}))"
     rows = rows.withColumn(column.value, F.expr(f"IF(i < {column.records}, {value}, NULL)"))
     return cast_exactly(rows, column.value, column.type, column.column)
 
 
 def _any_value(type_: DataType) -> str:
-    """Return a value of a column of which only the count is known."""
+    """Return some value for a column of which only the count is known."""
     if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
         return f"CAST(0 AS {type_.simpleString()})"
     if isinstance(type_, StringType):

@@ -1,8 +1,8 @@
-"""The expired entries of a state with a time to live, as of the job's stop.
+"""The entries of a state with a time to live that had expired when the job was stopped.
 
-Flink treats an expired entry as absent, and Spark expires none. A state keeps the last access of
-each entry. Its time to live is in the job's code alone (``StateTtlConfig``, or
-``table.exec.state.ttl`` for SQL), not in the savepoint, so the user gives it.
+Flink treats an expired entry as absent; in Spark's state entries do not expire. A savepoint has the
+time of the last access to each entry. The time to live is only in the job's code
+(``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL), so the user gives it.
 
 Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
 """
@@ -26,7 +26,7 @@ from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expir
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Milliseconds; None keeps every entry; ``...`` is a missing argument.
+# A time to live in milliseconds; None keeps every entry; ``...`` means that the user gave none.
 TimeToLive = int | None | EllipsisType
 
 
@@ -35,11 +35,12 @@ class ExpiredEntries:
     """The expired entries of a state with a time to live.
 
     Attributes:
-        ttl_ms: the time to live; None where every entry is kept.
-        number: how many entries (of a LIST: elements) had expired.
-        stopped_at_ms: when the job was stopped, in epoch milliseconds; None where it is not needed.
-        doubtful: how many of them had not expired at the last access in the state; 0 if the user
-            gave the time of the stop.
+        ttl_ms: the time to live in milliseconds; None if every entry is kept.
+        number: the number of expired entries; for a LIST, of expired elements.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if it is
+            not needed.
+        doubtful: the number of these entries that expired only after the last access in the state;
+            0 if the user gave the time of the stop.
     """
 
     ttl_ms: int | None
@@ -74,21 +75,23 @@ def unexpired(
 ) -> DataFrame:
     """Return the entries of a state that Flink would still use.
 
-    It is for rows of your own: ``aggregate_rows``, ``seen_rows`` and ``initial_state`` call it
-    themselves. Of a LIST the expired elements are left out.
+    Call this function if you make rows yourself. ``aggregate_rows``, ``seen_rows`` and
+    ``initial_state`` leave out expired entries without it. From a LIST, expired elements are left
+    out.
 
     Args:
-        state: Flink's, as ``flink_state`` returns it, with its column ``last_access``.
+        state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
         ttl_ms: the job's time to live in milliseconds; None keeps every entry.
-        stopped_at_ms: when the job was stopped, in epoch milliseconds. By default when the
-            checkpoint's ``_metadata`` was written, or the last access in the state if that is
-            later.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
+            the time at which the checkpoint's ``_metadata`` was written, or the last access in the
+            state if that is later.
 
     Raises:
-        Refused: the state has a time to live, and ``ttl_ms`` is missing; or the state was used
-            after ``stopped_at_ms``, or it is missing, the checkpoint is a copy, and the time
-            matters.
-        UsageError: the state has no time to live, or its times are not among the columns.
+        Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
+            ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
+            result depends on the time.
+        UsageError: the state has no time to live, the column ``last_access`` is missing, or the
+            time of the stop is not known.
         DecodeError: the checkpoint cannot be read.
     """
     return leave_out_expired(state, ttl_ms, stopped_at_ms)[0]
@@ -97,7 +100,9 @@ def unexpired(
 def leave_out_expired(
     state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
 ) -> tuple[DataFrame, ExpiredEntries | None]:
-    """Return what ``unexpired`` returns, and what was left out; None without a time to live.
+    """Return the result of ``unexpired``, and the entries that were left out.
+
+    The second value is None if the state has no time to live.
 
     Raises:
         Refused, UsageError, DecodeError: as for ``unexpired``.
@@ -136,7 +141,7 @@ def leave_out_expired(
 
 
 def check_time_to_live(states: Sequence[DataFrame], ttl_ms: TimeToLive = ...) -> None:
-    """Raise Refused if a state has a time to live, and it was not given."""
+    """Raise Refused if a state has a time to live that the user has not given."""
     if ttl_ms is not ...:
         return
     for state in filter(may_expire, states):
@@ -155,10 +160,10 @@ def _of_list(state: DataFrame) -> bool:
 
 
 def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
-    """Return when the job was stopped; and the original of a checkpoint that is a copy.
+    """Return the time at which the job was stopped, and the original of a copied checkpoint.
 
-    The store of the files may have another clock than the job, or whole seconds only. So the stop
-    is not before the last access.
+    The clock of the store that holds the files may differ from the job's clock, or may count only
+    whole seconds. So a time before the last access is replaced by the last access.
     """
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
@@ -183,7 +188,7 @@ def _count(state: DataFrame, *limits: int) -> tuple[int, int]:
     """Count the entries that were last used at the first limit or before.
 
     Returns:
-        Their number, and how many of them were used after the second limit.
+        The number of these entries, and the number of those used after the second limit.
     """
 
     def number(limit: int) -> Column:
@@ -197,7 +202,7 @@ def _count(state: DataFrame, *limits: int) -> tuple[int, int]:
 
 
 def _kept(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or elements, that were used after a time."""
+    """Return the entries, or elements of lists, that were last used after a time."""
     bound = F.lit(_long(limit))
     if not _of_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
@@ -212,5 +217,5 @@ def _kept(state: DataFrame, limit: int) -> DataFrame:
 
 
 def _long(value: int) -> int:
-    """Return a time that fits into a BIGINT: a time to live may be ``Long.MAX_VALUE``."""
+    """Return a time that fits into a BIGINT, even if the time to live is ``Long.MAX_VALUE``."""
     return max(value, -(2**63))
