@@ -1,4 +1,4 @@
-"""The state of one operator of Spark, flat: each part of a key and of a value is a column.
+"""The flat state of one operator of Spark: each part of a key and of a value is a column.
 
 Source: StateStoreSaveExec, SessionWindowStateStoreSaveExec
 (StreamingSessionWindowStateManagerImplV1), StreamingAggregationStateManagerImplV2,
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# Operators whose values rows can say; of others the user says what is expected.
+# Operators whose expected state can be computed from the rows. For other operators the user gives
+# the expected state.
 PROVABLE_OPERATORS = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
     DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark, which keeps until when it keeps",
     LIMIT: "a limit",
 }
-# Fields of a value that are none of the query's.
+# Fields that Spark adds to a stored value, and that are not in the query.
 NO_VALUE, _IS_EMPTY = "__dummy__", "isEmpty"
 
 
@@ -38,9 +39,9 @@ class Field(NamedTuple):
     """A field of a key or of a value.
 
     Attributes:
-        name: Spark's name.
-        type: its type.
-        of_an_average: whether it is the sum or the count of an average.
+        name: Spark's name of the field.
+        type: the type of the field.
+        of_an_average: whether the field is the sum or the count of an average.
     """
 
     name: str
@@ -54,9 +55,15 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SparkState:
-    """The state of one operator, flat.
+    """The flat state of one operator.
 
-    Its columns are ``k0``, ``k1``… of the key, ``window`` where it has one, and ``v0``, ``v1``….
+    Attributes:
+        operator: the operator's name in Spark's state metadata.
+        frame: the state: the columns ``k0``, ``k1``… of the key, ``window`` if the key has a
+            window, and ``v0``, ``v1``… of the value.
+        keys: the fields of the key, without the window.
+        window: whether the key has a window.
+        values: the fields of the value.
     """
 
     operator: str
@@ -67,12 +74,12 @@ class SparkState:
 
     @property
     def description(self) -> str:
-        """The operator in words."""
+        """A description of the operator."""
         return _DESCRIPTIONS.get(self.operator, self.operator)
 
     @property
     def key_columns(self) -> list[str]:
-        """The names of the key's columns, a window's among them."""
+        """The names of the key's columns, including the window's."""
         return [f"k{number}" for number in range(len(self.keys))] + ["window"] * self.window
 
     @property
@@ -81,7 +88,7 @@ class SparkState:
 
 
 class _Part(NamedTuple):
-    """A field of the stored key or value, and its path in the numbered structs."""
+    """A field of the stored key or value, and its path in a struct with numbers for names."""
 
     path: str
     name: str
@@ -92,7 +99,7 @@ def check_one_operator(operators: Sequence[str]) -> str:
     """Return the query's only stateful operator.
 
     Raises:
-        Refused: it has none, or several.
+        Refused: the query has no stateful operator, or several.
     """
     if len(operators) != 1:
         names = sorted({_DESCRIPTIONS.get(name, name) for name in operators})
@@ -104,17 +111,18 @@ def check_one_operator(operators: Sequence[str]) -> str:
 
 
 def flatten(operator: str, state: DataFrame, key: StructType, value: StructType) -> SparkState:
-    """Return a state with a column for each part.
+    """Return a flat state, with a column for each part of the key and of the value.
 
     Args:
-        operator: the operator.
-        state: the columns ``key`` and ``value``, structs with the fields ``_0``, ``_1``….
+        operator: the operator's name in Spark's state metadata.
+        state: the state in the columns ``key`` and ``value``, which are structs with the fields
+            ``_0``, ``_1``….
         key: the stored schema of the key.
         value: the stored schema of the value.
     """
     key_parts = _parts("key", key)
     value_parts = _parts("value", value)
-    # A DECIMAL sum that has added nothing up is stored as 0 with a flag after it.
+    # A DECIMAL sum of no values is stored as 0, with a flag in the next field.
     flags = {
         value_parts[number - 1].path: part.path
         for number, part in enumerate(value_parts)
@@ -122,7 +130,7 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
     }
     averages = _averages(value)
     if operator == SESSIONS:
-        # The value has the whole group, the window among it.
+        # The stored value begins with the complete grouping key, including the window.
         key_parts, value_parts = value_parts[: len(key_parts)], value_parts[len(key_parts) :]
     windows = [part for part in key_parts if is_window(part.type)]
     keys = [part for part in key_parts if part not in windows]
@@ -155,10 +163,11 @@ def _parts(column: str, schema: StructType) -> list[_Part]:
 
 
 def _averages(value: StructType) -> set[str]:
-    """Return the fields that an average keeps: a sum, and after it a count that may be NULL.
+    """Return the paths of the fields that belong to averages.
 
-    The count of ``count`` may not be NULL (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1,
-    4.0.0), which distinguishes an average from a sum and a count beside each other.
+    An average keeps a sum, and after it a count whose field is nullable. The count of ``count`` is
+    not nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0). This distinguishes
+    an average from a sum that is followed by a count.
     """
     return {
         f"value._{part}"

@@ -1,8 +1,9 @@
-"""``initial_state``: Flink's state for a processor of one's own, ``transformWithStateInPandas``.
+"""``initial_state``: Flink's state for a processor of ``transformWithStateInPandas``.
 
-The processor's ``handleInitialState`` gets the rows of each key once, when Spark runs batch 0. On a
-checkpoint location that is past batch 0 Spark ignores them in silence: that is refused here. A
-restart passes None for the state, and so needs neither rows nor savepoint.
+When Spark runs batch 0, it passes the rows of each key once to the processor's
+``handleInitialState``. If batch 0 has already run on a checkpoint location, Spark ignores the rows
+without an error, so such a location is refused here. A restart of the query passes None for the
+state, and so does not need the savepoint.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
 """
@@ -41,22 +42,23 @@ def initial_state(
 
     Args:
         spark: the session.
-        state: Flink's, as ``flink_state`` returns it; None for a query that has run batch 0, and
-            goes on from its own state.
-        schema: the columns that the processor gets; the key's have the stream's types.
-        columns: for each column of the schema an expression over the state's columns, cast to the
-            column's type exactly.
-        keys: the columns that the stream is grouped by.
-        checkpoint_location: the query's, seeded by ``to_spark(checkpoint_dir=…)`` from the same
-            savepoint.
+        state: Flink's state, as ``flink_state`` returns it; None for a query that has run batch 0,
+            and continues from its own state.
+        schema: the columns that the processor gets; those of the key have the stream's types.
+        columns: for each column of the schema an expression over the state's columns, whose values
+            are cast exactly to the column's type.
+        keys: the columns by which the stream is grouped.
+        checkpoint_location: the query's checkpoint location, seeded by
+            ``to_spark(checkpoint_dir=…)`` from the same savepoint.
         ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        Refused: batch 0 has been committed there, so that Spark would ignore the state; the
-            location is not seeded, or from another savepoint, so that the query would begin
-            elsewhere; there is neither a state nor a committed batch; or as for ``aggregate_rows``.
-        UsageError: columns that do not go together.
+        Refused: the location has a committed batch 0, so that Spark would ignore the state; the
+            location is not seeded, or was seeded from another savepoint, so that the query would
+            begin at other offsets; there is neither a state nor a committed batch; or as for
+            ``aggregate_rows``.
+        UsageError: ``columns`` or ``keys`` do not fit the schema.
         InputError: the location is damaged.
     """
     type_ = schema_of(spark, schema)

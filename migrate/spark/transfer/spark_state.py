@@ -1,9 +1,10 @@
-"""Spark's own state, read back.
+"""The state of a Spark query, read from its checkpoint location.
 
-Spark 4 has a data source for it. For Spark 3.5 a query of ours goes on from a copy of the
-checkpoint location, over no records. It groups by the parts of the key, and keeps the greatest
-value of each part of the value. Its state has the form of the original, as the buffer of ``max`` is
-one field of its column's type. In complete mode a query emits all of its state: the original's.
+Spark 4 has a data source for state. With Spark 3.5, a query of ours starts on a copy of the
+checkpoint location, and reads no records. Our query groups by the parts of the key, and computes
+``max`` of each part of the value. The buffer of ``max`` is one field of its column's type, so the
+state of our query has the same layout as that of the original. In complete mode a query emits all
+of its state, so our query emits the state of the original.
 
 Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
 StateDataSource, StatePartitionReader. StateSchemaCompatibilityChecker, SchemaHelper.SchemaV2Reader
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# Our query may have nulls where the original has none.
+# Off for our query, whose fields may be nullable where those of the original are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
@@ -53,11 +54,12 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
         spark: the session.
         checkpoint: the query's checkpoint location.
         batch: the number of the batch.
-        work: a directory of ours that the executors share; Spark 3.5 needs it until the state is
-            read.
+        work: a temporary directory that the executors share; with Spark 3.5 it must exist until the
+            state has been read.
 
     Raises:
-        Refused: the query keeps state in no store, or in several.
+        Refused: the query keeps state in no store or in several stores, or this Spark cannot read
+            the state.
     """
     if is_before_4(spark):
         return _read_by_query(spark, checkpoint, batch, work)
@@ -76,13 +78,13 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
 
 
 def is_before_4(spark: SparkSession) -> bool:
-    """Return whether this Spark has no data source for state."""
+    """Return whether this is a Spark before 4, which has no data source for state."""
     return int(spark.version.partition(".")[0]) < 4
 
 
 @contextmanager
 def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Change a session's setting for a time."""
+    """Change a session's setting for the duration of the ``with`` block."""
     before = spark.conf.get(name, None)
     spark.conf.set(name, value)
     try:
@@ -95,7 +97,7 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 def run_available(writer: DataStreamWriter, checkpoint: Path) -> StreamingQuery:
-    """Run a query over all that is available, and return it when it has ended."""
+    """Run a query over all available records, and return the query after it has ended."""
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
         query.awaitTermination()
@@ -105,7 +107,7 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> StreamingQuery:
 
 
 def _numbered(name: str, type_: StructType) -> Column:
-    """Return a struct with numbers for names: several fields of a value may have one name."""
+    """Return a struct whose fields are named by number, as several fields may have one name."""
     fields = ", ".join(
         f"_{number}: {field.dataType.simpleString()}" for number, field in enumerate(type_.fields)
     )
@@ -123,7 +125,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     operator = check_one_operator([operator_of(key, value) for key, value in schemas])
     ((key, value),) = schemas
     of_sessions = operator == SESSIONS
-    # Of sessions the value has the whole group.
+    # For sessions, the value contains the complete grouping key.
     groups = value.fields[: len(key)] if of_sessions else key.fields
     buffers = value.fields[len(key) :] if of_sessions else value.fields
     fields = {f"g{number}": field.dataType for number, field in enumerate(groups)}
@@ -157,7 +159,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     key_names = [f"g{number}" for number in range(len(groups))]
     value_names = [f"b{number}" for number in range(len(buffers))]
     if of_sessions:
-        # The last part of the key, the start of the session, is in the value, too.
+        # The last part of the stored key, the start of the session, is in the value too.
         key_names, value_names = key_names[:-1], [*key_names, *value_names]
     state = frame.select(_struct("key", key_names), _struct("value", value_names))
     return flatten(operator, state, key, value)
@@ -169,10 +171,10 @@ def _struct(name: str, columns: Sequence[str]) -> Column:
 
 
 def stored_schemas(path: Path) -> tuple[StructType, StructType]:
-    """Return the schemas of a key and of a value.
+    """Return the schemas of a key and of a value from a schema file.
 
-    The file has a version, and for each schema the number of pieces and its JSON in pieces of
-    Java's ``writeUTF``.
+    The file holds a version; then for each schema the number of pieces, and the pieces of its JSON,
+    each as Java's ``writeUTF`` writes it.
     """
     cursor = Cursor(path.read_bytes(), str(path))
     version = cursor.utf("version")

@@ -13,16 +13,17 @@ from migrate.spark.transfer.rows import StateRows
 def check_watermark(
     has_watermark: bool, watermark_ms: int | None, rows: Sequence[StateRows]
 ) -> None:
-    """Check that a query's watermark is between Flink's fired and pending windows.
+    """Check that the given watermark is between Flink's fired and pending windows.
 
     Args:
-        has_watermark: whether the query has one.
-        watermark_ms: the user's, in epoch milliseconds.
+        has_watermark: whether the query has a watermark.
+        watermark_ms: the watermark that the user gives, in epoch milliseconds.
         rows: the rows of Flink's state.
 
     Raises:
-        UsageError: it is given without a watermark in the query, or not given with one.
-        Refused: Flink's watermark was lower, or higher.
+        UsageError: ``watermark_ms`` is given although the query has no watermark, or is missing
+            although the query has one.
+        Refused: Flink's windows show that its watermark was lower or higher.
     """
     if not has_watermark:
         if watermark_ms is not None:
@@ -56,7 +57,7 @@ def _first_pending_end(rows: Sequence[StateRows]) -> int | None:
 
 
 def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
-    """Yield what may be missing if Spark's state has windows that Flink's has not."""
+    """Yield which arguments may be missing if Spark's state has windows that Flink's lacks."""
     if proof.unexpected and _first_pending_end(rows) is not None:
         yield (
             "a row lies in every window that covers its time: hopping windows need slide_ms, and a "
@@ -72,7 +73,7 @@ def priming_warnings(
     Args:
         rows: the rows of Flink's state.
         watermark_ms: the query's watermark.
-        empty: whether the state has no key.
+        empty: whether the state has no keys.
     """
     pending = _first_pending_end(rows)
     if watermark_ms is not None and pending is not None:
