@@ -93,7 +93,7 @@ def _flags(option: Any) -> str:
 
 def _choices(parameter: Any) -> list[str]:
     """Return the values that a parameter accepts; an empty list if it accepts any value."""
-    described = getattr(parameter, "type_descriptor", None)  # Typer 0.29; click's type before
+    described = getattr(parameter, "type_descriptor", None)  # since Typer 0.29
     kind = getattr(described, "annotation", None)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return [str(member.value) for member in kind]

@@ -131,7 +131,7 @@ def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) ->
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the same pieces, but begin only when ``_HELD_BACK`` characters or all are there."""
+    """Yield the pieces, but only after ``_HELD_BACK`` characters, or all pieces, have been read."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

@@ -9,7 +9,7 @@ spark-submit writes stderr to stdout, too. With ``--quiet``, stdout has the tabl
 import sys
 
 if __name__ == "__main__":
-    # Remove this file's directory from the path: some of its modules have names of Python modules.
+    # Remove this file's directory from the path: some of its modules are named like Python's own.
     del sys.path[0]
     sys.argv[:1] = ["migrate", "scan"]
     from migrate.cli import main

@@ -191,8 +191,8 @@ class _Messages(logging.Handler):
 class _MessagesOfLibraries(logging.Handler):
     """A handler that shows each line of storage libraries' warnings once, and only with ``-v``.
 
-    These warnings can be left out, because the error that ends the command names the cause. Without
-    any handler, Python would print all warnings.
+    Without ``-v`` the warnings are not shown, because the error that ends the command names the
+    cause. Without any handler, Python would print all warnings.
     """
 
     def __init__(self) -> None:

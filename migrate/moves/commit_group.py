@@ -40,7 +40,7 @@ class GroupChange:
     """A planned change to a consumer group and, once the change is made, its outcome.
 
     Attributes:
-        group: the group as it was when the plan was made.
+        group: the group, as it was when the broker was asked.
         plan: the new offset of each partition.
         earlier: the last change to this group that a rollback file records, and how far that
             change came; None if there is none.
@@ -78,7 +78,7 @@ class GroupChange:
         }
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
-        """Make the change, unless something has changed since the plan was made.
+        """Make the change, unless the cluster, the group or the job has changed meanwhile.
 
         If the checkpoints beside this one show how often the job takes them, wait first for longer
         than that interval (not at all if that takes more than a minute): a running job would
@@ -89,8 +89,8 @@ class GroupChange:
                 change.
 
         Raises:
-            Refused: there are reasons against the change, or something has changed; nothing was
-                written.
+            Refused: there are reasons against the change, or something has changed meanwhile;
+                nothing was written.
             UsageError: the rollback file cannot be written.
             BrokerError: the group could not be read; nothing was written.
             OSError: the rollback file could not be written; nothing was committed.
@@ -229,7 +229,7 @@ def _report_group(group: GroupView, run: EarlierRun | None) -> None:
 
 
 def _refuse_going_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
-    """Refuse to set offsets back behind what consumers have committed: they would read again."""
+    """Refuse to commit lower offsets than consumers have: records would be read again."""
     ours = run if run is not None and run.file.change == "commit" else None
     if ours is not None and ours.progress is ChangeProgress.APPLIED:
         return  # nobody else has committed since our change

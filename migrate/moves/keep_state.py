@@ -81,7 +81,8 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    request = replace(request, target=SAVEPOINT)  # as there, other positions are kept
+    # As in a savepoint, positions that do not change are kept.
+    request = replace(request, target=SAVEPOINT)
     positions = read_input(request, query.topics)
     chosen = choose(positions, request)
     sources = list(restrict_to_topics(chosen, query.topics, request.policies))

@@ -44,7 +44,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     chk = request.chk
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
-    check_no_credentials(chk, InputError)  # also refuses them in a group's name
+    check_no_credentials(chk, InputError)  # credentials in a group's name, too
     side = parse_side(chk)
     if side.kind is SideKind.CHECKPOINT:
         return _drop_moved_state(read(chk, request), request.state_taken)
@@ -155,7 +155,7 @@ def asker(kafka: Kafka) -> Ask | None:
     """Return a function that asks the named broker; None if no broker is named."""
     if not kafka.is_named:
         return None
-    config = kafka.config()  # raises before anything is read
+    config = kafka.config()  # raises an error before anything is read
 
     def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
         return ask_broker(config, Question(frozenset(topics), group, at=at))

@@ -29,7 +29,7 @@ class SourceMatch(NamedTuple):
 def match_sources(
     chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies
 ) -> list[SourceMatch]:
-    """Return for each source of a savepoint, and each of its clusters, the sources of the side.
+    """Match each source of a savepoint, cluster by cluster, with sources of the side.
 
     If the side has the same operator (a checkpoint of the same job), only that operator matches.
     Otherwise every source matches that has topics of the savepoint's source. If both name their

@@ -47,7 +47,7 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is declared for an option in addition to its name and its type.
+    """The declaration of an option, except for its name and its type.
 
     Attributes:
         help: the text about the option in the command line's help.
@@ -278,7 +278,7 @@ class Kafka:
         """Return librdkafka's properties.
 
         Raises:
-            ConfigError: they cannot be used.
+            ConfigError: the properties cannot be used.
         """
         from migrate.kafka.config import kafka_config
 
@@ -329,7 +329,7 @@ class Request(Choice):
     """What moves, and where to.
 
     Attributes:
-        state_taken: the ids of the operators of which all keyed state moves, too.
+        state_taken: the ids of the operators all of whose keyed state moves with the positions.
     """
 
     source_group: str | None = None

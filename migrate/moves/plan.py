@@ -55,7 +55,7 @@ def plan_move(request: Request) -> Plan:
 
 
 def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
-    """Make a new plan, or check a plan that was made before, and return it.
+    """Return a new plan; or check that a given plan still holds, and return the given plan.
 
     Raises:
         Refused: the cluster, the group or the job has changed since the plan was made.
@@ -153,7 +153,7 @@ _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
-    """Return the numbers of the checkpoints newer than the plan's; log a note if unreadable."""
+    """Return the numbers of newer checkpoints beside the plan's; log a note if that fails."""
     if origin.kind != "checkpoint":
         return ()
     files = Files()

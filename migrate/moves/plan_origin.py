@@ -49,7 +49,7 @@ def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
     """Read again the sources that the plan was made from.
 
     Raises:
-        InputError: the origin cannot be read again (as do the other errors in ``_UNREADABLE``).
+        InputError: the origin cannot be read again (or another error of ``_UNREADABLE``).
         _AnotherOrigin: the path holds another checkpoint or another query now.
     """
     origin = plan.origin
@@ -84,10 +84,10 @@ def _source_after_batch(plan: Plan) -> Source:
 
 
 def batches_since(plan: Plan) -> str:
-    """Return a sentence about a batch that the plan's Spark query committed after the plan's.
+    """Return a clause about what the plan's Spark query has committed since the plan was made.
 
-    The text is empty if there is no such batch. If the checkpoint location cannot be read, or
-    belongs to another query now, the text says so.
+    The text is empty if the query has committed no other batch. If the checkpoint location cannot
+    be read, or belongs to another query now, the text says so.
     """
     files = Files()
     try:

@@ -34,7 +34,8 @@ JOB = "{job}"
 
 # Several threads, because each mostly waits for stores and brokers.
 _THREADS = 8
-# The characters of a job's label that a file name replaces, and the longest label in a file name.
+# The parts of a file name: the characters of a job's label that are replaced, the greatest length
+# of the label, and the number of digits of the digest.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_LABEL = 100
 _DIGITS = 16
@@ -85,7 +86,7 @@ def plan_each(
     except OSError as error:
         raise UsageError(f"--plans {directory}: {error.strerror}") from error
 
-    move = cast("MoveArguments", arguments)  # true, because no key is required
+    move = cast("MoveArguments", arguments)  # safe, because no key is required
     labels = Counter(job.label for job in jobs if job.movable)
 
     def plan_job(job: ScannedJob) -> BulkPlan:
@@ -127,7 +128,7 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
-    """Yield what the job's own command only warns about; here a person must decide it first."""
+    """Yield problems that a person must decide on; the job's own command only warns about them."""
     suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]

@@ -189,7 +189,7 @@ def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
-    """Refuse a new directory inside the old savepoint, because that is never changed."""
+    """Refuse a directory inside the old savepoint, because the old savepoint is never changed."""
     path, _ = place.to_read
     if lies_within(path, pointer):
         raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])

@@ -50,7 +50,7 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
 
 
 def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
-    """Return the result of planning if a plan was to be saved for a job, but was not."""
+    """Return the ``BulkPlan`` of a job for which no plan file was saved, with the reasons."""
     plan = plans[job.pointer] if plans is not None else None
     return plan if plan is not None and plan.file is None else None
 

@@ -3,7 +3,7 @@
 If a table is wider than the terminal, these steps make it narrower, in this order. First, headings
 are written on two lines. Then the least important columns are left out; the last line names them.
 Last, long cells (a topic, an operator's states) are written on a line of their own. Words and
-numbers are never shortened. If the table is still too wide, the terminal wraps it.
+numbers are never shortened or broken. If the table is still too wide, the terminal wraps it.
 
 rich is not used: it takes seconds for ten thousand rows, and shortens numbers to fit.
 """
