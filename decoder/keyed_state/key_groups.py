@@ -1,8 +1,8 @@
-"""The key group of a key, computed from the key: a check that the key was read right.
+"""The key group of a key, computed from the key to check that the key was read correctly.
 
-``murmur(key.hashCode()) mod maxParallelism``. The hash is computed here if Java specifies it or a
-class of Flink's defines it (tuples, Either, SQL rows). The hash of an enum, a POJO, an Avro record,
-a Value (org.apache.flink.types) or a row with names is not known.
+``murmur(key.hashCode()) mod maxParallelism``. The hash is computed here for the keys whose
+``hashCode`` Java specifies, and for Flink's tuples, Either and SQL rows. The hash of an enum, a
+POJO, an Avro record, a Value (org.apache.flink.types) or a row with names is not known.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
 MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
@@ -26,9 +26,10 @@ _REPLACEMENT = "\ufffd"
 _F64 = Struct(">d")
 _F32 = Struct(">f")
 
-# The hash of a value as an unsigned 32-bit number; None if it is not known.
+# A function from a value to its hash as an unsigned 32-bit number, or None if the hash is not
+# known.
 _Hash = Callable[[Any], "int | None"]
-# (data, start of the key in it, key) -> the key group; None if it is not known
+# A function from (data, start of the key in it, key) to the key group, or None if it is not known.
 KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
@@ -53,7 +54,7 @@ def _murmur(code: int) -> int:
     code = code * 0xCC9E2D51 & _MASK
     code = (code << 15 | code >> 17) * 0x1B873593 & _MASK
     code = ((code << 13 | code >> 19) * 5 + 0xE6546B64) & _MASK ^ 4
-    # _mix inlined: a call for each key takes too long.
+    # The body of _mix is repeated here, because a call for each key takes too long.
     code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
     code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
     code ^= code >> 16
@@ -67,7 +68,7 @@ def _mix(code: int) -> int:
 
 
 def _row_hash(data: bytes, start: int) -> int:
-    """Return BinaryRowData's hash: of the bytes after its size, by little-endian words."""
+    """Return BinaryRowData's hash, made of the little-endian words after the row's size."""
     size = int.from_bytes(data[start : start + 4], "big")
     row = data[start + 4 : start + 4 + size]
     code = _SEED
@@ -151,7 +152,7 @@ def _big_integer(value: Any) -> int | None:
 
 
 def _magnitude_hash(value: int) -> int:
-    """Return BigInteger's hash: of its 32-bit words, the highest first."""
+    """Return BigInteger's hash, which is computed from its 32-bit words, the highest first."""
     size = (abs(value).bit_length() + 31) // 32 * 4
     magnitude = abs(value).to_bytes(size, "big")
     code = 0

@@ -1,18 +1,19 @@
-"""Values that Kryo wrote: objects of the classes whose form is Kryo's own, or Java's.
+"""Values that Kryo wrote: objects of the JDK's and Kryo's classes that are known here.
 
-An object with its class: *varint* class id (0 null; 1 by name: varint name id and, the first time,
-its text; else a registered class, its id plus 2), then, but for the boxed primitives and, in 5.6,
-enums, varint reference (1: new; else the place of an object before it, plus 2), then the class's
-own content.
-Nothing has a length: an object of another class makes the value unreadable.
+An object with its class: *varint* class id, varint reference, the class's own content. The class id
+is 0 for null; 1 for a class by name (a varint name id and, at its first use, the name follow);
+otherwise the id of a registered class plus 2. The reference is 1 for a new object, otherwise the
+index of an earlier object plus 2. Boxed primitives and, in Kryo 5.6, enums have no reference. No
+length precedes an object, so an object of an unknown class makes the value unreadable.
 
-A varint is 7 bits a byte, the lowest first, the high bit set on all but the last; a signed one is
-zig-zag. Text is ASCII, the high bit set on its last byte; or the number of its UTF-16 units plus
-one (0 null) as a varint whose first byte holds 6 bits (80 is always set, 40 says that more follow)
-and each unit in 1 to 3 bytes of UTF-8.
+A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last; a
+signed varint is zig-zag encoded. Text is written in one of two forms. ASCII: its bytes, with the
+high bit set on the last byte. Otherwise the number of its UTF-16 units plus one (0 null) as a
+varint, then each unit in 1 to 3 bytes of UTF-8. The varint's first byte holds 6 bits of the number;
+its bit 0x80 is always set, and its bit 0x40 says that more bytes follow.
 
-Flink 1.x is built with Kryo 2.24, 2.x with 5.6. They write different bytes. The version of
-``_metadata`` says which of them wrote; no snapshot does.
+Flink 1.x uses Kryo 2.24, and Flink 2.x uses Kryo 5.6, which writes different bytes. The version of
+``_metadata`` shows which of them wrote the state; serializer snapshots do not.
 
 Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, DefaultArraySerializers,
 CollectionSerializer, MapSerializer, FieldSerializer, ObjectField @ kryo 2.24.0; the same,
@@ -52,10 +53,10 @@ _Time = TypeVar("_Time", LocalDate, LocalTime, Instant)
 _F32_BE, _F64_BE = struct.Struct(">f"), struct.Struct(">d")
 _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
-# How deep objects may nest: the bound keeps hostile bytes off Python's stack.
+# The deepest nesting of objects. The bound protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The most objects of one value. Each takes at least a byte, except a repeated reference and a
-# collection whose elements are all null: there a few bytes could stand for any number.
+# The most objects of one value, and the most nulls of one collection. With repeated references, and
+# in a collection whose elements are all null, a few bytes could stand for any number of objects.
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -66,7 +67,7 @@ _SECONDS_FOLLOW = 127
 
 _NULL, _BY_NAME = 0, 1
 _REFERENCE, _NEW = 2, 1
-# Flink's registrar begins its own classes at 73 and hands out 85 to the job's.
+# Flink's registrar gives its own classes ids from 73 on, and the job's classes ids from 85 on.
 _FIRST_OF_JOB = 85
 
 _PRIMITIVES = (
@@ -80,7 +81,7 @@ _PRIMITIVES = (
     "java.lang.Long",
     "java.lang.Double",
 )
-# The classes of Flink's registrar, whether or not they are read here.
+# The classes of Flink's registrar by id, including those that are not read here.
 _REGISTERED = {
     **dict(enumerate(_PRIMITIVES)),
     73: "java.util.Arrays$ArrayList",
@@ -97,8 +98,8 @@ _REGISTERED = {
     84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
-# Kryo writes each element of these arrays, and 2.24 each field of these objects, with the
-# serializer registered for its class. For these objects 5.6 uses no other serializer.
+# Kryo writes each element of these arrays with the serializer that is registered for its class.
+# Kryo 2.24 writes the fields of these objects in the same way; Kryo 5.6 does not.
 _ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
@@ -110,7 +111,8 @@ _PARTS = {
     ),
     "java.time.OffsetTime": ("java.time.LocalTime", "java.time.ZoneOffset"),
 }
-# A value names its own class: no object is of one of these itself.
+# No object is of one of these classes itself; the value contains the name of the object's own
+# class.
 _ABSTRACT = frozenset(
     {
         "java.lang.Object",
@@ -141,9 +143,10 @@ def kryo_type(
     """Return the type of a state that Kryo writes.
 
     Args:
-        name: the state's class.
-        registered: (class, whether Kryo's own serializer writes it) for each registered class.
-        defaults: the classes that the job has default serializers for.
+        name: the class of the state's values.
+        registered: (class, whether Kryo's own serializer writes it) for each class that is
+            registered.
+        defaults: the classes for which the job has default serializers.
         version: ``KRYO_2`` or ``KRYO_5``.
     """
     replaced = frozenset(class_name for class_name, plain in registered if not plain)
@@ -152,15 +155,15 @@ def kryo_type(
         return Unreadable(name, f"Kryo writes it, with the job's own serializer of {own}")
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
-    # A class that has an id gets another one only with a serializer of the job's own, whose form is
-    # unknown: it has no name here.
+    # A class that already has an id gets another id only for a serializer of the job, which writes
+    # an unknown layout. So it gets no name here.
     known = _REGISTERED.values()
     names = (own if plain else "" for own, plain in registered if not (plain and own in known))
     return Kryo(name, tuple(names), replaced, version)
 
 
 def _parts_of(name: str, version: int) -> Sequence[str]:
-    """Return the classes inside of a class that Kryo writes with their registered serializers."""
+    """Return the classes of a class's parts that Kryo writes with their registered serializers."""
     if name in _ARRAYS:
         return (_ARRAYS[name],)
     return _PARTS.get(name, ()) if version == KRYO_2 else ()
@@ -169,7 +172,7 @@ def _parts_of(name: str, version: int) -> Sequence[str]:
 def open_class(type_: Type) -> str | None:
     """Return the first class in a type whose objects hold objects of any class, or None.
 
-    Whether those can be read shows only when the values are read.
+    It is not known in advance whether those objects can be read.
     """
     if isinstance(type_, Kryo):
         own = type_.class_name
@@ -178,11 +181,11 @@ def open_class(type_: Type) -> str | None:
 
 
 def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
-    """Return the object at ``position``, and its end.
+    """Read the object at ``position``; return it and its end.
 
     Raises:
-        DecodeError: an object of a class that is not read here, or not what Kryo writes.
-        IndexError, struct.error: it continues past the end of ``data``.
+        DecodeError: an object's class is not known here, or Kryo never writes such bytes.
+        IndexError, struct.error: the object continues past the end of ``data``.
     """
     reader = _Reader(type_, data, position)
     value = reader.object(0)
@@ -190,7 +193,7 @@ def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
 
 
 class _Reader:
-    """A reader of one value: its position, and the objects that may be referred to."""
+    """A reader of one value, with its position and the objects that later references may name."""
 
     def __init__(self, type_: Kryo, data: bytes, position: int) -> None:
         self.data = data
@@ -198,7 +201,8 @@ class _Reader:
         self._type = type_
         self._little = type_.version == KRYO_5
         self._names: list[str] = []
-        # Each referable object and its number of objects in all; 0 while it is being read.
+        # Each object that may be referred to, with the number of objects in it; 0 while it is being
+        # read.
         self._objects: list[tuple[Any, int]] = []
         self._count = 0
 
@@ -208,7 +212,7 @@ class _Reader:
         return None if name is None else self.referable(name, depth)
 
     def referable(self, name: str, depth: int, nullable: bool = False) -> Any:
-        """Read an object of a known class; ``nullable``: it may be null (0)."""
+        """Read an object of a known class; ``nullable``: whether it may be null (0)."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
             self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
@@ -216,7 +220,7 @@ class _Reader:
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # Kryo writes no class where a field or an element can have only one.
+            # Kryo writes no class for a field or an element that can have only one class.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._little and name in _ENUMS):
@@ -246,7 +250,7 @@ class _Reader:
         return value
 
     def class_name(self) -> str | None:
-        """Read the class of the object that follows; None: it is null."""
+        """Read the class of the object that follows; return None if the object is null."""
         identifier = self.varint()
         if identifier == _NULL:
             return None
@@ -300,7 +304,7 @@ class _Reader:
     def varint(self, first: int = 0x7F) -> int:
         """Read an unsigned varint of at most 32 bits; ``first`` masks its first byte.
 
-        Inlined, as a call of a shared function for each would double the time.
+        It is not shared with other readers of varints: another call would double the time.
         """
         byte = self.u8()
         value, more = byte & first, byte & (first + 1)
@@ -319,7 +323,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def varlong(self) -> int:
-        """Read an unsigned varint of 64 bits: eight bytes of 7 bits and one of 8."""
+        """Read an unsigned varint of 64 bits: eight bytes of 7 bits and one byte of 8 bits."""
         value = 0
         for shift in range(0, 56, 7):
             byte = self.u8()
@@ -333,7 +337,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def time(self) -> int:
-        """Read a long that is written as unsigned."""
+        """Read an unsigned varlong as Java's signed long."""
         value = self.varlong()
         return value - (1 << 64) if value >> 63 else value
 
@@ -346,7 +350,7 @@ class _Reader:
         return float(value)
 
     def count(self) -> int:
-        """Read a varint that counts elements of at least a byte each."""
+        """Read a varint that counts elements of at least a byte each; check that they can fit."""
         value = self.varint()
         self.check_count(value)
         return value
@@ -401,10 +405,10 @@ class _Reader:
     def elements(self, depth: int, sorted_: bool = False, nulls: bool = True) -> list[Any]:
         """Read a collection.
 
-        2.24: a sorted one's comparator; varint n, n objects. 5.6: varint n + 1, the high bit of
-        its first byte set if all are of one class; a sorted one's comparator; then that class
-        (0: all are null), a ``bool`` whether some are null if ``nulls``, and the objects without
-        their classes.
+        2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
+        5.6: varint n + 1, whose first byte has the high bit set if all objects are of one class;
+        the comparator if the collection is sorted; then that class (0: all are null), if ``nulls``
+        a ``bool`` whether some are null, and the objects without their classes.
         """
         if not self._little:
             if sorted_:
@@ -433,8 +437,9 @@ class _Reader:
     def pairs(self, depth: int, sorted_: bool = False) -> Pairs:
         """Read a map.
 
-        2.24: a sorted one's comparator; varint n x {key, value}, each with its class. 5.6: varint
-        n + 1; a sorted one's comparator; the same.
+        2.24: the comparator if the map is sorted; varint n, n x {key, value}, each with its class.
+        5.6: varint n + 1; the comparator if the map is sorted; n x {key, value}, each with its
+        class.
         """
         if not self._little and sorted_:
             self._no_comparator(depth)
@@ -483,7 +488,7 @@ class _Reader:
     # -- java.time -------------------------------------------------------------------------------
 
     def check(self, value: _Time) -> _Time:
-        """Refuse a date or time that does not exist."""
+        """Refuse a date or time that does not exist; return any other."""
         if not value.exists:
             self.fail("there is no such date or time")
         return value
@@ -502,8 +507,9 @@ class _Reader:
     def time_of_day(self, depth: int) -> LocalTime:
         """Read a LocalTime.
 
-        2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: hour,
-        minute, second, varint nano; the last that is not 0 is inverted, and ends it.
+        2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: ``i8`` hour,
+        minute and second, varint nano; if the rest is 0, the last number that is written is
+        inverted, and the rest is left out.
         """
         if not self._little:
             hour, minute, nano = self.i8(), self.i8(), self.signed()
@@ -520,10 +526,10 @@ class _Reader:
         return self.check(LocalTime(hour, minute, second, nano))
 
     def date_time(self, depth: int) -> LocalDateTime:
-        """Read a LocalDateTime: 2.24: each with its reference; 5.6: one after the other."""
+        """Read a LocalDateTime: in 2.24 date and time each with a reference, in 5.6 without."""
         if self._little:
             return LocalDateTime(self.date(depth), self.time_of_day(depth))
-        date = self.referable("java.time.LocalDate", depth)  # as deep, as it holds no object
+        date = self.referable("java.time.LocalDate", depth)  # same depth: it contains no object
         time = self.referable("java.time.LocalTime", depth)
         return LocalDateTime(date, time)
 
@@ -569,7 +575,7 @@ class _Reader:
         return offset_text(seconds)
 
     def offset_date_time(self, depth: int) -> str:
-        """Read an OffsetDateTime: 2.24: each with its reference; 5.6: one after the other."""
+        """Read an OffsetDateTime: in 2.24 each part has a reference, in 5.6 none."""
         if self._little:
             return f"{self.date_time(depth)}{self.zone_offset(depth)}"
         date_time = self.referable("java.time.LocalDateTime", depth)
@@ -578,7 +584,7 @@ class _Reader:
     def offset_time(self, depth: int) -> str:
         """Read an OffsetTime.
 
-        2.24: the offset and the time, each with its reference; 5.6: the time and the offset.
+        2.24: the offset, then the time, each with a reference. 5.6: the time, then the offset.
         """
         if self._little:
             return f"{self.time_of_day(depth)}{self.zone_offset(depth)}"
@@ -586,7 +592,7 @@ class _Reader:
         return f"{self.referable('java.time.LocalTime', depth)}{offset}"
 
     def timestamp(self, depth: int) -> Instant:
-        """Read a Timestamp: varlong milliseconds of whole seconds, varint nanoseconds."""
+        """Read a Timestamp: varlong milliseconds of its full seconds, varint nanoseconds."""
         millis = self.time()
         return self.check(Instant(millis // 1000, self.varint()))
 
@@ -629,7 +635,8 @@ def _array_of(name: str) -> _Read:
     return _array(lambda reader, depth: reader.referable(name, depth, nullable=True))
 
 
-# Enums of the JDK; the bytes hold no names of another one's constants.
+# The constants of the JDK's enums. The bytes do not contain the constants' names, so other enums
+# cannot be read.
 _ENUMS: dict[str, Sequence[str]] = {
     "java.time.DayOfWeek": (
         *("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"),

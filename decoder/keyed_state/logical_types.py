@@ -1,8 +1,8 @@
-"""SQL's logical types, from the Java objects in a serializer's snapshot.
+"""The logical types of Flink SQL, read from the Java objects in a serializer's snapshot.
 
-A LogicalType has ``isNullable`` and the enum ``typeRoot``; the other fields, by root, are in the
-functions below. A list of fields is one of Java's lists, which hold their elements in fields or
-write them.
+A LogicalType has the fields ``isNullable`` and ``typeRoot``, an enum; the functions below read the
+other fields, which depend on ``typeRoot``. A row's fields are in a Java list, whose class either
+has the elements in a field or writes them in its own ``writeObject``.
 
 Source: org.apache.flink.table.types.logical.* @ Flink 2.2.0; java.util.{ArrayList, Arrays,
 Collections, CollSer} @ JDK 17.
@@ -18,8 +18,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the most in one. Objects may be referred to from many places, so
-# that a few bytes could stand for a tree of any size.
+# The deepest nesting of types, and the most types in one type. Objects may be referred to from many
+# places, so a few bytes could stand for a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 
@@ -46,16 +46,17 @@ _SCALARS = {
     "NULL": types.SqlKind.NULL,
     "RAW": types.SqlKind.RAW,
 }
-_COUNT = types.SqlScalar(types.SqlKind.INT)  # of an element of a MULTISET
+_COUNT = types.SqlScalar(types.SqlKind.INT)  # how often a MULTISET contains an element
 
 _FIELD = "logical type"
 
 
 def logical_type(value: JavaValue, cursor: Cursor) -> types.SqlType:
-    """Convert a LogicalType; ``cursor`` is behind it, for errors.
+    """Convert a LogicalType; errors use ``cursor``, which is right after its bytes.
 
     Raises:
-        DecodeError: not a logical type, or one whose bytes in a state are unknown.
+        DecodeError: the object is not a logical type, or the layout of the type's values is
+            unknown.
     """
     return _Converter(cursor).type(value, 0)
 
@@ -102,7 +103,7 @@ class _Converter:
                 self._fail(f"the logical type {name} is not read here", ErrorKind.UNSUPPORTED)
 
     def _row(self, fields: Sequence[JavaValue], depth: int) -> types.SqlRow:
-        """Convert fields: RowField or StructuredAttribute, ``name`` and ``type``."""
+        """Convert a list of RowField or StructuredAttribute, which have ``name`` and ``type``."""
         named = []
         for field in fields:
             parts = field.fields if isinstance(field, JavaObject) else {}
@@ -125,8 +126,8 @@ class _Converter:
     def _elements(self, value: JavaValue) -> Sequence[JavaValue]:
         """Return the elements of a Java list.
 
-        It has written them (ArrayList, CollSer), or has an array (Arrays.asList) or another list
-        (Collections.unmodifiableList) in a field.
+        ArrayList and CollSer write their elements themselves. Arrays.asList has an array in a
+        field, and Collections.unmodifiableList has another list in a field.
         """
         for _ in range(_MAX_DEPTH):
             if isinstance(value, JavaArray):

@@ -9,18 +9,18 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 from decoder.errors import DecodeError, ErrorKind
 
-# The largest number that is read: 2,466 digits. The time to print one grows with the square of its
-# length, and Python prints at most 4,300.
+# The largest number that is read, which has 2,466 digits. The time to print a number grows with the
+# square of its length, and Python prints at most 4,300 digits.
 _MOST_BYTES = 1024
-# Nothing is rounded.
+# A context that rounds nothing.
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def big_integer(data: bytes) -> int:
-    """Return the integer of big-endian two's complement.
+    """Return the integer whose big-endian two's complement is ``data``.
 
     Raises:
-        DecodeError: there are no bytes, or too many.
+        DecodeError: ``data`` has no bytes, or too many.
     """
     if len(data) > _MOST_BYTES:
         raise DecodeError(

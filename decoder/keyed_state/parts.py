@@ -1,7 +1,8 @@
-"""The states of one subtask's handle, in either layout of key groups.
+"""The states of one subtask's handle, in either of the two layouts of key groups.
 
-A savepoint's key groups are canonical. A checkpoint's are the heap backend's, each of which begins
-with its number, unless a RocksDB before 1.15 wrote a full checkpoint: those were canonical.
+The key groups of a savepoint are in canonical form. The key groups of a checkpoint are in the heap
+backend's form, in which each begins with its number; but full checkpoints of RocksDB before Flink
+1.15 are in canonical form.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import KeyGroupsStream, state_without
 from decoder.snappy import decompress_blocks, decompress_stream
 
-# The largest entry, decompressed.
+# The largest entry that is read, in bytes when decompressed.
 _MOST_AT_ONCE = 256 * 1024 * 1024
-# A larger key group of the heap backend is read in parts, each entry twice.
+# A larger key group of the heap backend is read in parts, and each entry is read twice.
 _MOST_WHOLE = 32 * 1024 * 1024
-# A larger canonical key group is read in parts of one such block each. Snappy packs 21 to 1 at
-# most.
+# A larger canonical key group is read in parts of one such block each. A compressed block is
+# smaller, because Snappy's ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
@@ -50,10 +51,10 @@ class StateSource(Protocol):
 
     @property
     def what(self) -> str:
-        """Its name in errors."""
+        """The handle's name in errors."""
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
-        """Yield the entries of the state of that number in one key group, some at a time.
+        """Yield the entries of the state ``number`` in one key group, in batches.
 
         Raises:
             DecodeError: a file is missing, or cannot be read.
@@ -61,25 +62,25 @@ class StateSource(Protocol):
 
     @property
     def layout(self) -> KeyGroupLayout | None:
-        """The layout of ``frames``; None: there are none."""
+        """The layout of ``frames``; None if the source has no frames."""
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        """Yield the bytes that ``batches`` reads, decompressed, each a whole key group in itself.
+        """Yield the decompressed bytes that ``batches`` reads; each frame is a complete key group.
 
-        The heap backend's are without the key group's number.
+        In the heap backend's layout, a frame does not contain the key group's number.
 
         Raises:
             DecodeError: as for ``batches``.
         """
 
     def blocked(self) -> dict[int, str]:
-        """Return, by a state's number, why it cannot be read although its own types can."""
+        """Return the states, by number, that cannot be read although their types can, and why."""
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
         """Cut the key groups into ranges that can be read apart, with their bytes, about.
 
-        Each has at most ``max_bytes``, or is one key group, or can only be read whole. Empty key
-        groups are left out at both ends.
+        A range has at most ``max_bytes`` bytes, unless it is a single key group or the handle
+        cannot be cut. Empty key groups are left out at both ends.
         """
 
 
@@ -101,7 +102,8 @@ class KeyGroupsSource:
         """Whether the stream is in canonical form."""
         if self.stream.handle.savepoint:
             return True
-        # From the last on: key group 0 of state 0 may begin alike in both.
+        # The last key group is checked first, because key group 0 may begin with the same bytes in
+        # both forms.
         for key_group in reversed(self.key_groups):
             begin = next(self.stream.blocks(key_group, 4), None)
             if begin:
@@ -149,7 +151,7 @@ class KeyGroupsSource:
         return self.stream.blocks(key_group, size)
 
     def _heap_frames(self, number: int, key_group: int, what: str) -> Iterator[bytes]:
-        """Yield the key group whole, or a large one in parts."""
+        """Yield the key group as one frame, or a large key group in several frames."""
         blocks = self._blocks(key_group)
         begin = b""
         while not has_key_group(begin) and (block := next(blocks, None)) is not None:
@@ -180,9 +182,9 @@ class KeyGroupsSource:
         return state_without(self, "_readers")
 
     def blocked(self) -> dict[int, str]:
-        """Find the states behind an unreadable one that has entries, in the heap backend's form.
+        """Find the states that follow an unreadable state with entries, in the heap backend's form.
 
-        The key groups are walked up to it.
+        Each key group is read up to the unreadable state.
         """
         readable = self.head.unread is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:

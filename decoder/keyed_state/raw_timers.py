@@ -1,8 +1,9 @@
-"""Timers that the operator wrote itself: of RocksDB jobs that keep timers on the heap.
+"""Timers in raw keyed state: those of RocksDB jobs that keep their timers on the heap.
 
-A key group is ``F1 CD 85 9F`` (a version follows), ``i32 2, i32 n`` x {``UTF service``, snapshots
-of key and namespace, twice (event time, processing time) ``i32 n`` x timer}; a timer is key,
-namespace, ``i64`` timestamp. Nothing is compressed. The states are named as a backend names them.
+A key group is ``F1 CD 85 9F`` (which announces a version), ``i32 2`` (the version), ``i32 n`` x
+{``UTF service``, serializer snapshots of key and namespace, twice (event time, processing time)
+``i32 n`` x timer}. A timer is key, namespace, ``i64`` timestamp. Nothing is compressed. The states
+get the names that state backends give to their timers.
 
 Source: InternalTimerServiceSerializationProxy (version 2), InternalTimersSnapshotReaderWriters,
 PostVersionedIOReadableWritable, InternalTimeServiceManagerImpl, KeyedStateCheckpointOutputStream @
@@ -53,10 +54,10 @@ class RawTimersSource:
 
     @cached_property
     def head(self) -> Head:
-        """The services of the first key group that is not empty: each key group has all of them.
+        """The states of the timer services, read from the first key group that is not empty.
 
         Raises:
-            DecodeError: raw keyed state of another kind, or not what Flink writes.
+            DecodeError: the raw keyed state is of another kind, or Flink never writes such bytes.
         """
         states = []
         for key_group in self.key_groups:
@@ -90,7 +91,7 @@ class RawTimersSource:
     def _services(
         self, data: bytes, key_group: int
     ) -> Iterator[tuple[str, Timer, int, Entry | None]]:
-        """Yield (service, type, number of the state, timer); once per service without a timer."""
+        """Yield (service, type, state number, timer); for each service first with None as timer."""
         what = f"{self.what} key group {key_group}"
         cursor = Cursor(data, what)
         if not cursor.skip_if(_IDENTIFIER):

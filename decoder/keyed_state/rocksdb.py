@@ -1,13 +1,14 @@
 """States in the files of RocksDB or ForSt: checkpoints, and native savepoints.
 
-The handle has a stream that holds only the head, and the database's files under their names. A
-state has a column family of its name; a row's key and value are those of canonical form. The files
-may hold rows of key groups of other subtasks.
+The handle has a stream that holds only the head, and the database's files by name. Each state is a
+column family with the state's name; keys and values of the rows have canonical form. The files may
+hold rows of other subtasks' key groups.
 
-RocksDB reads them: PyPI's ``rocksdict``, imported when a state is read. The files are copied to a
-temporary directory and opened read-only. Elements of a LIST are stored as merge operands. The
-OPTIONS file names the merge operator; without that file they would silently be missing. That file
-also names the task manager's log directory, which is blanked.
+RocksDB itself reads the files, through the package ``rocksdict`` from PyPI, which is imported when
+a state is read. The files are copied to a temporary directory and opened read-only. Elements of a
+LIST are stored as merge operands. The OPTIONS file names the merge operator, without which the
+elements would silently be missing. This file also names the task manager's log directories, which
+are removed from the copy.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
@@ -43,14 +44,14 @@ from decoder.metadata.keyed import IncrementalState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# RocksDB's own names: nothing else is written into the temporary directory.
+# The names of RocksDB's files. A file with another name is refused.
 _NAME = re.compile(r"\d{1,20}\.(sst|blob)|MANIFEST-\d{1,20}|OPTIONS-\d{1,20}|CURRENT|IDENTITY")
 _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
-# rocksdict's own file: keys and values are raw bytes.
+# The configuration file of rocksdict, which says that keys and values are raw bytes.
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
 _ROWS_OF_A_FRAME = 4096
-# The bytes of a file that are copied at once.
+# The number of bytes of a file that are copied at once.
 _COPIED_AT_ONCE = 16 * 1024 * 1024
 
 
@@ -72,7 +73,7 @@ class RocksSource:
         return {}
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return one share: to read a key group, all files are copied."""
+        """Return one share, because all files are copied even to read one key group."""
         return [(self.key_groups, sum(stream.size for _, stream in self.handle.files))]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class RocksSource:
         return KeyGroupLayout.CANONICAL
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        """Yield frames as a savepoint has them, of some thousand rows each."""
+        """Yield frames in canonical form, with up to ``_ROWS_OF_A_FRAME`` rows each."""
         rows = self._rows(number, key_group)
         while frame := list(islice(rows, _ROWS_OF_A_FRAME)):
             yield canonical_frame(number, frame)
@@ -118,7 +119,7 @@ class RocksSource:
 
 
 class _Database:
-    """A copy of the files, opened by RocksDB; it is deleted with the object."""
+    """A copy of the files, which RocksDB opens; the copy is deleted with this object."""
 
     def __init__(self, handle: IncrementalState, files: StateFiles, what: str) -> None:
         rocksdict = _library()
@@ -142,7 +143,7 @@ class _Database:
                 column_families=families,
                 access_type=rocksdict.AccessType.read_only(),
             )
-        except Exception as error:  # the library has no error class of its own
+        except Exception as error:  # rocksdict has no error class of its own
             raise DecodeError(
                 ErrorKind.CORRUPT, f"RocksDB does not open it: {error}", file=what
             ) from error
