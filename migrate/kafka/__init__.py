@@ -1,5 +1,6 @@
-"""Kafka clients and their configuration: the only import of confluent_kafka.
+"""Kafka clients and their configuration; only this package imports confluent_kafka.
 
-``snapshot`` takes a ClusterSnapshot; ``groups`` reads and writes consumer groups, one request at a
-time over a ``client``. What is written, and when again, is the caller's decision.
+``snapshot`` takes a ClusterSnapshot. ``groups`` reads and changes consumer groups, and sends each
+request once, over a connection of ``client``. The caller decides what to write, and whether to try
+again.
 """

@@ -14,28 +14,28 @@ from confluent_kafka.admin import AdminClient
 from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, without_values
 from migrate.model.cluster_snapshot import BrokerError
 
-# Seconds for one request. A healthy cluster answers in milliseconds; a leader election or a slow
-# link takes a few seconds.
+# Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
+# or over a slow link, an answer takes a few seconds.
 REQUEST_TIMEOUT = 15.0
 
-# librdkafka logs a missing broker to stderr again and again; BrokerError has the line that matters.
+# librdkafka would repeatedly log to stderr that a broker is missing; BrokerError reports it once.
 QUIET = logging.getLogger("migrate.kafka.librdkafka")
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 
 _DEFAULTS = {
-    # librdkafka 2.16 forgets its brokers when its last connection ends ("rebootstrap"); after a
-    # request at that moment, no later one is ever answered, and one of its threads spins.
+    # librdkafka 2.16 drops its list of brokers when its last connection ends ("rebootstrap"). After
+    # a request at that moment, no later request is answered, and a thread of librdkafka spins.
     "metadata.recovery.strategy": "none",
-    # A broker that restarts is back in seconds: retry as often.
+    # A restarting broker is back within seconds, so reconnect at least once a second.
     "reconnect.backoff.max.ms": "1000",
 }
 
-# confluent-kafka accepts these as Python objects, and drops them or fails if they are text.
+# confluent-kafka expects Python objects for these names. It ignores text, or fails.
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
-# The resource that access was denied to. Reading needs DESCRIBE (Kafka's AclOperation); commits and
-# deletions need more, and have their own messages.
+# The resource for which each error denies access. Reading needs the permission DESCRIBE (Kafka's
+# AclOperation). Commits and deletions need other permissions, and have messages of their own.
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
@@ -50,13 +50,14 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# Seconds until a missing listener is an error. A broker that restarts takes longer.
+# Seconds after which a missing listener is reported as an error. A restart takes longer than that,
+# so a restarting broker is reported, too.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
-# Seconds between two polls for connection errors during a request.
+# Seconds between two polls for connection errors during the log-in.
 _POLL_INTERVAL = 0.05
-# The parts of librdkafka's errors that name the connection, and the time of its failure.
+# The parts of librdkafka's error texts that name the connection and the time until it failed.
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after (?:[^()]|\([^()]*\))*\)$")
 
 
@@ -64,9 +65,9 @@ class Connection:
     """An authenticated admin client.
 
     Attributes:
-        config: librdkafka's properties.
-        settings: the same properties with this module's defaults.
-        admin: the client.
+        config: the user's properties, by librdkafka's names.
+        settings: the same properties together with this module's defaults.
+        admin: confluent-kafka's client.
         timeout: seconds for each request.
 
     Raises:
@@ -78,7 +79,7 @@ class Connection:
         self.config = config
         self.timeout = REQUEST_TIMEOUT
         self._servers = str(config.get("bootstrap.servers", ""))
-        # Errors of connections, which poll() adds.
+        # Connection errors; the callback error_cb appends them during poll().
         self._failures: list[KafkaError] = []
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
             raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
@@ -94,7 +95,8 @@ class Connection:
     def _log_in(self) -> None:
         """Wait until a broker has authenticated the client.
 
-        librdkafka retries for ever: a wrong password would look like a broker that does not answer.
+        librdkafka retries a failed log-in for ever. Without this method, a wrong password would
+        look like a broker that does not answer.
         """
         # This request needs no permission.
         answer = self.admin.describe_cluster(request_timeout=self.timeout)
@@ -106,11 +108,11 @@ class Connection:
             if refusal is not None:
                 raise refusal
         self.wait("the cluster", answer)
-        # Errors before the log-in explain no later one.
+        # Connection errors before the log-in are not the cause of later errors.
         self._failures.clear()
 
     def _refusal(self) -> BrokerError | None:
-        """Return the last log-in error, if no broker can be reached."""
+        """Return the last authentication or TLS error if all brokers are down, else None."""
         self.admin.poll(0)
         if all(failure.code() != KafkaError._ALL_BROKERS_DOWN for failure in self._failures):
             return None
@@ -127,18 +129,18 @@ class Connection:
                     f"TLS verification failed at {self._servers}: {reason}; check that "
                     "ssl.ca.location holds the authority, and that the certificate is for this host"
                 )
-            # A broker's alert, such as for a missing client certificate, is no _SSL error.
+            # A TLS alert from the broker, as for a missing client certificate, lacks the code _SSL.
             if failure.code() == KafkaError._SSL or "SSL routines:" in text:
                 return BrokerError(f"TLS failed at {self._servers}: {reason}")
         return None
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if all addresses were tried and have no listener, or unknown names."""
+        """Return an error if no address has a listener or can be resolved, and all were tried."""
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
         if len(failures) == len(self._failures):
-            return None  # not all have been tried
+            return None  # librdkafka has not tried all addresses yet
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
             return None
         return BrokerError(
@@ -147,7 +149,7 @@ class Connection:
         )
 
     def _last_failure(self) -> str:
-        """Return the last connection error in brackets, or nothing."""
+        """Return the last connection error in brackets, or an empty text."""
         for failure in reversed(self._failures):
             if failure.code() != KafkaError._ALL_BROKERS_DOWN:
                 return f" ({self._reason(failure)})"
@@ -157,14 +159,27 @@ class Connection:
         return redact_secrets(_CONNECTION.sub("", failure.str()), self.config)
 
     def wait(self, what: str, future: Future[Any]) -> Any:
-        """Return the answer to a request about ``what``. Raises BrokerError."""
+        """Wait for the answer to a request, and return it.
+
+        Args:
+            what: the subject of the request, as for ``error``.
+            future: the request.
+
+        Raises:
+            BrokerError: the request failed.
+        """
         try:
             return future.result()
         except KafkaException as error:
             raise self.error(what, error) from error
 
     def error(self, what: str, error: KafkaException) -> BrokerError:
-        """Return the error of a request about ``the cluster``, ``topic NAME`` or ``group NAME``."""
+        """Return the BrokerError of a failed request.
+
+        Args:
+            what: the subject of the request: ``the cluster``, ``topic NAME`` or ``group NAME``.
+            error: the error of confluent-kafka.
+        """
         code = kafka_error(error).code()
         if code in _UNREACHABLE:
             return self._refusal() or BrokerError(
@@ -173,14 +188,15 @@ class Connection:
                 "reachable from here"
             )
         if denied := _DENIED.get(code):
-            # Describing a group of the `consumer` protocol needs its members' topics as well.
+            # To describe a group of the `consumer` protocol, a user also needs DESCRIBE on the
+            # topics of the group's members.
             to = what if what.startswith(denied) else f"each {denied} of {what}"
             return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
         return BrokerError(f"{what}: {redact_secrets(_reason(error), self.config)}")
 
 
 def kafka_error(error: KafkaException) -> KafkaError:
-    """Return Kafka's own error, with its code."""
+    """Return the KafkaError, which has the error code, of an exception."""
     own_error: KafkaError = error.args[0]
     return own_error
 

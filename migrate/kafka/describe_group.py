@@ -20,7 +20,7 @@ from migrate.kafka.client import Connection, kafka_error
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
 from migrate.model.wording import close_names
 
-# Errors while a group's coordinator moves to another broker, or loads its offsets.
+# Errors of requests while a group's coordinator moves to another broker or loads the offsets.
 COORDINATOR_AWAY = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -29,7 +29,7 @@ COORDINATOR_AWAY = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-# Seconds before the coordinator is asked again.
+# Seconds between two requests to a coordinator that is not ready.
 _COORDINATOR_PAUSE = 0.25
 
 _GROUP_TYPES = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
@@ -43,7 +43,11 @@ _GROUP_STATES = {
 
 
 def describe_group(connection: Connection, group: str) -> GroupView:
-    """Return a consumer group as it is now. Raises BrokerError."""
+    """Return the current description and the committed offsets of a consumer group.
+
+    Raises:
+        BrokerError: the broker did not answer, or denied access.
+    """
     admin, timeout = connection.admin, connection.timeout
 
     def describe() -> Any:
@@ -72,10 +76,11 @@ def describe_group(connection: Connection, group: str) -> GroupView:
     if description.state is ConsumerGroupState.DEAD:
         exists = bool(committed) or _is_listed(connection, group)
         if exists:
-            description = describe()  # it may have been created in between
+            description = describe()  # the group may have been created after the first request
     kind = _GROUP_TYPES.get(description.type, "unknown")
     if exists and description.state is ConsumerGroupState.DEAD:
-        # Described as if it did not exist. Of other types only streams groups have offsets.
+        # Kafka describes an existing share or streams group as DEAD, like a missing group. Of these
+        # two types, only streams groups commit offsets.
         kind = "streams" if committed else "unknown"
     members = tuple(
         Member(
@@ -93,9 +98,12 @@ def describe_group(connection: Connection, group: str) -> GroupView:
 
 
 def _ask_coordinator(connection: Connection, group: str, request: Callable[[], Future[Any]]) -> Any:
-    """Repeat a request while the group's coordinator moves or loads its offsets.
+    """Send a request about a group, and repeat it until the group's coordinator is ready.
 
-    librdkafka passes those errors on as they come.
+    librdkafka does not retry such requests itself.
+
+    Raises:
+        BrokerError: the request failed, or the coordinator was not ready in time.
     """
     what = f"group {group}"
     deadline = time.monotonic() + connection.timeout
@@ -115,11 +123,11 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], F
 
 
 def _is_listed(connection: Connection, group: str) -> bool:
-    """Return whether a group that is no consumer group has this name: a share or streams group.
+    """Return whether Kafka lists a group that it describes as DEAD: a share or streams group.
 
-    Kafka describes it like a missing group; only this request, which is deprecated without a
-    successor, lists it. If the request fails, the group counts as missing: Kafka itself refuses to
-    commit for a share group (GROUP_ID_NOT_FOUND).
+    Kafka describes such a group like a missing group. Only this request lists it; the request is
+    deprecated, but has no successor. If the request fails, the group counts as missing. That is
+    safe, because Kafka refuses commits for a share group (GROUP_ID_NOT_FOUND).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

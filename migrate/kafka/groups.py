@@ -1,4 +1,4 @@
-"""Consumer groups of a cluster, over a connection that is replaced after any failure."""
+"""Reading, commits and deletion of a cluster's consumer groups; a failed connection is replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate.kafka.config import KafkaConfig, redact_secrets
 from migrate.kafka.describe_group import COORDINATOR_AWAY, describe_group
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 
-# Errors that may end by themselves, and librdkafka's errors for a lost answer.
+# Errors that may disappear without action by the user, and librdkafka's errors for a lost answer.
 _TRANSIENT = COORDINATOR_AWAY | {
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
@@ -34,10 +34,10 @@ _DELETE_MEANINGS = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "access denied; grant this user DELETE on the group",
 }
 
-# A commit request becomes one record batch of the offsets topic. A batch larger than that topic's
-# max.message.bytes (by default 1048588) is refused; this is half of it.
+# The coordinator writes a commit request as one record batch to __consumer_offsets, and refuses a
+# batch larger than this topic's max.message.bytes (by default 1048588). This limit is about half.
 _REQUEST_BYTES = 500_000
-# A record's framing, the lengths of its strings, the partition, the offset and the times.
+# The bytes of a record without its strings: framing, lengths, partition, offset and times.
 _RECORD_OVERHEAD = 100
 
 # RecordBatch.NO_PARTITION_LEADER_EPOCH @ kafka-clients 4.1.1
@@ -50,9 +50,9 @@ class CommitFailure:
 
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
-        reason: its meaning here.
-        transient: the error may end by itself; or the answer was lost, and only the group itself
-            shows whether it was changed.
+        reason: the reason in words, for messages.
+        transient: whether the same request may succeed later. This includes lost answers, after
+            which only a new description of the group shows whether the group was changed.
     """
 
     code: str
@@ -63,7 +63,7 @@ class CommitFailure:
 class ConsumerGroups:
     """The consumer groups of a cluster.
 
-    One connection is used as long as it answers; after a failure the next request has a new one.
+    Requests share one connection. After a failure, the next request opens a new connection.
     Methods that read raise BrokerError.
     """
 
@@ -73,12 +73,12 @@ class ConsumerGroups:
         self._connected: Connection | None = None
 
     def cluster_id(self) -> str | None:
-        """Return the cluster's own id."""
+        """Return the cluster's id."""
         with self._connection() as connection:
             return snapshots.cluster_id(connection)
 
     def view(self, group: str) -> GroupView:
-        """Return the group as it is now."""
+        """Return the current description and the committed offsets of a group."""
         with self._connection() as connection:
             return describe_group(connection, group)
 
@@ -88,16 +88,17 @@ class ConsumerGroups:
             return snapshots.topic_ids(connection, topics)
 
     def snapshot(self, topics: Iterable[str]) -> ClusterSnapshot:
-        """Return topics and their log ranges as they are now."""
+        """Return a snapshot of these topics and their log ranges."""
         with self._connection() as connection:
             return snapshots.snapshot(connection, topics)
 
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]
     ) -> dict[tuple[str, int], CommitFailure]:
-        """Commit offsets of a group without members, once; return the partitions that failed.
+        """Commit offsets for a group without members; return the partitions that failed.
 
-        After a request without an answer the rest is not sent: each would wait as long again.
+        No request is repeated. If all partitions of a request failed and the failure is transient,
+        the other requests are not sent, because each might wait for the timeout again.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         unanswered: CommitFailure | None = None
@@ -125,7 +126,10 @@ class ConsumerGroups:
         return failed
 
     def delete(self, group: str) -> CommitFailure | None:
-        """Delete a group without members and its offsets, once; return why that failed, or None."""
+        """Delete a group without members and its offsets; return the failure, or None.
+
+        The request is not repeated.
+        """
         try:
             with self._connection() as connection:
                 failure = _delete_once(connection, group)
@@ -142,8 +146,9 @@ class ConsumerGroups:
     def _connection(self) -> Iterator[Connection]:
         """Give the current connection, or a new one.
 
-        librdkafka 2.16 aborts the whole process (``eonce->refcnt > 0``) on a request about a group
-        if the client's connection to the group's coordinator has failed before.
+        A failed connection is not used again: if the client's connection to a group's coordinator
+        has failed, librdkafka 2.16 aborts the process (``eonce->refcnt > 0``) at the next request
+        about the group.
         """
         try:
             if self._connected is None:
@@ -157,7 +162,7 @@ class ConsumerGroups:
 def _requests(
     group: str, offsets: Mapping[tuple[str, int], Committed]
 ) -> Iterator[dict[tuple[str, int], Committed]]:
-    """Divide offsets into requests that the coordinator can append as one record batch each."""
+    """Divide offsets into requests; the coordinator writes each request as one record batch."""
     request: dict[tuple[str, int], Committed] = {}
     size = 0
     for (topic, partition), committed in sorted(offsets.items()):
@@ -193,7 +198,7 @@ def _commit_once(
     except KafkaException as error:
         failure = _failure(kafka_error(error), _COMMIT_MEANINGS, connection.config)
         return dict.fromkeys(offsets, failure)
-    # The request as a whole succeeds even if every partition of it has failed.
+    # The request succeeds even if the commit of every partition in it failed.
     return {
         (place.topic, place.partition): _failure(place.error, _COMMIT_MEANINGS, connection.config)
         for place in answer.topic_partitions

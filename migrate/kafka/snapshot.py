@@ -1,4 +1,4 @@
-"""Snapshots of a cluster: its id, topics, log ranges, groups, transactions. Nothing is changed."""
+"""Snapshots of a cluster: its id, topics, log ranges, groups and transactions; only reads."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, LogRang
 from migrate.model.topic_pattern import TopicPattern
 from migrate.model.wording import close_names
 
-# A bound on comparisons: a cluster may have many thousand topics.
+# For more missing topics no similar names are searched: a cluster may have thousands of topics.
 _MOST_MISSPELT = 5
 
-# A topic's id is 16 bytes in base 64: librdkafka uses the ordinary alphabet, Kafka that of URLs.
+# A topic's id is 16 bytes in base64. librdkafka formats it in the standard alphabet, and Kafka's
+# tools in the alphabet for URLs.
 _NO_TOPIC_ID = "A" * 22
 _URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
-    """Return the answers of a cluster at this moment.
-
-    Asking for a topic or a group does not create it.
+    """Return a cluster's current answer to a question; no topic or group is created.
 
     Args:
-        config: librdkafka properties, ``bootstrap.servers`` among them.
-        question: what to ask for.
+        config: librdkafka properties, including ``bootstrap.servers``.
+        question: the question.
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
@@ -41,7 +40,7 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     answer = snapshot(connection, question.topics, question.since, question.at, question.pattern)
     try:
         answer = replace(answer, transactions=fates(connection, question.transactions))
-    except BrokerError as error:  # few users may read the transaction log
+    except BrokerError as error:  # not fatal: few users have READ on the transaction log
         answer = replace(answer, transactions_error=str(error))
     source, target = question.source_group, question.target_group
     return replace(
@@ -51,7 +50,8 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     )
 
 
-# Every function below raises BrokerError if it gets no answer.
+# The functions below raise BrokerError if the broker does not answer or denies access, unless they
+# say otherwise.
 
 
 def snapshot(
@@ -61,7 +61,7 @@ def snapshot(
     at: int | None = None,
     pattern: TopicPattern | None = None,
 ) -> ClusterSnapshot:
-    """Return a snapshot of topics, without groups and transactions."""
+    """Return a snapshot of topics; groups and transactions are not in it."""
     names = set(topics)
     matching = _matching(connection, pattern) - names if pattern is not None else set()
     descriptions = _describe_topics(connection, names | matching)
@@ -86,7 +86,7 @@ def snapshot(
 
 
 def cluster_id(connection: Connection) -> str | None:
-    """Return the cluster's own id, which does not change with its addresses."""
+    """Return the cluster's id, which stays the same if the brokers' addresses change."""
     answer = connection.admin.describe_cluster(request_timeout=connection.timeout)
     own_id: str | None = connection.wait("the cluster", answer).cluster_id
     return own_id
@@ -103,7 +103,7 @@ def _ids(topics: Mapping[str, TopicDescription]) -> dict[str, str]:
 
 
 def _topic_id(uuid: Uuid) -> str | None:
-    """Format an id as Kafka's own tools do. Brokers older than 2.8 answer zero: they have none."""
+    """Format an id as Kafka's tools do; return None for zero, the answer of brokers before 2.8."""
     text = str(uuid)
     return None if text == _NO_TOPIC_ID else text.translate(_URL_ALPHABET)
 
@@ -127,7 +127,7 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
 
 
 def _matching(connection: Connection, pattern: TopicPattern) -> set[str]:
-    """Return the matching topics among those that this user may see."""
+    """Return the topics that match the pattern and that this user may see."""
     try:
         known = connection.admin.list_topics(timeout=connection.timeout).topics
     except KafkaException as error:
@@ -136,7 +136,7 @@ def _matching(connection: Connection, pattern: TopicPattern) -> set[str]:
 
 
 def _close_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return known topics like the missing ones; empty if topics cannot be listed."""
+    """Return existing topics with names similar to the missing ones; none if listing fails."""
     if len(missing) > _MOST_MISSPELT:
         return {}
     try:
@@ -149,7 +149,7 @@ def _close_topics(connection: Connection, missing: Sequence[str]) -> dict[str, t
 def _first_times(
     connection: Connection, partitions: Sequence[TopicPartition]
 ) -> dict[str, int | None]:
-    """Return the time of each topic's first record that has one, in milliseconds, or None."""
+    """Return the time of each topic's first record with a timestamp, in milliseconds, or None."""
     times: dict[str, int | None] = dict.fromkeys(partition.topic for partition in partitions)
     first_records = _list_offsets(connection, partitions, OffsetSpec.for_timestamp(0))
     for (topic, _), record in first_records.items():
@@ -162,7 +162,7 @@ def _first_times(
 def _log_ranges(
     connection: Connection, partitions: list[TopicPartition], since: int | None, at: int | None
 ) -> dict[tuple[str, int], LogRange]:
-    """Return the log start and log end of partitions, and their first records since two times."""
+    """Return the log range of each partition, with its first records since ``since`` and ``at``."""
 
     def offsets(spec: OffsetSpec) -> dict[tuple[str, int], int]:
         records = _list_offsets(connection, partitions, spec)
@@ -175,7 +175,7 @@ def _log_ranges(
 
     def first(firsts: Mapping[tuple[str, int], int], place: tuple[str, int]) -> int | None:
         offset = firsts.get(place)
-        # -1: there is no record that new.
+        # Kafka answers -1 if no record is at or after the time.
         return ends[place] if offset is not None and offset < 0 else offset
 
     return {

@@ -1,14 +1,16 @@
 """Outcomes of transactions, read from the cluster's transaction log, ``__transaction_state``.
 
-librdkafka has no DescribeTransactions. The log holds its answers, for users with READ on the topic.
-A transactional id is in partition ``abs(hash) % partitions``, with the hash of a Java String. Each
-change of a transaction's state is a record::
+librdkafka does not have the request DescribeTransactions, so the outcomes are read from the log.
+This needs the permission READ on the topic. A transactional id is in partition
+``abs(hash) % partitions``, where the hash is that of a Java String. Each change of a transaction's
+state is a record::
 
     key    i16 version 0, i16 n, n bytes transactional id
     value  i16 version 0 or 1, i64 producer id, i16 epoch, i32 timeout in ms, i8 state, …
 
-The value of an expired id is missing (``transactional.id.expiration.ms``, 7 days). Kafka ends a
-transaction that times out under the next epoch, and since 4.0 every transaction of newer clients.
+When an id expires (``transactional.id.expiration.ms``, by default 7 days), Kafka writes a record
+without a value. When a transaction times out, Kafka ends it with the next epoch. Since 4.0, Kafka
+ends every transaction of newer clients with the next epoch.
 
 Source: TransactionLogKey.json, TransactionLogValue.json, TransactionState, TransactionStateManager
 (partitionFor), TransactionMetadata @ Kafka 4.1.1.
@@ -32,7 +34,8 @@ _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hqhib")
 _KEY_VERSION = 0
 _VALUE_VERSIONS = (0, 1)
-# TransactionState's ids: ongoing; prepare and complete commit; prepare and complete abort.
+# TransactionState's ids: 1 Ongoing, 2 PrepareCommit, 4 CompleteCommit, 3 PrepareAbort, 5
+# CompleteAbort.
 _FATES = {
     1: Fate.OPEN,
     2: Fate.COMMITTED,
@@ -41,14 +44,15 @@ _FATES = {
     5: Fate.ABORTED,
 }
 
-# A partition is compacted, and seldom larger than its newest segment (100 MB by default).
+# Seconds for reading the log. A partition is compacted, so it is seldom larger than its newest
+# segment (100 MB by default).
 _READ_SECONDS = 60.0
 _AT_ONCE = 10_000
 _WAIT = 0.1
 
 
 class StateChange(NamedTuple):
-    """A record of a transactional id in the transaction log."""
+    """The part of a transaction log record that is used: the producer and the new state."""
 
     producer_id: int
     epoch: int
@@ -59,7 +63,7 @@ def fates(connection: Connection, transactions: Iterable[Transaction]) -> dict[T
     """Return the outcome of each transaction.
 
     Raises:
-        BrokerError: the log cannot be read.
+        BrokerError: the transaction log cannot be read.
     """
     transactions = set(transactions)
     if not transactions:
@@ -75,23 +79,24 @@ def fates(connection: Connection, transactions: Iterable[Transaction]) -> dict[T
 
 
 def fate_of(transaction: Transaction, changes: Iterable[StateChange]) -> Fate:
-    """Return the outcome of a transaction, by the records of its id in their order."""
+    """Return the outcome of a transaction; ``changes`` are its id's records in log order."""
     _, producer_id, epoch = transaction
     fate = Fate.UNKNOWN
     for change in changes:
         new_fate = _FATES.get(change.state)
         if new_fate is None or change.producer_id != producer_id:
             continue
-        # The own record may be compacted away; then the next epoch is another transaction's.
+        # The next epoch counts only after an OPEN record of this epoch. Without one, because of
+        # compaction, the next epoch may be that of another transaction.
         if change.epoch == epoch or (fate is Fate.OPEN and change.epoch == epoch + 1):
             fate = new_fate
     return fate
 
 
 def log_partition(transactional_id: str, partitions: int) -> int:
-    """Return the partition of the log that holds an id."""
+    """Return the partition of the transaction log that has the records of an id."""
     hashed = abs(signed_32(string_hash(transactional_id)))
-    # Utils.abs: the smallest number has no positive counterpart.
+    # Utils.abs @ kafka-clients returns 0 for the lowest int, whose absolute value is not an int.
     return 0 if hashed == 1 << 31 else hashed % partitions
 
 
@@ -113,7 +118,10 @@ def _state_change(value: bytes | None) -> StateChange | None:
 def _records(
     connection: Connection, transactional_ids: Iterable[str]
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Yield the key and value of every record in their partitions, without joining a group."""
+    """Yield the key and value of every record in the partitions of these ids.
+
+    The consumer does not join a group.
+    """
     consumer = Consumer(
         {
             **connection.settings,
@@ -138,7 +146,7 @@ def _records(
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                # librdkafka looks for a group's coordinator even without joining one.
+                # librdkafka looks for the group's coordinator even if the consumer does not join.
                 elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise _failure(connection, error)
     finally:
@@ -146,7 +154,7 @@ def _records(
 
 
 def _partition_count(connection: Connection, consumer: Consumer) -> int:
-    """Return how many partitions the log has; 0 before the cluster's first transaction."""
+    """Return the number of the log's partitions; 0 before the cluster's first transaction."""
     try:
         log = consumer.list_topics(_LOG, timeout=connection.timeout).topics[_LOG]
     except KafkaException as error:

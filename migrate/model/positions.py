@@ -47,8 +47,8 @@ class Origin:
         pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
-        newer: the numbers of newer complete checkpoints in the same directory, in the order in
-            which they were written.
+        newer: the numbers of newer complete checkpoints in the same directory; the checkpoint
+            written last is at the end.
         stopped: whether the job ended with this checkpoint, so that it is the job's last output.
         written_at: when it was written, in milliseconds of the epoch; None if not known.
         copied_from: the directory in which Flink wrote the checkpoint, if the checkpoint is known

@@ -1,7 +1,7 @@
-"""Sinks that remember their writers: batch numbers of Spark, checkpoint ids of Flink.
+"""Sinks that store each writer's last number: a batch number of Spark, or a checkpoint id of Flink.
 
-Such a sink silently skips a number that it has seen. How it identifies a writer depends on the
-format; each format has a module here.
+Such a sink silently skips a write whose number is not higher than the stored one. How a sink
+identifies a writer depends on the table format; each format has a module in this package.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "sink_memory",
 ]
 
-# By the name in a sink's directory that identifies the format.
+# The reader of each format, by the entry in a sink's directory that identifies the format.
 _FORMATS: Mapping[str, Callable[[Directory], FormatMemory | None]] = {
     spark_files.LOG: spark_files.read_log,
     delta.LOG: delta.read_log,
@@ -39,14 +39,14 @@ _FORMATS: Mapping[str, Callable[[Directory], FormatMemory | None]] = {
 
 
 def sink_memory(path: str, files: Files) -> SinkMemory:
-    """Read what the sink in a directory remembers; it may be a table of several formats.
+    """Read the numbers that the sink in a directory stores; a table may have several formats.
 
     Args:
         path: a local directory, or a URL.
-        files: reads the path.
+        files: the storage to read from.
 
     Raises:
-        UnreadableSink: this is no directory, or one of its logs is damaged.
+        UnreadableSink: the path is not a directory, or a log in it is damaged.
         OSError: the directory cannot be read.
     """
     directory = Directory(path, files)

@@ -1,14 +1,17 @@
-r"""A reader of one map of texts in an Avro file.
+r"""A reader of one map of strings from an Avro file.
 
-An object container file: ``Obj\x01``, a map of metadata with the schema as JSON in
-``avro.schema`` and a codec, a marker of 16 bytes; then blocks: ``long`` objects, ``long`` bytes,
-these, the marker. A ``long`` is a zigzag varint; texts and bytes begin with their length; an array
-or a map has runs of ``long`` items, where a negative count is followed by a size in bytes, and ends
-with a run of 0; a union begins with the index of its branch.
+An object container file begins with ``Obj\x01``, a map of metadata (``avro.schema``, the schema as
+JSON; ``avro.codec``), and a sync marker of 16 bytes. Then come blocks. A block consists of a
+``long`` number of objects, a ``long`` size in bytes, the objects, and the sync marker.
 
-The schema is the file's own, and not trusted: depth and counts are bounded. fastavro 1.13.1 bounds
-neither: 125 bytes with a record that refers to itself end the process (SIGSEGV), and 163 bytes with
-an array of 2**40 nulls take it for ever.
+A ``long`` is a zigzag varint. Strings and bytes begin with their length. An array or a map is a
+series of runs; each run begins with a ``long`` number of items, and a run of 0 items is the last. A
+negative number stands for its absolute value, and a size in bytes follows it. A union begins with
+the index of its branch.
+
+The schema comes from the file and is not trusted, so this reader limits nesting and counts.
+fastavro 1.13.1 limits neither: a file of 125 bytes with a record type that contains itself ends the
+process (SIGSEGV), and a file of 163 bytes with an array of 2**40 nulls is read for ever.
 
 Source: the Avro specification 1.12.0, object container files, binary encoding.
 """
@@ -22,7 +25,7 @@ from migrate.sinks.directory import UnreadableSink, parse
 _MAGIC = b"Obj\x01"
 _MARKER = 16
 _LONGEST_VARINT = 10
-# The deepest nesting of a schema.
+# The deepest nesting of a schema that is read.
 _DEEPEST = 32
 _FIXED_SIZE = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _TEXTS: dict[str, object] = {"type": "map", "values": "bytes"}
@@ -37,10 +40,10 @@ def is_avro(content: bytes) -> bool:
 
 
 def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
-    """Read a field of the last record in a file, a map of texts or null.
+    """Read a field of the last record in a file; the field is a map of strings, or null.
 
     Raises:
-        UnreadableSink: the file is damaged, compressed, or has no such records.
+        UnreadableSink: the file is damaged or compressed, or does not contain records.
     """
     try:
         return _Reader(content, len(_MAGIC)).file(field, what)
@@ -49,7 +52,7 @@ def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
 
 
 class _Reader:
-    """A position in the bytes, and the named types of the schema."""
+    """The content of a file, a position in it, and the named types of its schema."""
 
     def __init__(self, content: bytes, at: int) -> None:
         self._content = content
@@ -82,7 +85,7 @@ class _Reader:
         return texts
 
     def _value(self, schema: Any, depth: int, keep: bool = False) -> Any:
-        """Skip a value; return it if ``keep`` is set and it is a text or a map of texts."""
+        """Read a value; return it only if it is text or a map of texts, and ``keep`` is set."""
         if depth > _DEEPEST:
             raise _Damaged("a schema nested too deeply")
         if isinstance(schema, list):
@@ -138,7 +141,7 @@ class _Reader:
             yield from range(count)
 
     def _check_count(self, count: int) -> None:
-        # Items of no bytes at all would be passed over without an end.
+        # Items may have no bytes (null), so without this check a wrong count would loop for ever.
         if not 0 <= count <= len(self._content) - self._at:
             raise _Damaged("more items than there are bytes")
 

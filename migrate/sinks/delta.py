@@ -1,15 +1,18 @@
-"""Delta: a sink skips a version if its log has a ``txn`` of that application id up to the version.
+"""Delta: a sink skips a version that is not higher than the last one of its application id.
 
-``_delta_log`` has commits ``<version>.json`` with an action per line, and checkpoints, each of
-which replaces all commits up to its version: ``<version>.checkpoint.parquet``, in parts
-``.checkpoint.<part>.<parts>.parquet``, or with a UUID, in Parquet or JSON. The action
-``{"txn": {"appId", "version"}}`` holds:
+The table's log stores the last version of each application id.
 
-- for a streaming query the query's id and the batch. Its commit has ``commitInfo`` with
+``_delta_log`` contains commits and checkpoints. A commit ``<version>.json`` has one action in each
+line. A checkpoint replaces all commits up to its version. It is one file
+``<version>.checkpoint.parquet``, or several files ``<version>.checkpoint.<part>.<parts>.parquet``,
+or a file ``<version>.checkpoint.<UUID>`` in Parquet or JSON. The action
+``{"txn": {"appId", "version"}}`` contains:
+
+- for a streaming query: the query's id and the batch. The commit also has ``commitInfo`` with
   ``operation`` STREAMING UPDATE, and ``queryId`` in ``operationParameters``. A checkpoint has no
-  ``commitInfo``: there a query's id looks like any other UUID.
-- for ``foreachBatch`` its ``txnAppId`` and ``txnVersion``.
-- for Delta's sink for Flink ``<job id>-<subtask>`` and the checkpoint's id.
+  ``commitInfo``, so it does not show which UUIDs are ids of queries.
+- for ``foreachBatch``: the options ``txnAppId`` and ``txnVersion``.
+- for Delta's sink for Flink: ``<job id>-<subtask>`` and the checkpoint id.
 
 Source: the Delta protocol, ``txn``, ``checkpoint``; DeltaSink, DeltaCommand.hasBeenExecuted @
 io.delta:delta-spark 4.0.0; io.delta.flink.sink.DeltaCommitter @ delta bb1057f.
@@ -32,14 +35,14 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|\.parquet|\.[0-9a-fA-F-]{36}\.(?:parquet|json))"
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
-# Bytes and rows: a checkpoint lists every file of the table.
+# In bytes, and in rows. A checkpoint lists every file of the table.
 _LARGEST_CHECKPOINT = 512 << 20
 _MOST_ROWS = 50_000_000
 
 
 @dataclass(slots=True)
 class _Log:
-    """The content read so far: the last version of each application, and ids of queries."""
+    """The content read so far: each application's last version, ids of queries, unread parts."""
 
     versions: dict[str, int] = field(default_factory=dict)
     queries: set[str] = field(default_factory=set)
@@ -69,7 +72,7 @@ def read_log(directory: Directory) -> FormatMemory:
 
 
 def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
-    """Return the version of the newest complete checkpoint, or -1, and its files."""
+    """Return the version and the files of the newest complete checkpoint; -1 if there is none."""
     files_of: dict[tuple[int, str], list[str]] = {}
     for name in names:
         if match := _CHECKPOINT.fullmatch(name):
@@ -85,7 +88,7 @@ def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
 
 
 def _add_actions(log: _Log, content: bytes, name: str) -> None:
-    """Add the actions of a file with one per line, in its order."""
+    """Add the actions of a file that has one action in each line."""
     what = f"{LOG}/{name}: not a commit of Delta's"
     for line in content.splitlines():
         if not line.strip():
@@ -104,7 +107,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
 
 
 def _add_parquet(log: _Log, content: bytes, name: str) -> None:
-    """Add the actions of a checkpoint in Parquet; without pyarrow, it counts as unread."""
+    """Add the actions of a Parquet checkpoint; if pyarrow is missing, note the file as unread."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -119,17 +122,17 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
             return
         for batch in file.iter_batches(columns=["txn"]):
             rows = batch.column(0).drop_null().to_pylist() if batch.num_columns else []
-            # Some writers leave the fields of a txn empty, where others leave out the txn.
+            # For other actions, some writers store no txn, others a txn with empty fields.
             for row in rows:
                 if row["appId"] is not None:
                     log.versions[row["appId"]] = number(row["version"], what)
-    # pyarrow raises OSError for damaged bytes, too.
+    # For damaged bytes, pyarrow may also raise OSError.
     except (pyarrow.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise UnreadableSink(f"{what}: {error}") from error
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Find the queries among a checkpoint's applications, in the commits that Delta has kept."""
+    """Find which applications of a checkpoint are queries, from commits that still exist."""
     commits = _Log(dict(log.versions), log.queries)
     not_queries = {app for app in log.versions if len(app) != 36}  # a query's id is a UUID
     for name in reversed(older[-MOST_FILES:]):
@@ -137,7 +140,7 @@ def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
             return
         try:
             _add_actions(commits, directory.read(f"{LOG}/{name}"), name)
-        except (UnreadableSink, OSError):  # older commits need not be readable
+        except (UnreadableSink, OSError):  # not an error: the checkpoint replaces these commits
             continue
 
 

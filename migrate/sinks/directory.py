@@ -1,4 +1,4 @@
-"""A sink's directory: its files are read whole, up to a size. Nothing in it is trusted."""
+"""Reading of a sink's directory, whose files are limited in size and whose content is checked."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from decoder.storage import join
 from migrate.model.wording import clipped
 from migrate.storage.files import Files
 
-# Bytes of a file. A commit lists its data files: thousands of them make some megabytes.
+# The largest file in bytes. A commit that lists thousands of data files has a few megabytes.
 LARGEST = 64 << 20
-# Files of a log: their writers keep some tens of them.
+# The most files of a log that are read. Most writers keep some tens of files.
 MOST_FILES = 1_000
-# Characters of a writer's text in a message.
+# How many characters of a text from the sink a message shows.
 _SHOWN = 60
 
 
 class UnreadableSink(Exception):
-    """A sink or one of its logs that cannot be read."""
+    """The sink or one of its logs cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Directory:
     files: Files
 
     def names(self, below: str = "") -> list[str]:
-        """Return the names in a directory, sorted; empty if it is missing.
+        """Return the names in a directory, sorted; none if the directory is missing.
 
         Raises:
-            UnreadableSink: it is a file.
-            OSError: it cannot be read.
+            UnreadableSink: the path is a file.
+            OSError: the directory cannot be read.
         """
         path = join(self.path, below) if below else self.path
         names = self.files.list_directory(path)
@@ -44,7 +44,7 @@ class Directory:
         return sorted(names or ())
 
     def numbered(self, below: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
-        """Return the names that match a pattern, each after the number in its first group."""
+        """Return (number, name) for each name that matches; the number is the pattern's group 1."""
         matches = ((pattern.fullmatch(name), name) for name in self.names(below))
         return [(int(match[1]), name) for match, name in matches if match]
 
@@ -65,7 +65,7 @@ def parse(content: bytes, what: str) -> Any:
     """Parse JSON.
 
     Raises:
-        UnreadableSink: the content is no JSON, or nested too deeply.
+        UnreadableSink: the content is not JSON, or is nested too deeply.
     """
     try:
         return json.loads(content)
@@ -74,10 +74,10 @@ def parse(content: bytes, what: str) -> Any:
 
 
 def number(value: object, what: str) -> int:
-    """Return a number, which some logs hold as text.
+    """Return a value as an integer; some logs store numbers as strings.
 
     Raises:
-        UnreadableSink: the value is no number.
+        UnreadableSink: the value is not a number.
     """
     if type(value) is int:
         return value
@@ -90,7 +90,7 @@ def table(value: object, what: str) -> dict[str, Any]:
     """Return a value that must be a JSON object.
 
     Raises:
-        UnreadableSink: it is another value.
+        UnreadableSink: the value is not an object.
     """
     if not isinstance(value, dict):
         raise UnreadableSink(f"{what}: {short(repr(value))} where an object should be")
@@ -101,7 +101,7 @@ def items(value: object, what: str) -> list[Any]:
     """Return a value that must be a JSON array.
 
     Raises:
-        UnreadableSink: it is another value.
+        UnreadableSink: the value is not an array.
     """
     if not isinstance(value, list):
         raise UnreadableSink(f"{what}: {short(repr(value))} where an array should be")
@@ -109,5 +109,5 @@ def items(value: object, what: str) -> list[Any]:
 
 
 def short(text: str) -> str:
-    """Return the beginning of a text for a message."""
+    """Return a text for a message, cut if it is long."""
     return clipped(text, _SHOWN)

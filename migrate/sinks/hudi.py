@@ -1,12 +1,15 @@
-"""Hudi: a streaming query's sink skips the batches that the timeline has of its identifier.
+"""Hudi: the sink of a streaming query skips batches up to the last one of the query's identifier.
 
-A completed commit holds ``extraMetadata``, a map with ``_hudi_streaming_sink_checkpoint``: a JSON
-object with a batch for each identifier. The newest commit that has the identifier counts, except
-archived ones. The identifier is ``hoodie.datasource.write.streaming.checkpoint.identifier``; all
-queries that do not set it share one.
+The table's timeline stores the last batch of each identifier. A completed commit contains the map
+``extraMetadata``, whose key ``_hudi_streaming_sink_checkpoint`` has a JSON object with a batch for
+each identifier. The newest commit that has the identifier counts; archived commits do not count.
+The identifier is the option ``hoodie.datasource.write.streaming.checkpoint.identifier``. All
+queries without this option share one identifier.
 
-The timeline: ``.hoodie/timeline/<requested>_<completed>.<action>`` in Avro (table version 8 on;
-``hoodie.timeline.path`` names the folder), ``.hoodie/<time>.<action>`` in JSON before.
+From table version 8, a file of the timeline is
+``.hoodie/timeline/<requested>_<completed>.<action>``, in Avro; the property
+``hoodie.timeline.path`` can name another folder. In older tables it is ``.hoodie/<time>.<action>``,
+in JSON.
 
 Source: HoodieStreamingSink.canSkipBatch, CommitUtils.getValidCheckpointForCurrentWriter,
 InstantFileNameGeneratorV1, …V2, CommitMetadataSerDeV1, …V2 @ Hudi 1.1.1.
@@ -51,12 +54,12 @@ def read_log(directory: Directory) -> FormatMemory:
 
 
 def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Return the times of the requests, and the paths."""
+    """Return the instant time of each completed commit (when it was requested), and its path."""
     return [(m[1], folder + name) for name in names if (m := pattern.fullmatch(name))]
 
 
 def _batches(directory: Directory, path: str) -> dict[str, int]:
-    """Return the batches of a commit by identifier."""
+    """Return the batch of each identifier in a commit."""
     what = f"{path}: not a commit of Hudi's"
     content = directory.read(path)
     if not content.strip():

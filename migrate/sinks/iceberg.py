@@ -1,16 +1,18 @@
-"""Iceberg: each snapshot holds its writer; a sink searches the snapshots for its own last commit.
+"""Iceberg: each snapshot names its writer; a sink searches the snapshots for its own last commit.
 
-``metadata/<n>-<uuid>.metadata.json``, or ``v<n>.metadata.json``, is the table; the highest number
-counts. Its ``snapshots`` have a parent and a ``summary``:
+The metadata of the table is the file ``metadata/<n>-<uuid>.metadata.json`` or
+``metadata/v<n>.metadata.json`` with the highest number. It contains ``snapshots``; each snapshot
+has a parent and a ``summary``:
 
-- Spark's streaming sink writes ``spark.sql.streaming.queryId`` and ``…epochId``, the batch, and
-  skips batches up to that of the newest snapshot with its query's id.
-- Flink's writes ``flink.job-id``, ``flink.operator-id`` and ``flink.max-committed-checkpoint-id``.
-  IcebergSink (and the dynamic one) drops checkpoints up to the id in the newest snapshot with its
-  job and operator, whether or not the job was restored (apache/iceberg#18098, #10892). FlinkSink,
-  the older one, does so only in a restored job.
+- Spark's streaming sink writes ``spark.sql.streaming.queryId``, and the batch as
+  ``spark.sql.streaming.epochId``. It skips batches up to the one in the newest snapshot with the
+  query's id.
+- Flink's sinks write ``flink.job-id``, ``flink.operator-id`` and
+  ``flink.max-committed-checkpoint-id``. IcebergSink and DynamicIcebergSink drop checkpoints up to
+  the id in the newest snapshot with the same job and operator, whether or not the job was restored
+  (apache/iceberg#18098, #10892). The older FlinkSink does so only in a restored job.
 
-Each follows the parents from the head of its branch.
+A sink follows the parents from the head of the branch that it writes to.
 
 Source: SparkWrite.BaseStreamingWrite, SinkUtil.getMaxCommittedCheckpointId, IcebergCommitter,
 IcebergFilesCommitter @ Iceberg 1.10.0; the table specification, table metadata.
@@ -35,13 +37,13 @@ _Writer = tuple[WriterKind, str]
 
 
 def read_log(directory: Directory) -> FormatMemory | None:
-    """Read the newest metadata; None if there is none."""
+    """Read the newest metadata of a table; return None if there is no metadata."""
     files = directory.numbered(LOG, _METADATA)
     if not files:
         return None
     newest = max(version for version, _ in files)
     last: dict[_Writer, int] = {}
-    # A commit that lost a race may have left another file of the same number.
+    # Another file with the same number may exist: a concurrent commit that failed left it there.
     for name in sorted(name for version, name in files if version == newest):
         what = f"{LOG}/{name}: not a table of Iceberg's"
         for writer, last_number in _read_table(_read(directory, name), what).items():
@@ -64,7 +66,7 @@ def _read(directory: Directory, name: str) -> bytes:
 
 
 def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
-    """Return the last number of each writer in the branches of a table."""
+    """Return the last number of each writer in all branches of a table."""
     metadata = table(parse(content, what), what)
     snapshots = {
         number(table(snapshot, what).get("snapshot-id"), what): snapshot
@@ -88,7 +90,7 @@ def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
 def _back_from(
     head: object, snapshots: Mapping[int, dict[str, Any]], what: str
 ) -> Iterable[dict[str, Any]]:
-    """Yield the summaries from a snapshot back to the first; a ring of parents ends, too."""
+    """Yield the summaries of a snapshot and its ancestors; stop if the parents form a cycle."""
     seen: set[object] = set()
     while isinstance(head, int) and head in snapshots and head not in seen:
         seen.add(head)

@@ -1,10 +1,10 @@
-"""Paimon: each snapshot holds the user that committed it, and the user's number for the commit.
+"""Paimon: each snapshot contains the user that committed it, and an identifier of the commit.
 
-``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. The number of a
-batch writer, and of Spark's streaming sink, is the largest long; a Flink job's is the checkpoint's
-id. The user is a new UUID, with or without a prefix, if a writer starts without state; only a
-restored Flink job has its old one, and skips what it has committed. So nothing is skipped for a new
-query, or for a job without state.
+``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
+and for Spark's streaming sink, the identifier is the largest long. For a Flink job it is the
+checkpoint id. A writer that starts without state has a new user, a UUID with or without a prefix.
+Only a restored Flink job keeps its user, and skips what this user has committed. So the sink skips
+nothing for a new query, or for a Flink job that starts without state.
 
 Source: Snapshot, FileStoreCommitImpl.filterCommitted, CommitterOperator.initializeState,
 CoreOptions.createCommitUser, PaimonSink, BatchWriteBuilder @ Paimon 1.3.1.
@@ -20,12 +20,12 @@ from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 LOG = "snapshot"
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{1,19})")
-# The newest snapshots: nothing depends on all of them.
+# How many of the newest snapshots are read. Older ones are not needed.
 _MOST = 100
 
 
 def read_log(directory: Directory) -> FormatMemory | None:
-    """Read the snapshots; None if there are none."""
+    """Read the newest snapshots; return None if there are no snapshots."""
     snapshots = directory.numbered(LOG, _SNAPSHOT)
     if not snapshots:
         return None

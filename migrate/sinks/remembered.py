@@ -1,24 +1,26 @@
-"""Numbers that sinks remember, by writer."""
+"""The last number of each writer that a sink stores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-# The identifier of a query without one: DataSourceWriteOptions @ Hudi 1.1.1.
+# The identifier of queries that do not set one: DataSourceWriteOptions @ Hudi 1.1.1.
 DEFAULT_IDENTIFIER = "default_single_writer"
 
 
 class WriterKind(str, Enum):
-    """The kind of a writer, and what its name in the sink is.
+    """The kind of a writer: what its numbers are, and what name the sink stores for it.
 
     Attributes:
-        FILES: batches of a file sink, of any query; without a name.
-        QUERY: batches of a streaming query, by the query's own id: a new query has a new one.
-        TXN_APP: batches of an application id of Delta: a ``txnAppId``, or a query's id.
-        HUDI: batches of a streaming query, by Hudi's checkpoint identifier.
-        FLINK_JOB: checkpoints of a Flink job, by its job id and its operator or subtask.
-        COMMIT_USER: commits to Paimon, by a user that each writer generates.
+        FILES: batches of any query that writes to a file sink; there is no name.
+        QUERY: batches of a streaming query; the name is the query's id, which is new for a new
+            query.
+        TXN_APP: versions of a Delta application; the name is a ``txnAppId`` or a query's id.
+        HUDI: batches of a streaming query; the name is Hudi's checkpoint identifier.
+        FLINK_JOB: checkpoint ids of a Flink job; the name is its job id with its operator or
+            subtask.
+        COMMIT_USER: commit identifiers of Paimon; the name is a user that each writer generates.
     """
 
     FILES = "files"
@@ -31,7 +33,7 @@ class WriterKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The last number of a writer: the sink skips its numbers up to this one."""
+    """The last number of a writer; the sink skips this writer's numbers up to ``last``."""
 
     kind: WriterKind
     name: str
@@ -40,10 +42,10 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class FormatMemory:
-    """The content of one format's log.
+    """The numbers in the log of one table format.
 
     Attributes:
-        format: such as ``a Delta table``.
+        format: the name of the format, such as ``a Delta table``.
         unread: parts of the log that were not read, each with the reason.
     """
 
@@ -54,10 +56,10 @@ class FormatMemory:
 
 @dataclass(frozen=True, slots=True)
 class SinkMemory:
-    """The numbers that a sink remembers.
+    """The numbers that a sink stores.
 
     Attributes:
-        formats: such as ``a Delta table``; empty for an unknown kind.
+        formats: the names of its formats, such as ``a Delta table``; empty if unknown.
         unread: parts of its logs that were not read, each with the reason.
         empty: whether the directory is empty or missing.
     """
@@ -68,5 +70,5 @@ class SinkMemory:
     empty: bool
 
     def of(self, kind: WriterKind) -> dict[str, int]:
-        """Return the last number of each writer of a kind, by name."""
+        """Return the last number of each writer of one kind, by the writer's name."""
         return {number.name: number.last for number in self.remembered if number.kind is kind}

@@ -1,6 +1,7 @@
-"""Spark's file sink: a sink skips every batch up to the last in ``_spark_metadata``, of any query.
+"""Spark's file sink: it skips every batch up to the last one in ``_spark_metadata``.
 
-A file ``<batch>`` for each batch; some are compacted into ``<batch>.compact``.
+The log does not distinguish queries. It has a file ``<batch>`` for each batch; Spark compacts files
+into ``<batch>.compact``.
 
 Source: org.apache.spark.sql.execution.streaming.{FileStreamSink, CompactibleFileStreamLog} @ Spark
 4.0.0.

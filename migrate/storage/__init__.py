@@ -1,1 +1,1 @@
-"""Files, local and in stores; new files that are complete or absent; JSON by strict models."""
+"""Local files and files in stores; writing of new files; JSON files with strict models."""

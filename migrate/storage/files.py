@@ -1,10 +1,10 @@
-"""Files in object stores and HDFS, through fsspec; local ones as the decoder reads them.
+"""Files in object stores and HDFS, read through fsspec; local files, read by the decoder.
 
-A table has the library for each kind of URI, and the extra that installs it; a library is imported
-when such a URI is used. Each library finds credentials and endpoints in its own way
-(``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
-``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's own); none is taken from a URI, which is
-shown in messages.
+The table ``_STORES`` has fsspec's protocol for each URI scheme, and the extra that installs the
+protocol's library. A library is imported when a URI of its scheme is first used. Each library finds
+credentials and endpoints by itself (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application
+default credentials, ``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's configuration). No
+credentials are taken from a URI, because messages show URIs.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """A kind of URI.
+    """A kind of store.
 
     Attributes:
-        protocol: fsspec's name for it.
+        protocol: fsspec's name of the store's protocol.
         extra: the extra of this package that installs the library.
-        options: arguments of the file system.
-        range_options: arguments for reading a range.
+        options: arguments of fsspec's file system.
+        range_options: arguments of ``cat_file`` when it reads a range.
     """
 
     protocol: str
@@ -55,10 +55,10 @@ class _Store:
     range_options: Mapping[str, object] = field(default_factory=dict)
 
 
-# botocore's default is a minute, five times.
+# By default, botocore waits a minute for a connection, and tries five times.
 _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
-# By the URI schemes of Flink's file systems.
+# The store of each URI scheme that Flink's file systems use.
 _STORES = {
     "s3": _S3,
     "s3a": _S3,
@@ -70,11 +70,11 @@ _STORES = {
     "wasb": _AZURE,
     "wasbs": _AZURE,
     "hdfs": _Store("hdfs", "hdfs"),
-    # By default fsspec reads 5 MiB beyond a range.
+    # By default, fsspec reads 5 MiB more than the range.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
 
-# The bytes of a file in memory at a time.
+# How many bytes of a file are read into memory at a time.
 _PIECE_BYTES = 8 * 1024 * 1024
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -89,24 +89,25 @@ class Listed:
 
 
 class MissingExtra(UsageError):
-    """The library for a kind of storage is not installed."""
+    """The library for a kind of store is not installed."""
 
 
 class Files:
-    """A ByteSource of local paths and of every kind of URL in the table.
+    """A ByteSource for local paths and for URLs of the schemes in ``_STORES``.
 
     ``s3a://bucket/key`` is read as ``s3://bucket/key``. Every method raises MissingExtra if the
-    library is not installed, and the errors of a ByteSource.
+    library for a URL is not installed, and otherwise the errors of a ByteSource.
     """
 
     def __init__(self) -> None:
         self._local = LocalFiles()
-        # fsspec caches one for each thread; this one is for all, with one set of connections.
+        # fsspec would cache a file system for each thread. Here all threads share one, and its
+        # connections.
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Files], tuple[()]]:
-        return Files, ()  # another process has connections of its own
+        return Files, ()  # connections cannot be pickled: another process opens its own
 
     def read(self, path: str) -> bytes:
         if not _URL.match(path):
@@ -126,7 +127,7 @@ class Files:
                 data: bytes = system.cat_file(name, start=start, end=start + size, **options)
             except _NOT_THERE:
                 raise
-            # Some stores fail on a range beyond the end, each in its own way.
+            # If a range begins beyond the end of a file, some stores raise errors of various types.
             except Exception:
                 if system.size(name) > start:
                     raise
@@ -134,7 +135,10 @@ class Files:
             return data
 
     def pieces(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield ``size`` bytes of a file from ``start`` on, or all; fewer if it ends before."""
+        """Yield ``size`` bytes of a file from ``start`` on, or up to its end for None.
+
+        A file that ends earlier yields fewer bytes.
+        """
         done = 0
         while size is None or done < size:
             piece_size = _PIECE_BYTES if size is None else min(_PIECE_BYTES, size - done)
@@ -149,7 +153,7 @@ class Files:
         if not _URL.match(path):
             return self._local.is_file(path)
         try:
-            # fsspec's isfile returns False for a store that does not answer.
+            # Not isfile(): fsspec's returns False if the store does not answer.
             with self._file_system(path) as (system, name):
                 return bool(system.info(name)["type"] == "file")
         except _NOT_THERE:
@@ -174,7 +178,10 @@ class Files:
         return sorted(entry.name for entry in entries) if entries is not None else None
 
     def entries(self, path: str) -> list[Listed] | None:
-        """Return a directory's entries, or None if there is none; a link is neither kind."""
+        """Return the entries of a directory, or None if there is no such directory.
+
+        A local symbolic link is listed as an entry that is not a directory, with size 0.
+        """
         if _URL.match(path):
             return self._listed(path)
         try:
@@ -202,8 +209,8 @@ class Files:
         except _NOT_THERE:
             return None
         if [entry["name"] for entry in below] == [name]:
-            return None  # a file
-        # An object store may have an empty object of the directory's own name.
+            return None  # ls() of a file lists the file itself
+        # An object store may have an empty object with the name of the directory.
         return [
             Listed(
                 posixpath.basename(entry["name"].rstrip("/")),
@@ -215,16 +222,16 @@ class Files:
         ]
 
     def write(self, path: str, data: bytes) -> None:
-        """Write or replace a file at a URL; no bucket is created."""
+        """Write or replace a file at a URL; the bucket must exist."""
         with self._file_system(path) as (system, name):
             system.pipe_file(name, data)
 
     def write_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Write a file of any size at a URL; a failure may leave a part of it."""
+        """Write a file of any size at a URL; after a failure, a part of the file may remain."""
         with self._file_system(path) as (system, name):
             out = system.open(name, "wb")
         try:
-            for piece in pieces:  # may come from another store, and fail there
+            for piece in pieces:  # outside _file_system: errors here are of the pieces' own store
                 with self._file_system(path):
                     out.write(piece)
         finally:
@@ -247,13 +254,16 @@ class Files:
 
     @contextmanager
     def _file_system(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
-        """Give the file system of a URL and its name for the path; translate its errors."""
+        """Give the file system of a URL, and the path in this file system.
+
+        Errors in the context are translated to StorageUnavailable, except for missing files.
+        """
         try:
             system = self._system(path)
             yield system, system._strip_protocol(path)
         except (*_NOT_THERE, MissingExtra):
             raise
-        # The libraries have no error in common: botocore's, aiohttp's, Azure's, Google's.
+        # The errors of the libraries (botocore, aiohttp, Azure's, Google's) have no base class.
         except Exception as error:
             raise StorageUnavailable(errno.EIO, _reason(error), path) from error
 
@@ -282,8 +292,8 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         from fsspec import get_filesystem_class
 
         kind = get_filesystem_class(store.protocol)
-        # Not url_to_fs, which reads `::` in a path as another file system. Without a cache, because
-        # a job writes and deletes files meanwhile.
+        # Not url_to_fs(), which takes `::` in a path for a chain of file systems. Listings are not
+        # cached, because a running job writes and deletes files.
         from_url = kind._get_kwargs_from_urls(path)
         return kind(**from_url, **store.options, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:

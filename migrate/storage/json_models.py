@@ -1,7 +1,7 @@
-"""JSON models: strict and frozen, with schemas, and files that hold one each.
+"""Strict, frozen JSON models; their schemas; files that contain one model each.
 
-Plans, rollback files and diffs are such. A file is written completely or not at all, and must be of
-the right kind and version to be read.
+Plans, rollback files and diffs are such models. A file is written completely or not at all. When a
+file is read, its kind and version are checked.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ def _check_unique(rows: list[_Row]) -> list[_Row]:
     return rows
 
 
-# A list with at most one row per topic-partition.
+# A list that has at most one row for each topic-partition.
 OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
 
 
 def write_file(model: Model, path: Path) -> None:
-    """Write a model to a new file on the disk, completely or not at all.
+    """Write a model to a new local file, completely or not at all.
 
     Raises:
         FileExistsError: the file exists.
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     write_new(path, json.dumps(model.model_dump(mode="json"), indent=2) + "\n")
 
 
 def read_file(model: type[_Model], path: Path, name: str, *, whence: str) -> _Model:
-    """Read what ``write_file`` wrote.
+    """Read a model from a file that ``write_file`` wrote.
 
     Args:
-        model: the model of the file.
+        model: the class of the model.
         path: the file.
-        name: the kind of the file, such as "rollback file of version 1".
-        whence: where such a file comes from, for the error about a missing one.
+        name: the kind of the file, such as "rollback file of version 1", for errors.
+        whence: how such a file is made, for the error about a missing file.
 
     Raises:
-        InputError: the file is missing, or of another kind.
+        InputError: the file is missing, cannot be read, or does not match the model.
     """
     return parse(model, read_content(path, whence=whence), path, name)
 
@@ -94,7 +94,7 @@ def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a written model, with a title."""
+    """Return the JSON Schema of a model as it is written, with a title."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **TypeAdapter(shape).json_schema(mode="serialization"),

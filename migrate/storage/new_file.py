@@ -1,9 +1,10 @@
-"""Writing of files and directories to the disk, completely or not at all.
+"""Writing of files and directories, completely or not at all.
 
-A file is new, or replaces another: plans and rollback files. A directory is new: seeds and
-savepoints. The content is staged beside its path, under a unique name, and then renamed. In a store
-nothing can be renamed: there files are written in order, and the last must be the one without which
-the others have no meaning.
+A file (a plan or a rollback file) is new or replaces another file. A directory (a seed or a
+savepoint) is always new. On a local disk, the content is first written under a unique name in the
+same directory (the stage), and then renamed. A store cannot rename. There the files of a directory
+are written one after another; the caller writes last the file without which no reader accepts the
+others.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from migrate.model.log import log
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
 
-# Writes a file of a new directory: its name, its bytes.
+# Writes a file of a new directory; the arguments are the file's name and its content in pieces.
 WriteFile = Callable[[str, Iterable[bytes]], None]
 
-# Errors of link() on disks without hard links (FAT, some network disks).
+# Errors of link() on file systems without hard links (FAT, some network file systems).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
 def check_new(path: Path) -> None:
-    """Check that a file can be written, by writing and removing one of another name.
+    """Check that a new file can be written: create a file of another name beside it and remove it.
 
     Raises:
-        FileExistsError: there is something of this name.
+        FileExistsError: the path exists.
         OSError: the file cannot be written.
     """
     try:
@@ -50,7 +51,7 @@ def check_new(path: Path) -> None:
 
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
-    """Add the path to errors of the system that name no file, such as a full disk."""
+    """Add the path to system errors without a path, such as the error for a full disk."""
     try:
         yield
     except OSError as error:
@@ -60,16 +61,17 @@ def named(path: Path | str) -> Iterator[None]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file; if the process or the machine ends meanwhile, it is complete or absent.
+    """Write a new file, completely or not at all.
 
-    On a disk without hard links it may be left empty instead.
+    The file is complete or absent even if the process or the machine crashes. On a file system
+    without hard links, a crash may leave an empty file.
 
     Raises:
-        FileExistsError: there is something of this name; it is not changed.
+        FileExistsError: the path exists; it is not changed.
         OSError: the file cannot be written.
     """
     stage = _stage(path)
-    # An existing stage fails here, so that the one removed below is ours.
+    # "x" fails if the stage exists, so the stage that is removed below was created here.
     out = stage.open("x", encoding="utf-8")
     try:
         with named(path), out:
@@ -86,7 +88,7 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a file of a staged directory (``new_directory``) to the disk.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with named(path), path.open("wb") as file:
@@ -97,10 +99,10 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file over one that may exist, which stays complete until then.
+    """Write a file, or replace it; an existing file stays complete until it is replaced.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     stage = _stage(path)
     try:
@@ -118,7 +120,7 @@ def _stage(path: Path) -> Path:
 
 
 def _publish(stage: Path, path: Path) -> None:
-    """Give a stage its name, unless that is taken; a rename would replace the other file."""
+    """Link a stage to its final path; fail if the path exists, which a rename would replace."""
     try:
         os.link(stage, path)
     except OSError as error:
@@ -126,7 +128,7 @@ def _publish(stage: Path, path: Path) -> None:
             raise
     else:
         return
-    path.open("x").close()  # from here on the name is ours to replace
+    path.open("x").close()  # reserves the name, so that the rename replaces only this empty file
     try:
         stage.replace(path)
     except BaseException:
@@ -135,19 +137,21 @@ def _publish(stage: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder's entries to the disk: a crash of the machine could lose a new name.
+    """Write a folder's entries to the disk, so that a crash of the machine loses no new name.
+
+    Nothing is done if the file system does not support this, or if the folder may not be read.
 
     Raises:
-        OSError: that failed; not if the disk cannot do it, or the folder may not be read.
+        OSError: the entries cannot be written.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:
-        return  # the folder may be written and not read
+        return  # the user may have permission to write to the folder, but not to read it
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # not supported by the disk
+        if error.errno != errno.EINVAL:  # EINVAL: the file system does not support it
             raise
     finally:
         os.close(descriptor)
@@ -157,16 +161,17 @@ def sync_folder(folder: Path) -> None:
 def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
     """Write a new directory, local or in a store.
 
-    Gives the directory's path meanwhile, to read it back, and a function that writes a file of it.
-    On failure all written files are removed; if a store refuses that, the error names them. If the
-    process is killed, a store keeps the first files.
+    The context gives a path at which the caller can read the written files back, and a function
+    that writes a file of the directory. If the context fails, all written files are removed; if a
+    store refuses to remove files, the error names them. If the process is killed, the files written
+    so far remain in a store.
 
     Args:
-        place: a local path, or a store's URL; nothing is there yet.
-        files: the stores.
+        place: a local path, or a URL in a store; it must not exist.
+        files: writes to the stores.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the directory cannot be written.
     """
     if not is_uri(place):
         with new_directory(Path(place), place) as stage:
@@ -191,10 +196,10 @@ def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
 
 
 def _remove_written(written: list[str], files: Files) -> list[str]:
-    """Remove files of a store, the last one first: without it the others have no meaning.
+    """Remove files from a store, the last file first: no reader accepts the others without it.
 
     Returns:
-        The files that are still there. If one cannot be removed, those before it are kept.
+        The files that remain: a file that cannot be removed, and all files written before it.
     """
     for number in range(len(written), 0, -1):
         try:
@@ -209,16 +214,17 @@ def _remove_written(written: list[str], files: Files) -> list[str]:
 
 @contextmanager
 def new_directory(directory: Path, name: str) -> Iterator[Path]:
-    """Give a staged directory to fill, which is renamed at the end.
+    """Give a temporary directory to fill, and rename it to ``directory`` at the end.
 
-    It is staged beside its path. If the process ends meanwhile, nothing is there under its name.
+    The temporary directory has the same parent. If the process is killed, ``directory`` does not
+    exist or is still empty.
 
     Args:
-        directory: missing or empty: a rename replaces nothing else.
-        name: its user's name for it, for errors in the stage, whose own name nobody knows.
+        directory: the final path, missing or an empty directory; a rename replaces nothing else.
+        name: the user's name of the directory, which errors show instead of the temporary name.
 
     Raises:
-        OSError: it cannot be written, or something was created there meanwhile.
+        OSError: the directory cannot be written, or other files were created in it meanwhile.
     """
     with _errors_of(name):
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -237,10 +243,10 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
 
 
 def unfinished(directory: Path) -> list[Path]:
-    """Return staged directories beside a path, of a killed or a running process.
+    """Return the temporary directories that a killed or running process created for a path.
 
-    Their names are those of ``new_directory`` and ``tempfile.mkdtemp``: ``.NAME.``, for some a word
-    for their use, and eight characters.
+    Their names consist of ``.NAME.``, in some cases a word for their use and a dot, and the eight
+    characters of ``tempfile.mkdtemp``.
     """
     name = re.compile(rf"\.{re.escape(directory.name)}(\.[a-z]+)?\.[a-z0-9_]{{8}}")
     if not directory.parent.is_dir():
@@ -258,7 +264,7 @@ def _errors_of(name: str) -> Iterator[None]:
 
 
 def _open_to_others(stage: Path) -> None:
-    """Set the permissions of the umask: mkdtemp makes a private directory."""
+    """Set the permissions that the umask allows: mkdtemp creates a private directory."""
     umask = os.umask(0)
     os.umask(umask)
     stage.chmod(0o777 & ~umask)

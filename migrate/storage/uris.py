@@ -1,4 +1,4 @@
-"""Paths and URIs as users name them."""
+"""Paths and URIs that users give."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from decoder.storage import LocalFiles
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import InputError, MigrateError, UsageError
 
-# file:/data has no host.
+# One slash is enough: in file:/data the host is left out.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
 def is_uri(name: str) -> bool:
-    """Return whether a name is a URI of any kind, and not a local path."""
+    """Return whether a name is a URI of any scheme; if not, it is a local path."""
     return _URI.match(name) is not None
 
 
 def path_of(name: str, files: ByteSource) -> str:
-    """Return the path of a ``file:`` URI, and any other name unchanged.
+    """Return the path of a ``file:`` URI; return any other name unchanged.
 
     Raises:
-        InputError: a URI of a kind that ``files`` does not read, or one with credentials.
+        InputError: ``files`` does not support the URI's scheme, or the URI contains credentials.
     """
     check_no_credentials(name, InputError)
     if not is_uri(name):
@@ -37,10 +37,10 @@ def path_of(name: str, files: ByteSource) -> str:
 
 
 def local_path(name: str) -> Path:
-    """Return a local file, by its path or its ``file:`` URI.
+    """Return the path of a local file from its path or ``file:`` URI.
 
     Raises:
-        UsageError: a URI of another kind, or one with credentials.
+        UsageError: the name is a URI of another scheme, or contains credentials.
     """
     check_no_credentials(name, UsageError)
     path = LocalFiles().from_uri(name) if is_uri(name) else name
@@ -50,19 +50,19 @@ def local_path(name: str) -> Path:
 
 
 def lies_within(path: str, directory: str) -> bool:
-    """Return whether a path is the directory or below it; both as ``from_uri`` returns them."""
+    """Return whether a path is a directory or below it; both have the form of ``from_uri``."""
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
     return Path(path).resolve().is_relative_to(Path(directory).resolve())
 
 
 def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:
-    """Refuse a URL with a password, a key or a signature; the error does not show it.
+    """Refuse a URL that contains a password, a key or a signature; the error hides this secret.
 
     Args:
-        name: a name that may be a URL, or hold one.
+        name: a name that may be or contain a URL.
         error: the type of the error.
-        option: the command's option, for the message.
+        option: the option that the name was given with, for the message.
     """
     shown = redact_url(name)
     if shown != name:

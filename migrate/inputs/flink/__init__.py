@@ -1,1 +1,1 @@
-"""Flink checkpoints as inputs, their findings, and a JobManager's REST API."""
+"""Flink checkpoints as inputs, findings about them, and a client of the JobManager's REST API."""

@@ -1,8 +1,8 @@
 """The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
 
-A source is named by its operator id, its name, its uid, or a topic it reads (``topic:NAME``).
-Metadata up to version 4 has no uid, but an operator id is the MurmurHash3 (128 bits, seed 0) of its
-uid, so that a uid is found by its hash.
+The user names a source by its operator id, its name, its uid, or a topic that it reads
+(``topic:NAME``). Metadata up to version 4 does not contain uids. But the operator id is the
+MurmurHash3 (128 bits, seed 0) of the uid, so a uid is compared by its hash.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.
@@ -26,7 +26,7 @@ from migrate.model.positions import (
     format_start,
 )
 
-# The prefix of a source that is named by a topic.
+# The prefix of a topic that names a source.
 TOPIC_PREFIX = "topic:"
 
 
@@ -52,23 +52,23 @@ def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
     """Return the chosen sources, restricted to the chosen cluster.
 
     Raises:
-        NoSuchName: there is no such source.
+        NoSuchName: no source has the chosen name, or reads the chosen cluster.
     """
     return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
 
 
 class Known(NamedTuple):
-    """The sources of a choice, and the options that name nothing here, which choose nothing."""
+    """The chosen sources, and the options that are ignored: the checkpoint lacks their values."""
 
     sources: list[Source]
     unknown: frozenset[str]
 
 
 def choose_known(extraction: PlanInput, choice: Choice) -> Known:
-    """Return the chosen sources, or all of them if a name is unknown here.
+    """Return the chosen sources; ignore a name or a cluster that this checkpoint does not have.
 
     Raises:
-        NoSuchName: there is no source at all.
+        NoSuchName: the checkpoint has no Kafka source.
     """
     unknown = set()
     try:
@@ -84,13 +84,13 @@ def choose_known(extraction: PlanInput, choice: Choice) -> Known:
 
 
 def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
-    """Return the sources that ``name`` names, or all of them for None.
+    """Return the sources with this name, or all sources for None.
 
-    The list is empty if the checkpoint has only sources that cannot be read (damaged, or of an
-    unknown kind): their findings then block the plan.
+    The list is empty if the checkpoint has only sources that cannot be read, because they are
+    damaged or of an unknown kind. Their findings then block the plan.
 
     Raises:
-        NoSuchName: there is no such source.
+        NoSuchName: no source has this name, or the checkpoint has no Kafka source.
     """
     sources = extraction.sources
     if not sources and not any(finding.code.policy.unread for finding in extraction.findings):
@@ -119,8 +119,8 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
 def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Source]:
     """Return the sources restricted to a cluster, or unchanged for None.
 
-    A KafkaSource stays among them, because its state names no cluster: the plan then refuses to
-    take its cluster for the chosen one.
+    A KafkaSource is always kept, because its state names no cluster. The plan then refuses to
+    assume that this source reads the chosen cluster.
 
     Raises:
         NoSuchName: none of the sources reads the cluster.
@@ -145,7 +145,7 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
 
 def operator_id_of(uid: str) -> str:
     """Return the operator id that Flink derives from a uid: 32 hex digits."""
-    import mmh3  # few commands need it
+    import mmh3  # imported here because few commands need it
 
     return mmh3.hash_bytes(uid.encode("utf-8", "surrogateescape"), 0).hex()
 
@@ -161,7 +161,10 @@ def _has_name(source: Source, name: str) -> bool:
 
 
 def _names(sources: Iterable[Source]) -> dict[str, str]:
-    """Return the names that may be mistyped, not operator ids, each with its form in an option."""
+    """Return the names to suggest for a mistyped one, each with the value of ``--source`` for it.
+
+    Operator ids are not among the names.
+    """
     known: dict[str, str] = {}
     for source in sources:
         known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}
@@ -178,7 +181,8 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
     """Return the positions of a checkpoint's sources.
 
     Raises:
-        Refused: two sources have different positions of one partition, or several clusters.
+        Refused: two sources have different positions of one partition, or the positions are of
+            several clusters.
     """
     starts: dict[TopicPartition, Start] = {}
     sources = list(sources)

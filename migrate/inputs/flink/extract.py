@@ -1,7 +1,7 @@
 """Inputs of a plan: Kafka sources with positions, and findings.
 
-An input is extracted from a decoded checkpoint, or lists the positions of another side: a query, a
-group, a file, the logs.
+An input is extracted from a decoded checkpoint. Or it lists the positions of a Spark query, of a
+consumer group, of a file, or of the log ends in Kafka.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from migrate.model.positions import (
 
 
 class PlanInput(Protocol):
-    """The sources and findings of a checkpoint, or of another side."""
+    """The sources and findings of a checkpoint or of another input."""
 
     @property
     def origin(self) -> Origin: ...
@@ -41,7 +41,7 @@ class PlanInput(Protocol):
 
     @property
     def state_bytes(self) -> Mapping[str, int]:
-        """The state of each operator in bytes, by operator id."""
+        """The size of each operator's state in bytes, by operator id."""
 
     @property
     def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
@@ -85,7 +85,7 @@ class Extraction:
 
 
 def extract(checkpoint: Checkpoint) -> Extraction:
-    """Extract the Kafka sources of a checkpoint, with their positions, and the findings."""
+    """Extract the Kafka sources of a checkpoint, their positions, and the findings."""
     sources: list[Source] = []
     findings = list(findings_of_checkpoint(checkpoint))
     stopped = is_last_output(checkpoint)
@@ -102,7 +102,7 @@ def extract(checkpoint: Checkpoint) -> Extraction:
 
 @dataclass(frozen=True, slots=True)
 class ListedPositions:
-    """A ``PlanInput`` of one source that is not Flink's."""
+    """A ``PlanInput`` that is not a checkpoint: one source with listed positions."""
 
     origin: Origin
     sources: tuple[Source, ...]
@@ -120,8 +120,8 @@ def listed_source(
         operator_id: the source's id.
         name: the source's name.
         positions: the source's positions.
-        starts_others: whether its reader starts unlisted partitions at the log start; else their
-            start is not known.
+        starts_others: whether the reader of these positions starts all other partitions at the log
+            start. If not, the start of other partitions is unknown.
     """
     return Source(
         operator_id=operator_id,

@@ -1,7 +1,7 @@
-"""Positions of a KafkaSource, merged from reader and enumerator state as Flink restores them.
+"""Positions of a KafkaSource, merged from reader state and enumerator state as Flink restores them.
 
-A reader's split is progress; a partition of the enumerator alone is finished, not yet assigned, or
-unknown.
+A split in reader state has the position of its partition. A partition that only the enumerator has
+is finished, not yet assigned, or unresolved.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from migrate.model.positions import (
 
 _NEXT = PositionState.NEXT
 _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.COMMITTED}
-# Makes a position of all its fields in half the time of a call of the class: a source may have
-# 100,000.
+# Creates a Position from a tuple of its fields, in half the time that a call of the class takes: a
+# source may have 100,000 positions.
 _position: Callable[[tuple[object, ...]], Position] = partial(tuple.__new__, Position)
 
 
 def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator[Position]:
     """Yield the positions of one cluster, sorted by topic and partition.
 
-    Reader splits come first: an enumerator's ASSIGNED entry is not progress.
+    A reader's split takes precedence over an enumerator's entry, which does not show what was read.
     """
     known: dict[str, dict[int, Position]] = {}
     duplicates: set[TopicPartition] = set()
@@ -70,7 +70,11 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator
 def _without_reader(
     enumerator: EnumeratorState | None, known: Mapping[str, Mapping[int, Position]]
 ) -> list[EnumeratorEntry]:
-    """Return the entries that no reader has; most often none, so that no entry need be made."""
+    """Return the entries whose partition no reader has.
+
+    Most often there are no such entries. Then no EnumeratorEntry is created, because ``entries``
+    may be a view of columns.
+    """
     if enumerator is None:
         return []
     entries = enumerator.entries
@@ -81,7 +85,7 @@ def _without_reader(
 def _copies(
     reader_splits: Iterable[ReaderSplit], duplicates: set[TopicPartition]
 ) -> Iterable[list[ReaderSplit]]:
-    """Return the splits of each duplicate topic-partition; sound state has none."""
+    """Return the splits of each topic-partition that occurs twice; undamaged state has none."""
     copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in duplicates}
     for reader_split in reader_splits if duplicates else ():
         place = (reader_split.split.topic, reader_split.split.partition)
@@ -91,7 +95,7 @@ def _copies(
 
 
 def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
-    """Return the position of a split whose reader has read no record of it."""
+    """Return the position of a split from which the reader has read no record yet."""
     topic, partition, stop = split.topic, split.partition, split.stopping_offset
     if split.starting_offset in _MARKERS:
         marker = _MARKERS[split.starting_offset]
@@ -117,7 +121,10 @@ def _ambiguous(copies: list[ReaderSplit], cluster: str | None) -> Position:
 
 
 def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    """Return the position of an assigned split that no reader has: it was read to its end."""
+    """Return the position of a split that was assigned and that no reader has any more.
+
+    Such a split was read to its end.
+    """
     split = entry.split
     finished_at = _finished_at(split) if split is not None else None
     if split is not None and finished_at is not None:
@@ -140,10 +147,11 @@ def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
 
 
 def _finished_at(split: Split) -> int | None:
-    """Return the next offset of a finished split, if its stop is a number.
+    """Return the next offset of a finished split, or None if it is not known.
 
-    A start that is still ``earliest`` cannot be beyond the stop of a split that was read to its
-    end; ``latest`` and ``committed`` can.
+    The next offset is the start or the stop, whichever is higher. If the start is the marker
+    ``earliest``, it cannot be beyond the stop of a split that was read to its end. If it is
+    ``latest`` or ``committed``, it can.
     """
     stop, start = split.stopping_offset, split.starting_offset
     if stop is None or stop < 0:

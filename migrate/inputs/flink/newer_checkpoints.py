@@ -1,8 +1,8 @@
-"""Newer checkpoints beside one: they show that the job ran on, and its checkpoint interval.
+"""Newer checkpoints in the directory of a checkpoint, and the job's checkpoint interval.
 
-A consumer group without members does not show that a job has stopped: KafkaSource joins none. A
-newer checkpoint shows that it ran on; the absence of one shows something only if the interval is
-known.
+A consumer group without members does not show that a job has stopped, because KafkaSource joins no
+group. A newer checkpoint shows that the job ran on. The absence of a newer checkpoint shows
+something only if the checkpoint interval is known.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# The interval is measured on the last checkpoints: older ones may have had another.
+# How many of the last checkpoints the interval is measured on: older ones may have had another.
 _LAST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The complete checkpoints beside one.
+    """The complete checkpoints in the same directory as a checkpoint.
 
     Attributes:
-        newer: the numbers of newer checkpoints, the last written one last.
-        interval: the longest time between two of the last ones, in seconds, as an upper bound of
-            the job's checkpoint interval; None for less than two.
+        newer: the numbers of newer checkpoints; the checkpoint written last is at the end.
+        interval: the longest time between two successive checkpoints among the last, in seconds.
+            It is an upper bound of the job's checkpoint interval; None if there are fewer than two
+            checkpoints.
     """
 
     newer: tuple[int, ...]
@@ -38,12 +39,12 @@ class Beside:
 def look_beside(
     pointer: str, checkpoint_id: int, source: ByteSource | None = None
 ) -> Beside | None:
-    """Return the checkpoints beside ``chk-<n>``; None for a savepoint, which has none beside it.
+    """Return the checkpoints in the directory of ``chk-<n>``; None for a savepoint.
 
     Args:
-        pointer: the checkpoint's directory, which may be gone by now.
-        checkpoint_id: its number.
-        source: reads its files; local files by default.
+        pointer: the checkpoint's directory, which Flink may have deleted meanwhile.
+        checkpoint_id: the checkpoint's number.
+        source: the storage to read from; local files by default.
 
     Raises:
         DecodeError: the job's checkpoint directory is missing, or cannot be read.
@@ -68,11 +69,14 @@ def look_beside(
 
 
 def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
-    """Return the longest time from one checkpoint to the next, in seconds; None for less than two.
+    """Return the longest time between successive checkpoints, in seconds; None for fewer than two.
+
+    If the numbers have a gap, the time between its ends is divided by the difference of the
+    numbers.
 
     Args:
-        written: (number, milliseconds of the epoch when it was complete), ascending. The time of a
-            gap in the numbers is divided by its size.
+        written: each checkpoint's number and its completion time in milliseconds of the epoch,
+            ascending by number.
     """
     return max(
         (

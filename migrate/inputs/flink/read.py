@@ -1,4 +1,4 @@
-"""Reading of checkpoints that a user names."""
+"""Reading of checkpoints by the path that the user gives."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ def read(pointer: str, how: Reading = _STRICT) -> Extraction:
     """Read a checkpoint, and extract its sources and findings.
 
     Args:
-        pointer: as for ``read_checkpoint``.
-        how: the options; a ``Choice`` is accepted, too.
+        pointer: the path or URI of the checkpoint, as for ``read_checkpoint``.
+        how: the options for reading; of a ``Choice``, only these options are used.
 
     Raises:
-        DecodeError: as ``read_checkpoint`` does, with a better path if one was found.
+        DecodeError: as ``read_checkpoint`` does; the message suggests another path if a checkpoint
+            was found there.
     """
     files = Files()
     try:

@@ -1,12 +1,12 @@
-"""A Flink JobManager over REST: its jobs, their checkpoints, and stops with a savepoint.
+"""The REST API of a Flink JobManager: its jobs, their checkpoints, and stops with a savepoint.
 
-A group without members is not proof that a job has stopped: KafkaSource assigns partitions by
-itself. The JobManager knows.
+A consumer group without members does not prove that a job has stopped, because KafkaSource assigns
+partitions without joining a group. The JobManager knows whether the job has stopped.
 
-A stop is requested under a trigger id that the caller chooses. A second request under the same id
-starts nothing new and reports the state of the first one, so that a program that was killed in
-between finds its stop again. The stop is completed when the job has FINISHED; if its savepoint was
-written and the job failed over instead, the stop has failed.
+The caller chooses the trigger id of a stop. A second request with the same trigger id does not
+start another stop, so a program that was killed can find its stop again. A stop is completed when
+the job is FINISHED. If the savepoint was written but the job failed and restarted, the stop has
+failed.
 
 Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.messages.
 {JobsOverviewHeaders, DashboardConfiguration, checkpoints.CheckpointingStatistics},
@@ -25,9 +25,10 @@ from pydantic import BaseModel, FailFast, Field
 
 from migrate.inputs.flink.rest_client import UnknownToFlink, get, printable_text, request
 
-# Flink's word for a checkpoint without a path: it is in the JobManager's memory.
+# Flink reports this path for a checkpoint that exists only in the JobManager's memory.
 _NO_PATH = "<checkpoint-not-externally-addressable>"
-# The states a job never leaves. SUSPENDED is not among them: another JobManager takes it up again.
+# The states that a job never leaves. A SUSPENDED job can leave its state: another JobManager can
+# recover it.
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 
@@ -36,9 +37,9 @@ class FlinkJob:
     """A job as the JobManager reports it.
 
     Attributes:
-        state: Flink's name: RUNNING, RESTARTING, …
-        began_ms: when it began, in milliseconds of the epoch by Flink's clock.
-        ended_ms: when it ended, or None.
+        state: Flink's name of the state: RUNNING, RESTARTING, …
+        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock.
+        ended_ms: when the job ended, likewise; None if it has not ended.
     """
 
     job_id: str
@@ -54,14 +55,15 @@ class FlinkJob:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job, its tasks that do not run, and its checkpoints.
+    """A job, those of its tasks that are not running, and its checkpoints.
 
     Attributes:
-        idle_tasks: the names of its tasks that do not run, with their states.
-        checkpoint: the path of the newest completed checkpoint; None if it has no path.
-        ended_with: the number and the path of its newest savepoint, if no checkpoint was completed
-            after it; else None.
-        failed: why the newest checkpoint failed; None if the newest completed.
+        idle_tasks: the names and states of the tasks that are not running.
+        checkpoint: the path of the newest completed checkpoint; None if there is no checkpoint or
+            the checkpoint has no path.
+        ended_with: the number and the path of the newest savepoint; None if there is no savepoint
+            or a checkpoint was completed after it.
+        failed: why the newest checkpoint failed; None if it did not fail.
     """
 
     job: FlinkJob
@@ -73,11 +75,11 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class StopAttempt:
-    """A stop with a savepoint; it goes on while both attributes are None.
+    """A stop with a savepoint; while both attributes are None, the stop is in progress.
 
     Attributes:
-        savepoint: the savepoint's path: the job has FINISHED.
-        problem: why the stop failed; the job may run on.
+        savepoint: the savepoint's path, if the stop is completed.
+        problem: why the stop failed, if it failed; the job may still be running.
     """
 
     savepoint: str | None = None
@@ -91,15 +93,15 @@ class StopAttempt:
 def known_jobs(url: str) -> tuple[FlinkJob, ...]:
     """Return the jobs of ``GET <url>/jobs/overview``.
 
-    The JobManager forgets ended jobs after an hour by default (``jobstore.expiration-time``), and
-    when it is restarted.
+    The JobManager drops ended jobs when it is restarted, and by default after an hour
+    (``jobstore.expiration-time``).
 
     Args:
-        url: the JobManager's web interface, such as ``http://host:8081``.
+        url: the address of the JobManager's REST API, such as ``http://host:8081``.
 
     Raises:
-        UsageError: the url is no http or https address.
-        FlinkRestError: the JobManager did not answer in time, or another service did.
+        UsageError: the url is not an http or https address.
+        FlinkRestError: the JobManager did not answer in time, or another service answered.
     """
     return tuple(
         FlinkJob(job.jid, job.name, job.state, job.began, job.ended if job.ended >= 0 else None)
@@ -108,9 +110,9 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
 
 
 class JobManager:
-    """A JobManager, asked anew by each call.
+    """A JobManager; every method sends a new request.
 
-    Every method raises FlinkRestError, and UsageError if ``url`` is no http or https address.
+    Every method raises FlinkRestError, and UsageError if ``url`` is not an http or https address.
     """
 
     def __init__(self, url: str) -> None:
@@ -121,11 +123,11 @@ class JobManager:
         return get(self._url, _Configuration, "/config").version
 
     def refresh_seconds(self) -> float:
-        """Return how old its answers may be (``web.refresh-interval``)."""
+        """Return how old the JobManager's answers may be, in seconds (``web.refresh-interval``)."""
         return get(self._url, _Configuration, "/config").refresh_ms / 1000
 
     def jobs(self) -> Sequence[FlinkJob]:
-        """Return the jobs that it knows."""
+        """Return the jobs that the JobManager knows."""
         return known_jobs(self._url)
 
     def job(self, job_id: str) -> FlinkJob | None:
@@ -133,12 +135,12 @@ class JobManager:
         return next((job for job in self.jobs() if job.job_id == job_id), None)
 
     def restored_from(self, job_id: str) -> str | None:
-        """Return the checkpoint or savepoint that a job was started from, or None."""
+        """Return the path of the checkpoint or savepoint that a job was restored from, or None."""
         restored = self._latest(job_id).restored
         return restored.external_path if restored is not None else None
 
     def details(self, job_id: str) -> RunningJob:
-        """Return a known job as it is now."""
+        """Return the current state of a job that the JobManager knows."""
         job = get(self._url, _Details, f"/jobs/{job_id}")
         latest = self._latest(job_id)
         completed_id, path = -1, None
@@ -164,7 +166,7 @@ class JobManager:
         )
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
-        """Stop a job with a savepoint in a folder; a known trigger id starts nothing new."""
+        """Stop a job with a savepoint in a folder; a known trigger id starts no other stop."""
         body = {
             "targetDirectory": folder,
             "drain": drain,
@@ -174,10 +176,10 @@ class JobManager:
         request(self._url, f"/jobs/{job_id}/stop", body)
 
     def stopping(self, job_id: str, trigger_id: str) -> StopAttempt | None:
-        """Return the state of a stop, or None if the JobManager does not know it.
+        """Return the state of a stop, or None if the JobManager does not know the stop.
 
-        It forgets a stop five minutes after the end (``rest.async.store-duration``), and when it is
-        restarted.
+        The JobManager drops a stop when it is restarted, and five minutes after the stop ended
+        (``rest.async.store-duration``).
         """
         try:
             stop = get(self._url, _Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")
@@ -215,7 +217,7 @@ class _Job(BaseModel):
 
 
 class _Overview(BaseModel):
-    jobs: Annotated[list[_Job], FailFast()]  # an error for each of millions would take gigabytes
+    jobs: Annotated[list[_Job], FailFast()]  # errors for millions of jobs would take gigabytes
 
 
 class _Configuration(BaseModel):

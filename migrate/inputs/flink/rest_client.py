@@ -1,4 +1,4 @@
-"""Requests to a Flink JobManager's REST interface, with bounds on time and size."""
+"""Requests to a Flink JobManager's REST API, with limits on time and size."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ from decoder.urls import redact_secrets
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.wording import clipped, printable
 
-# Seconds for one read or connect: the JobManager has its answers at hand, and they are small.
+# Seconds for one connect or read: a JobManager answers from memory, and its answers are small.
 TIMEOUT = 10.0
-# Seconds for a whole request, redirects included.
+# Seconds for a request with its redirects.
 DEADLINE = 30.0
-# An overview has some 500 bytes per job, and a job some 2 KB per vertex; parsed, JSON may take
-# twenty times its bytes. This bounds what a wrong address may send.
+# In bytes. The job overview has about 500 bytes per job, and a job's details have about 2 KB per
+# vertex. Parsed JSON may take twenty times as much. The limit is for a wrong address, which may
+# send anything.
 _LARGEST_ANSWER = 16 * 2**20
-# The longest text of Flink that is shown, in characters.
+# How many characters of a text from Flink a message shows.
 _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 class FlinkRestError(ServiceError):
-    """The JobManager did not answer, or another service did."""
+    """The JobManager did not answer, refused, or another service answered."""
 
 
 class UnknownToFlink(FlinkRestError):
-    """The JobManager answered that it knows nothing of that name (404)."""
+    """The JobManager answered that it does not know what the path names (404)."""
 
 
 def check_address(url: str) -> None:
-    """Raise UsageError unless this is the http or https address of a host, without a user."""
+    """Raise UsageError unless the url is an http or https address of a host, without a user."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
-        parts.port  # noqa: B018 - raises ValueError for a port that is no number
+        parts.port  # noqa: B018 - raises ValueError if the port is not a number
     except ValueError:
         usable = False
     if not usable:
-        # The address itself is not shown: it may hold a password.
+        # The message does not show the address, because it may contain a password.
         raise UsageError("--flink-rest: not an address of the form http://host:port")
 
 
@@ -61,10 +62,12 @@ def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
 
 
 def request(url: str, path: str, body: object = None) -> bytes:
-    """Return the answer to ``GET <url><path>``, or to ``POST`` with a body, which is sent as JSON.
+    """Return the answer to ``GET <url><path>``, or to ``POST`` if there is a body.
+
+    The body is sent as JSON.
 
     Raises:
-        UsageError: the url is no http or https address.
+        UsageError: the url is not an http or https address.
         UnknownToFlink: the JobManager does not know what the path names.
         FlinkRestError: the JobManager did not answer in time, or refused.
     """
@@ -76,8 +79,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
         headers={"Content-Type": "application/json"},
     )
     answer: Future[bytes] = Future()
-    # In a thread that is abandoned at the deadline: TIMEOUT bounds one read, and a service that
-    # sends a byte now and then would never reach it.
+    # The thread is abandoned at the deadline. TIMEOUT alone is not enough: it limits each read, and
+    # a service that keeps sending single bytes would never reach it.
     threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
     if not wait([answer], DEADLINE).done:
         raise FlinkRestError(f"{shown_address}: no answer: not complete after {DEADLINE:.0f} s")
@@ -96,15 +99,15 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
 
 def printable_text(text: str) -> str:
-    """Return a text of Flink without secrets and control characters, cut to a length."""
-    # The cut may fall into a secret; what is left of it is hidden to the end of the text.
+    """Return a text from Flink without secrets and control characters, cut if it is long."""
+    # The first cut may split a secret; redact_secrets hides the rest of such a secret, too.
     return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 
 def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
-    """Send a request, and put the body of its answer or the error into ``answer``."""
+    """Send a request, and set ``answer`` to the body of the response or to the error."""
     try:
-        # Without the environment's proxies: they are for the world outside, not for a JobManager.
+        # The proxies of the environment are for the internet, not for a JobManager.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(http_request, timeout=TIMEOUT) as response:
             answer.set_result(response.read(_LARGEST_ANSWER + 1))

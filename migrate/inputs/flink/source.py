@@ -1,4 +1,4 @@
-"""Kafka sources of a job, of any kind, and the positions of a FlinkKafkaConsumer."""
+"""Kafka sources of a job, whatever their class, and the positions of a FlinkKafkaConsumer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from migrate.model.positions import (
     unresolved_position,
 )
 
-_WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits
+_WITH_SPLITS = 3  # the enumerator version whose entries contain splits with offsets
 
 KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | BeamKafkaIO
 
@@ -46,13 +46,17 @@ class SourceKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A Kafka source of a job, its positions sorted by cluster, topic and partition.
+    """A Kafka source of a job.
 
     Attributes:
-        discovery_finished: whether the first discovery of a cluster's partitions had finished, by
-            cluster (None: not named in the state); None if the state does not hold it.
-        brokers: some brokers of each cluster of a DynamicKafkaSource, ``host:port`` with commas.
-        listed: whether the source is another side's positions, and not Flink's.
+        discovery_finished: for each cluster, whether the first discovery of partitions had
+            finished; None if the state does not contain this. The key None is a cluster that the
+            state does not name.
+        positions: sorted by cluster, topic and partition.
+        brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
+            (``host:port``, separated by commas).
+        listed: whether the source was made from the positions of another input, not from a
+            checkpoint.
     """
 
     operator_id: str
@@ -72,15 +76,16 @@ class Source:
 
     @property
     def clusters(self) -> frozenset[str | None]:
-        """The clusters of its positions; None: not named in the state."""
+        """The clusters of the positions; None stands for a cluster that the state does not name."""
         return frozenset(position.cluster for position in self.positions)
 
     @property
     def initial_discovery_finished(self) -> bool | None:
-        """Whether it had finished in every cluster; None if the state of one does not hold it.
+        """Return whether the first discovery of partitions had finished in every cluster.
 
-        If it had, Flink starts partitions that the state lacks at the log start; else by the job's
-        starting policy, which is not in the state.
+        None means that the state does not show this. If the discovery had finished, Flink starts
+        partitions that are not in the state at the log start. If not, Flink starts them by the
+        job's starting policy, which is not in the state.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -89,7 +94,7 @@ class Source:
 
     @property
     def absent_start_at_earliest(self) -> bool:
-        """Whether a restored Flink starts partitions that the state lacks at the log start.
+        """Return whether the restored job starts partitions that are not in the state at log start.
 
         A FlinkKafkaConsumer always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
         """
@@ -98,7 +103,7 @@ class Source:
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """Return the source restricted to a cluster; None: to positions without a cluster."""
+        """Return the source restricted to a cluster, or, for None, to positions without cluster."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},
@@ -109,7 +114,7 @@ class Source:
 def source_of(operator: Operator, state: KafkaState) -> Source:
     """Return the Kafka source of an operator.
 
-    A HybridSource that reads a source of another kind has no positions.
+    A HybridSource has no positions while its current source is not a Kafka source.
     """
     kind, clusters = _clusters(state)
     if isinstance(state, LegacyConsumer):
@@ -139,7 +144,10 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
 
 
 def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaSource]]:
-    """Return the kind of a source, and its KafkaSource by cluster; None: not named."""
+    """Return the kind of a source, and its state as a KafkaSource for each cluster.
+
+    The key None is a cluster that the state does not name.
+    """
     match state:
         case KafkaSource():
             return SourceKind.KAFKA_SOURCE, {None: state}
@@ -156,7 +164,10 @@ def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaS
 
 
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
-    """Return the splits as those of readers, and as an enumerator's unassigned ones."""
+    """Return the splits of a KafkaIO as those of a KafkaSource.
+
+    Assigned splits become splits of readers, all others unassigned entries of the enumerator.
+    """
     reader_splits = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
         for subtask, mark in state.assigned
@@ -192,7 +203,8 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, GROUP: Marker.COMM
 def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
-    Its state is union state: after a restore without a checkpoint since, every subtask has all.
+    The offsets are union list state. After a restore and until the next checkpoint, every subtask
+    has the offsets of all subtasks.
     """
     copies: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:
@@ -216,10 +228,11 @@ def _legacy_position(copies: list[LegacyOffset]) -> Position:
     if stored == NOT_SET:
         reason = "its start was not set yet when the checkpoint was taken"
         return unresolved_position(topic, partition, reason, subtask=first.subtask)
-    # Stored is the last record processed; -1 if none was, of a partition that is read from 0.
+    # The stored offset is that of the last processed record, or -1 if no record was processed and
+    # the partition is read from offset 0.
     return Position(topic, partition, PositionState.NEXT, stored + 1, None, first.subtask)
 
 
 def topics_of(sources: Iterable[Source]) -> set[str]:
-    """Return the topics that any of some sources reads."""
+    """Return the topics that at least one of the sources reads."""
     return {topic for source in sources for topic in source.topics}

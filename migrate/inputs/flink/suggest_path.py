@@ -1,4 +1,4 @@
-"""Suggestions of a path where no checkpoint could be read."""
+"""Suggestions of another path if no checkpoint could be read from the user's path."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.storage.files import Files
 
-# Bounds for a directory that is no checkpoint: entries that are looked into, and that are named.
+# In a directory that is not a checkpoint: how many entries are searched, and how many are named.
 _MOST_CHILDREN = 200
 _NAMED = 5
+# How many bytes of a file are read to recognise JSON.
 _HEAD = 100
 # Entries of a Spark query's checkpoint location.
 _SPARK_NAMES = {"metadata", "offsets", "sources"}
-# Other errors suggest nothing, and a store that did not answer is not asked again.
+# For other errors no path is searched: a store that did not answer would not answer again.
 _EXPLAINED = (ErrorKind.NOT_FOUND, ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 
 
 def explain(pointer: str, error: DecodeError, files: Files) -> None:
-    """Raise the error again with a suggestion, if there is one.
+    """Raise the error with a suggestion added, if there is a suggestion.
 
     Raises:
-        DecodeError: the same error, and what to name instead.
+        DecodeError: the same error, with the path to name instead.
     """
     if redact_url(pointer) != pointer:
-        return  # the path holds credentials
+        return  # the path contains credentials
     try:
         suggestion = _suggestion(pointer, error.kind, files)
-    except (DecodeError, OSError):  # the first error counts
+    except (DecodeError, OSError):  # the caller reports the first error
         return
     if suggestion:
         raise DecodeError(
@@ -41,7 +42,7 @@ def explain(pointer: str, error: DecodeError, files: Files) -> None:
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return what to name instead, or nothing."""
+    """Return a text with the path to name instead, or an empty text."""
     if kind not in _EXPLAINED:
         return ""
     names = files.list_directory(pointer)
@@ -52,7 +53,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     if names is not None:
         return _newest_whole(pointer, files)
     if files.is_file(pointer) and (head := files.read_range(pointer, 0, _HEAD)).startswith(b"{"):
-        if b'"kind"' not in head:  # the files of this tool begin with it
+        if b'"kind"' not in head:  # the first key in every file of this tool
             return f"it is JSON: if it holds Spark's offsets, name it json:{pointer}"
         return (
             "it is JSON: a saved plan is applied with --plan FILE, a rollback file with `migrate "
@@ -62,7 +63,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _children(directory: str, names: list[str], files: Files) -> str:
-    """Suggest the jobs' directories and the savepoints in a directory."""
+    """Suggest the savepoints and the jobs' checkpoint directories in a directory."""
     paths = []
     for name in sorted(names)[:_MOST_CHILDREN]:
         inside = files.list_directory(join(directory, name)) or []
@@ -75,7 +76,7 @@ def _children(directory: str, names: list[str], files: Files) -> str:
 
 
 def _newest_whole(directory: str, files: Files) -> str:
-    """Suggest the newest checkpoint of a job's directory whose metadata can be read."""
+    """Suggest the newest checkpoint in a job's directory whose metadata can be read."""
     for _, path in reversed(list_checkpoints(directory, files)):
         try:
             read_metadata(path, files)

@@ -1,8 +1,9 @@
-"""Kafka client properties: librdkafka's and the Java client's, as librdkafka accepts them.
+"""Kafka client properties: librdkafka's, and the Java client's translated to librdkafka's.
 
-A file and ``-X`` arguments (`properties`) hold either kind, or both. The Java client's own ones are
-translated: `java`, with `jaas` for log-ins, `key_stores` for certificates, `aws_msk` for AWS.
-Irrelevant properties are dropped by name. librdkafka checks all others.
+`properties` reads a file and ``-X`` arguments; each may contain properties of both clients.
+`java_client` translates the Java client's properties, with `parse_jaas` for log-ins, `key_stores`
+for certificates and `aws_msk` for AWS, and drops irrelevant properties. librdkafka checks all
+others.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-# Both are librdkafka's names for the brokers' addresses.
+# librdkafka has two names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")
 
 
@@ -48,21 +49,21 @@ def kafka_config(
     properties: Iterable[str],
     aws_region: str | None = None,
 ) -> KafkaConfig:
-    """Return librdkafka properties: of the file, overridden by ``key=value``, and by the address.
+    """Return librdkafka properties from a file, ``key=value`` arguments and the brokers' addresses.
 
-    The file is read as Java reads a ``.properties`` file, in UTF-8: a backslash begins an escape.
-    Each layer is translated by itself, so that a later one wins whichever names it uses: ``-X
-    sasl.password=…`` over the password in the file's ``sasl.jaas.config``.
+    Arguments override the file, and ``bootstrap_servers`` overrides both. The file and the
+    arguments are translated separately. So an argument wins even if it has another name for a
+    setting: ``-X sasl.password=…`` overrides the password in the file's ``sasl.jaas.config``.
 
     Args:
         bootstrap_servers: the brokers' addresses, or None.
-        file: the file, or None.
+        file: a file in Java's ``.properties`` syntax and UTF-8, or None.
         properties: ``key=value`` texts.
-        aws_region: the region of an MSK cluster whose address does not contain it.
+        aws_region: the AWS region, for an MSK cluster whose address does not contain the region.
 
     Raises:
-        ConfigError: an unreadable file, a property that can't be translated, or no address at all.
-            librdkafka finds unknown properties later.
+        ConfigError: the file cannot be read, a property cannot be translated, or there is no
+            address. Unknown properties are refused later, by librdkafka.
     """
     file_layer = translate(read_file(file)) if file is not None else Translation({})
     argument_layer = translate(read_arguments(properties))
@@ -85,7 +86,7 @@ def kafka_config(
 
 
 def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
-    """Return whether these properties hold the brokers' addresses.
+    """Return whether these properties contain the brokers' addresses.
 
     Raises:
         ConfigError: as ``kafka_config`` does.
@@ -95,10 +96,16 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 
 
 def check_servers(name: str, servers: str) -> None:
-    """Refuse addresses with credentials, which every message about the brokers would show.
+    """Refuse addresses that contain credentials or begin with ``http://`` or ``https://``.
+
+    Every message about the brokers shows their addresses, so credentials would be shown, too.
+
+    Args:
+        name: the property's name, for errors.
+        servers: the property's value.
 
     Raises:
-        ConfigError: ``servers``, the value of ``name``, holds some.
+        ConfigError: an address is refused.
     """
     if "@" in servers or redact_url(servers) != servers:
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""Log-ins to Amazon MSK with IAM: tokens for librdkafka's OAUTHBEARER from AWS's own signer.
+"""Log-ins to Amazon MSK with IAM: AWS's signer creates tokens for librdkafka's OAUTHBEARER.
 
-Java clients configure the mechanism AWS_MSK_IAM, or OAUTHBEARER with a callback handler of
-aws-msk-iam-auth; both are the same for the broker.
+A Java client has either the mechanism AWS_MSK_IAM, or OAUTHBEARER with a callback handler of
+aws-msk-iam-auth. The broker accepts either, with the same credentials.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ CALLBACK_HANDLERS = frozenset(
     }
 )
 
-# As in b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098, and boot-….kafka-serverless.….
+# Such as b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098, or boot-….kafka-serverless.….
 _HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
 
-# The default name of an assumed role's session in AWS's audit trail.
+# The default session name of an assumed role; AWS CloudTrail shows it.
 _SESSION_NAME = "flink-offset-migrate"
 
 
 @dataclass(frozen=True, slots=True)
 class AwsLogin:
-    """The credentials that sign; without profile and role, those of the AWS SDK's default chain."""
+    """The credentials that sign tokens; without profile and role, the AWS SDK's default chain."""
 
     profile: str | None = None
     role_arn: str | None = None
@@ -41,7 +41,7 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
     """Return the options of an IAMLoginModule; None for any other module.
 
     Raises:
-        ConfigError: an option that the signer has no match for.
+        ConfigError: the module has an option that the signer does not have.
     """
     if module.name != "IAMLoginModule":
         return None
@@ -51,7 +51,7 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
         options.pop("awsRoleArn", None),
         options.pop("awsRoleSessionName", _SESSION_NAME),
     )
-    options.pop("awsDebugCreds", None)  # Java's logs
+    options.pop("awsDebugCreds", None)  # affects only the logs of the Java client
     for option in sorted(options):
         raise ConfigError(
             f"sasl.jaas.config: IAMLoginModule option {option} has no match in AWS's signer for "
@@ -63,15 +63,15 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
 def token_callback(
     bootstrap_servers: str, login: AwsLogin | None, aws_region: str | None
 ) -> TokenCallback:
-    """Return the callback from which librdkafka gets a token when it connects.
+    """Return the callback that librdkafka calls for a token when it connects.
 
     Args:
-        bootstrap_servers: the addresses; MSK's host names contain the region.
-        login: the credentials that sign, or None for the default.
-        aws_region: the region for other host names.
+        bootstrap_servers: the brokers' addresses; MSK's host names contain the AWS region.
+        login: the credentials that sign tokens, or None for the AWS SDK's default chain.
+        aws_region: the AWS region, if the host names do not contain it.
 
     Raises:
-        ConfigError: the signer is not installed, has no credentials, or the region is not known.
+        ConfigError: the signer is not installed or finds no credentials, or the region is unknown.
     """
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
@@ -95,8 +95,8 @@ def token_callback(
                 signed, expiry_ms = Signer.generate_auth_token_from_profile(region, aws.profile)
             else:
                 signed, expiry_ms = Signer.generate_auth_token(region)
-        # The signer and boto3 have no error in common; without credentials at all it is an
-        # AttributeError.
+        # The errors of the signer and boto3 have no common base class. If there are no credentials,
+        # the signer raises AttributeError.
         except Exception as error:
             kind = type(error).__name__
             raise ConfigError(
@@ -104,6 +104,6 @@ def token_callback(
             ) from error
         return signed, expiry_ms / 1000
 
-    # A client without a token fails only after ten seconds, and without the reason.
+    # A first token shows errors at once: librdkafka would fail after ten seconds, without a reason.
     token("")
     return token

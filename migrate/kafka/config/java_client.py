@@ -11,8 +11,8 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common properties of Java clients that are irrelevant for what is done here: asking a cluster for
-# its partitions and groups, and altering a group's offsets. By the reason.
+# Common properties of Java clients that are dropped, by the reason. They are irrelevant for this
+# tool, which asks a cluster for its partitions and groups, and alters a group's offsets.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",
@@ -112,7 +112,7 @@ _IGNORED = frozenset(name for names in IGNORED.values() for name in names)
 
 _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    # librdkafka has this name, too: there it is how long a producer waits for acks.
+    # librdkafka's own request.timeout.ms is how long a producer waits for acks.
     "request.timeout.ms": "socket.timeout.ms",
     "sasl.mechanism": "sasl.mechanisms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
@@ -121,7 +121,7 @@ _RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
 
-# The system's own choice is written differently.
+# Values that librdkafka writes differently, by librdkafka's name and the Java client's value.
 _VALUES = {
     ("socket.receive.buffer.bytes", "-1"): "0",
     ("socket.send.buffer.bytes", "-1"): "0",
@@ -141,7 +141,7 @@ _PEM_BLOCK = re.compile(r"\s*-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]*)----
 class Translation:
     """Properties of librdkafka, and the AWS log-in of a Java log-in module.
 
-    ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka doesn't know.
+    ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka does not have; the caller replaces it.
     """
 
     properties: dict[str, str]
@@ -149,13 +149,13 @@ class Translation:
 
 
 def translate(layer: Mapping[str, str]) -> Translation:
-    """Translate the properties of one file or command line.
+    """Translate a layer: the properties of a file, or those of the command line.
 
-    If a layer has a setting under both names, librdkafka's wins. Names that neither the tables here
-    nor the Java client's log-ins and stores explain pass through: librdkafka refuses unknown names.
+    If a layer has a setting under the names of both clients, librdkafka's name wins. Properties
+    that are neither dropped nor translated are kept unchanged; librdkafka refuses unknown names.
 
     Raises:
-        ConfigError: a log-in or a store that librdkafka has no match for.
+        ConfigError: librdkafka does not support a log-in module, one of its options, or a store.
     """
     login = layer.get("sasl.jaas.config")
     module = parse_login_module(login) if login is not None else None
@@ -167,7 +167,8 @@ def translate(layer: Mapping[str, str]) -> Translation:
         elif name not in _IGNORED and name not in _TRANSLATED and value not in CALLBACK_HANDLERS:
             own[name] = value
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
-        # They belong to the mechanism AWS_MSK_IAM, or to OAUTHBEARER with AWS's tokens: the same.
+        # The handlers belong to AWS_MSK_IAM, or to OAUTHBEARER with AWS's tokens. Both log in with
+        # the same credentials.
         translated["sasl.mechanisms"] = AWS_MSK_IAM
     properties = {
         name: _VALUES.get((name, value), value) for name, value in {**translated, **own}.items()
@@ -179,7 +180,7 @@ def translate(layer: Mapping[str, str]) -> Translation:
 
 
 def _credentials(module: LoginModule) -> dict[str, str]:
-    """Return librdkafka's properties for a log-in module."""
+    """Return librdkafka's properties for the options of a log-in module."""
     match module.name:
         case "PlainLoginModule" | "ScramLoginModule":
             _only(module, "username", "password")
@@ -203,7 +204,7 @@ def _only(module: LoginModule, *known: str) -> None:
 
 
 def _pem_lines(block: re.Match[str]) -> str:
-    """Split a PEM block into lines: Java accepts one without, OpenSSL does not."""
+    """Split a PEM block into lines: Java accepts a block in one line, OpenSSL does not."""
     label, body = block[1], "".join(block[2].split())
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])

@@ -1,6 +1,7 @@
-"""The translation of the Java client's key store and trust store files.
+"""The translation of the Java client's properties for key store and trust store files.
 
-librdkafka reads trusted certificates as PEM, and its own certificate and key as PEM or PKCS#12.
+librdkafka reads trusted certificates from PEM, and the client's certificate and key from PEM or
+PKCS#12.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from stat import S_ISDIR, S_ISREG
 from decoder.storage import read_file
 from migrate.kafka.config.properties import ConfigError
 
-# Translated here. The key store's password passes through: librdkafka's has the same name.
+# The properties that this module translates. ssl.keystore.password is not among them, because
+# librdkafka has the same property.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",
@@ -26,7 +28,7 @@ STORE_PROPERTIES = frozenset(
 )
 
 
-# All authorities that a machine trusts are some 200 KB.
+# In bytes. The certificates of all authorities that a machine trusts have about 200 KB.
 MAX_STORE_BYTES = 16 * 1024 * 1024
 
 
@@ -39,12 +41,12 @@ class _Kind(Enum):
 def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     """Return librdkafka's properties for the store files of a layer.
 
-    A file's first bytes determine its kind, not ``ssl.*store.type``: Java's default type is JKS,
-    and with it Java reads PKCS12 files as well.
+    The kind of a store is determined from the file's content, not from ``ssl.*store.type``: Java's
+    default type is JKS, and with this type Java also reads PKCS12 files.
 
     Raises:
-        ConfigError: a file that can't be read, or that librdkafka has no reader for; then with
-            the keytool command that converts it.
+        ConfigError: a file cannot be read, or librdkafka does not support its format. In the
+            second case the message has the keytool command that converts the file.
     """
     properties: dict[str, str] = {}
     if trusted := layer.get("ssl.truststore.location"):
@@ -76,10 +78,10 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_file(name: str, path: str) -> None:
-    """Refuse a file that librdkafka would read for ever; it reports a missing one itself.
+    """Refuse a file that librdkafka might read for ever; librdkafka itself reports a missing file.
 
     Raises:
-        ConfigError: a pipe, a device, or a file larger than any of certificates.
+        ConfigError: the path is a pipe, a device, or a file that is too large for certificates.
     """
     try:
         status = Path(path).stat()

@@ -1,8 +1,9 @@
 """The parser of ``sasl.jaas.config``: one log-in module, a control flag, and options.
 
-The grammar is that of the Java client's JaasConfig, which is java.io.StreamTokenizer's; source:
-org.apache.kafka.common.security.JaasConfig and JaasContext @ 4.1.1. It is stricter in two points:
-a bare slash, which there begins a comment, and a quote that is not closed on its line are refused.
+The grammar is that of the Java client, whose JaasConfig uses java.io.StreamTokenizer; source:
+org.apache.kafka.common.security.JaasConfig and JaasContext @ kafka-clients 4.1.1. This parser is
+stricter in two points: it refuses a single slash, which begins a comment in Java, and a quote that
+is not closed on the same line.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ _FORM = 'expected: <login module> required <option>="<value>" …;'
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """A log-in module by its class name without the package (vendors move it), and its options."""
+    """A log-in module: its class name and its options.
+
+    The name is without the package, because vendors move the class to packages of their own.
+    """
 
     name: str
     options: Mapping[str, str]
@@ -49,7 +53,8 @@ def parse_login_module(text: str) -> LoginModule:
     """Parse the log-in module of a ``sasl.jaas.config``.
 
     Raises:
-        ConfigError: the Java client would not accept it either. The text is not shown.
+        ConfigError: the text has another form. The message does not show the text, which contains
+            secrets.
     """
     tokens = _tokens(text)
     module = _expect(tokens, "word")

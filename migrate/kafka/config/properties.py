@@ -1,7 +1,4 @@
-"""Properties in files and arguments, and texts without their secrets.
-
-A file is read as Java's ``Properties`` reads it.
-"""
+"""Reading of properties from files and arguments, and removal of their secrets from messages."""
 
 from __future__ import annotations
 
@@ -13,48 +10,49 @@ from decoder.storage import read_file as read_file_bytes
 from decoder.urls import redact_urls
 from migrate.model.errors import UsageError
 
-# From `sasl.oauthbearer.config` to a token and its expiry, in seconds since the epoch.
+# Takes the value of `sasl.oauthbearer.config`; returns a token and its expiry in seconds since the
+# epoch.
 TokenCallback = Callable[[str], tuple[str, float]]
 
-# By librdkafka's names. All are text, but for `oauth_cb`, which AWS_MSK_IAM needs.
+# Properties by librdkafka's names. All values are text, except the callback `oauth_cb`.
 KafkaConfig = Mapping[str, str | TokenCallback]
 
 _SECRET_NAME = re.compile(
     r"passw|passphrase|secret|token|account\.key|key\.pem|\.config$|kinit\.cmd"
 )
-# A value that may be a part of a property's name, such as `ssl`, or of a number: it is replaced
-# only where it is a whole word.
+# A value of this form, such as `ssl`, may be a part of a property's name or of a number. It is
+# replaced only where it is a whole word.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
 _SHORT = 4
-# Properties with a chain of certificates in them are some 10 KB.
+# The largest file of properties. A file that contains a chain of certificates has about 10 KB.
 MAX_BYTES = 1024 * 1024
-# All names of librdkafka and of the Java client have this form. Anything else is a value on the
-# wrong line, perhaps half a password or a line of a private key: it must not be shown.
+# All property names of librdkafka and of the Java client have this form. Another text is a value on
+# the wrong line, perhaps a part of a password or of a private key, and must not be shown.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[=:\s]")
 
 
 class ConfigError(UsageError):
-    """A Kafka property that cannot be used; the text holds names of properties, but no values.
+    """A Kafka property that cannot be used.
 
-    Except for the path of an existing store, in a command to convert it.
+    The message contains the names of properties, but no secrets.
     """
 
 
 def redact_secrets(text: str, config: KafkaConfig) -> str:
-    """Hide passwords and other secrets, and the credentials of URLs, in a text."""
+    """Hide passwords, other secrets, and credentials in URLs in a text."""
     text = redact_urls(text)
     for value in _values(config, secret=True):
-        # A short one is a part of many words.
+        # A short secret may be a part of many words, so it is hidden only as a whole word.
         short = rf"(?<!\w){re.escape(value)}(?!\w)"
         text = re.sub(short if len(value) < _SHORT else re.escape(value), _HIDDEN, text)
     return text
 
 
 def without_values(text: str, config: KafkaConfig) -> str:
-    """Hide all values in a text about a property that may hold a misplaced one."""
+    """Hide all values in a text about a property, because the user may have misplaced a secret."""
     text = redact_secrets(text, config)
     for value in _values(config, secret=False):
         pattern = re.escape(value)
@@ -65,7 +63,7 @@ def without_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the values, longest first, because one may be the beginning of another."""
+    """Return the secret values, or the others; longest first, as one may begin with another."""
     values = {
         value
         for name, value in config.items()
@@ -75,12 +73,12 @@ def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
 
 
 def read_file(file: Path) -> dict[str, str]:
-    """Read the properties of a file in Java's ``.properties`` syntax; the last of equal names wins.
+    """Read a file in Java's ``.properties`` syntax; if a name is repeated, the last value wins.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no property.
+        ConfigError: the file cannot be read, or a line is not a property.
     """
-    # Its import takes 50 ms.
+    # Imported here because the import takes 50 ms.
     import javaproperties
 
     try:
@@ -94,22 +92,22 @@ def read_file(file: Path) -> dict[str, str]:
         for entry in javaproperties.parse(text):
             if isinstance(entry, javaproperties.KeyValue):
                 where = f"{file} line {number}"
-                # A name alone is a property for Java; here it is an error.
+                # Java accepts a name without a separator; here it is an error.
                 if not entry.value and not _SEPARATOR.search(entry.source.strip()):
                     raise _no_property(where)
                 properties[_name(entry.key, where)] = entry.value.strip()
             number += len(_LINE_END.findall(entry.source))
     except javaproperties.InvalidUEscapeError as error:
-        # Its own text shows a piece of the value.
+        # The text of javaproperties' error is not used, because it shows a part of the value.
         raise ConfigError(f"{file} line {number}: \\u without four hex digits") from error
     return properties
 
 
 def read_arguments(arguments: Iterable[str]) -> dict[str, str]:
-    """Parse ``key=value`` arguments without escapes: the shell has its own.
+    """Parse ``key=value`` arguments; a backslash has no special meaning, unlike in a file.
 
     Raises:
-        ConfigError: one is no ``key=value``.
+        ConfigError: an argument does not have the form ``key=value``.
     """
     properties: dict[str, str] = {}
     for argument in arguments:

@@ -1,1 +1,1 @@
-"""Findings about a checkpoint as a whole, its Kafka sources, and its operators."""
+"""Findings about a checkpoint, about its Kafka sources, and about its other operators."""

@@ -1,4 +1,4 @@
-"""Findings about a checkpoint as a whole: whether the job ran on after it, and what wrote it."""
+"""Findings about a whole checkpoint, such as: the job ran on; which release wrote it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from migrate.inputs.flink.source import KafkaState
 from migrate.model.finding import Code, Finding, blocker, note, warning
 from migrate.model.wording import counted
 
-# migrate.sinks describes these sinks.
+# migrate.sinks describes the sinks that remember checkpoint ids.
 SINKS_THAT_REMEMBER = (
     "if a Flink job goes on from a group's offsets without state, mind sinks that remember "
     "checkpoint ids (Iceberg's IcebergSink, Delta's): under the same job id it commits nothing to "
@@ -34,12 +34,12 @@ SINKS_THAT_REMEMBER = (
 
 
 def is_last_output(checkpoint: Checkpoint) -> bool:
-    """Return whether the job ended with this snapshot, so that it is the job's last output."""
+    """Return whether the job ended with this checkpoint, so that nothing was output after it."""
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
 def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the findings about a checkpoint as a whole."""
+    """Yield the findings about a whole checkpoint."""
     if checkpoint.newer_siblings:
         yield _ran_on(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
     elif not is_last_output(checkpoint):
@@ -78,9 +78,9 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
 def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield findings about Beam DoFns that may read Kafka.
 
-    The positions of a splittable DoFn are in its restrictions, keyed state of a DoFnOperator
-    (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of portable
-    pipelines). A pipeline may read Kafka by one beside another source.
+    The positions of a splittable DoFn are in its restrictions, which are keyed state of a
+    DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of
+    portable pipelines). A pipeline may read Kafka with such a DoFn and also have another source.
     """
     for operator in checkpoint.operators:
         if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
@@ -95,9 +95,10 @@ def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the finding about sinks that may remember checkpoints.
+    """Yield the finding about sinks that may remember checkpoint ids.
 
-    These are committers of an unknown kind, except for those of FileSinks, whose writers are known.
+    Such a sink has a committer of an unknown kind. The committer of a FileSink is unknown, too, but
+    its writer is known; so only committers in excess of the FileSink writers count.
     """
     sinks = checkpoint.sinks.values()
     files = sum(isinstance(sink, FileSinkState) for sink in sinks)
@@ -119,7 +120,7 @@ def _ran_on(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
-        # A job's directory means its highest number, of whichever run.
+        # A user who names the job's directory gets the highest number, from whichever run.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
             "lower (the job began to count anew, or these are copies without their times: name "
@@ -133,7 +134,10 @@ def _ran_on(number: int, newest: int) -> Finding:
 
 
 def _contradiction(number: int, others: Sequence[int]) -> Finding:
-    """Return the finding about two runs with the same numbers, or a copy: the user must decide."""
+    """Return the finding about checkpoints whose times contradict their numbers.
+
+    They are from two runs of the job, or copies without their times. The user must decide.
+    """
     lower = [other for other in others if other < number]
     if lower:
         message = (
@@ -153,7 +157,7 @@ def _contradiction(number: int, others: Sequence[int]) -> Finding:
 
 
 def _written_by(checkpoint: Checkpoint) -> Finding:
-    """Return the finding about the releases that its version numbers imply."""
+    """Return the finding about the releases that write the checkpoint's version numbers."""
     version = checkpoint.metadata_version
     writers = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
     connectors = {

@@ -1,4 +1,4 @@
-"""Findings about an operator: state that does not move, and sources that are not read."""
+"""Findings about an operator: state that a move leaves behind, and sources that are not read."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from migrate.inputs.flink.source import KafkaState
 from migrate.model.finding import Code, Finding, blocker, note, warning
 from migrate.model.wording import counted
 
-# List state of FlinkKafkaProducer, the sink before KafkaSink: @ connector 1.15.4.
+# List states of FlinkKafkaProducer, the predecessor of KafkaSink, @ connector 1.15.4.
 _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transactional-id-hint-v2"})
 # List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
 # 1.20.3.
 _FILE_SINK_STATE = "bucket-states"
-# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: the queue of records whose requests have
-# no answer yet, and of watermarks after them. endInput waits for the answers, and only a drain
-# calls it (StreamOperatorWrapper.finish @ 1.20.3). TableKeyedAsyncWaitOperator @ 2.2.0 has such a
-# queue in keyed state, of which only the size is reported.
+# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: a queue of the records whose requests
+# have no answer yet, and of the watermarks after these records. endInput() waits for the answers; a
+# stop calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3).
+# TableKeyedAsyncWaitOperator @ 2.2.0 has such a queue in keyed state; of keyed state, only the size
+# is reported.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
-# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of their names: the records
-# in each, and how to release them. Those of @RequiresStableInput are numbered
-# (BufferingDoFnRunner).
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of the state's name: which
+# records the state contains, and how to release them. The names of the states of
+# @RequiresStableInput end with a number (BufferingDoFnRunner).
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
         "that it gave out as it finished a bundle for the checkpoint",
@@ -44,18 +45,19 @@ _BEAM_BUFFERS = {
         "(--finishBundleBeforeCheckpointing does not let go of them)",
     ),
 }
-# A stop commits when its savepoint is complete. If that fails, `flink stop` ends with
-# StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
+# A stop commits the sinks' output after its savepoint is complete. If a commit fails, `flink stop`
+# ends with StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 _AFTER_A_STOP = (
     "a stop commits it after the savepoint is complete, so that the savepoint does not show "
     "whether it did; did `flink stop` report an error (StopWithSavepointStoppingException), or a "
     "process of the job die? Then restore the job from here once, let it commit, and stop it "
     "again: else that output is lost"
 )
-# List states without records: SinkWriterOperator @ Flink 2.0.0 stores whether its input has ended.
+# List states that never contain records. In this one, SinkWriterOperator @ Flink 2.0.0 stores
+# whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
-# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file by its rolling policy, or at the end
-# of input, which a stop with a savepoint reaches only with --drain.
+# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy says so, or at
+# the end of input. A stop with a savepoint reaches the end of input only with --drain.
 _HIDDEN_FILE_TEXT = (
     "stays hidden (.inprogress), even at a stop with a savepoint: records before these positions "
     "are in it, and Flink alone, restored from here, would finish it; before the move, stop the "
@@ -74,9 +76,9 @@ def findings_of_operator(
 
     Args:
         operator: any operator of the checkpoint.
-        state: its state as a source, or None.
-        sink: its state as a sink, or None.
-        stopped: whether the checkpoint is the job's last output.
+        state: the state of the operator as a source; None if it is not a source.
+        sink: the state of the operator as a sink; None if it is not a sink.
+        stopped: whether the job ended with this checkpoint.
     """
     if operator.in_flight_bytes:
         yield blocker(
@@ -120,7 +122,7 @@ def findings_of_operator(
         return
     if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(names):
         yield _sink_finding(operator, sink, stopped)
-        # Writers of other sinks may buffer records: AsyncSinkWriter.snapshotState @ Flink 2.2.0.
+        # The writer of an unknown sink may buffer records: AsyncSinkWriter.snapshotState @ 2.2.0.
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
             return
     elif _FILE_SINK_STATE in names:
@@ -131,7 +133,7 @@ def findings_of_operator(
     sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
     if sizes and state is None and SOURCE_READER_STATE not in names:
         way_out = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
-        # A keyed DoFn keeps pushed-back elements in keyed state.
+        # A keyed DoFn of Beam stores elements that wait for side inputs in keyed state.
         beam = "; some may wait for side inputs" if BEAM_BUNDLE in names else ""
         yield warning(
             Code.STATE_NOT_MOVED,
@@ -142,12 +144,15 @@ def findings_of_operator(
 
 
 def state_bytes(operator: Operator) -> int:
-    """Return the size of an operator's state that may hold records, in bytes."""
+    """Return the size of an operator's state that may contain records, in bytes."""
     return sum(size for size, _ in _state_sizes(operator))
 
 
 def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
-    """Return the sizes of keyed and operator state in bytes, without empty lists."""
+    """Return the sizes of keyed state and of operator state in bytes, each with its name.
+
+    A size of 0 is left out. Operator state counts only if it may contain records.
+    """
     has_records = any(
         state.byte_offsets and state.name not in _WITHOUT_RECORDS
         for state in _list_states(operator)
@@ -160,7 +165,7 @@ def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
 
 
 def _list_states(operator: Operator) -> Iterator[NamedState]:
-    """Yield the operator states, managed and raw, of each subtask."""
+    """Yield the managed and raw operator states of each subtask."""
     for subtask in operator.subtasks:
         for handle in (subtask.managed_operator_state, subtask.raw_operator_state):
             if handle is not None:
@@ -206,7 +211,7 @@ def _file_sink_finding(operator: Operator, sink: FileSinkState) -> Finding:
 def _sink_finding(
     operator: Operator, sink: SinkState | UnknownSink | None, stopped: bool
 ) -> Finding:
-    """Return the finding about a sink, which commits when a checkpoint is complete."""
+    """Return the finding about a sink that commits its output when a checkpoint is complete."""
     if isinstance(sink, SinkState) and not sink.pending:
         return note(Code.SINK_STATE, _nothing_pending(sink), operator.operator_id)
     match sink:
@@ -226,7 +231,7 @@ def _sink_finding(
                 "a FlinkKafkaProducer, the sink before KafkaSink, keeps the transactions that it "
                 "has yet to commit in this state, which is not read here"
             )
-    # An unknown writer may be a FileSink's.
+    # The unknown state may be that of a FileSink's writer.
     may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
     return warning(
         Code.PENDING_TRANSACTIONS,

@@ -1,4 +1,4 @@
-"""Findings about a Kafka source: gaps in its state, and state that does not move."""
+"""Findings about a Kafka source: positions missing from its state, and state that is not moved."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def findings_of_source(
         yield from _stopped_consumer_findings(source, checkpoint)
         return
     if isinstance(state, BeamKafkaIO):
-        # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions, once.
+        # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions only once.
         yield note(
             Code.INITIAL_DISCOVERY,
             "it is an Apache Beam pipeline's KafkaIO, which reads the partitions that there were "
@@ -62,7 +62,7 @@ def findings_of_source(
 
 
 def _position_findings(source: Source) -> Iterator[Finding]:
-    """Yield the findings about positions without an offset."""
+    """Yield the findings about positions that are unresolved or markers."""
     unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
@@ -94,12 +94,13 @@ def _position_findings(source: Source) -> Iterator[Finding]:
 def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the finding about a FlinkKafkaConsumer that was stopped with a savepoint.
 
-    Flink stops it before that savepoint, and then it stores nothing more: SourceStreamTask @ Flink
-    1.20.3, FlinkKafkaConsumerBase.snapshotState @ connector 3.4.0-1.20. A test saw a savepoint of
-    -1 after 10 records or more of a partition.
+    Flink stops the consumer before it takes the savepoint, and a stopped consumer does not store
+    newer offsets: SourceStreamTask @ Flink 1.20.3, FlinkKafkaConsumerBase.snapshotState @ connector
+    3.4.0-1.20. In a test, a savepoint still had offset -1 for a partition of which 10 or more
+    records had been read.
 
-    This holds since Flink 1.15, and for 1.14 with --drain; earlier releases took the savepoint
-    first: SourceStreamTask @ 1.10.3, 1.13.6, 1.14.6, 1.15.4.
+    Flink does this since 1.15, and 1.14 does it with --drain. Earlier releases take the savepoint
+    before they stop the consumer: SourceStreamTask @ 1.10.3, 1.13.6, 1.14.6, 1.15.4.
     """
     stop = checkpoint.type.stop
     if stop is StopKind.NONE or checkpoint.metadata_version == _METADATA_2:
