@@ -52,7 +52,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Run the queries of a request, one after the other."""
     try:
         session = _session(request["conf"])
-    except Exception as error:  # py4j's, Spark's, or a JVM that did not start
+    except Exception as error:  # an error of py4j or Spark, or no JVM
         return {"failed": "start", "message": str(error)}
     try:
         batches = [_first_batch(session, query) for query in request["queries"]]

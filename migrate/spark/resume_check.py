@@ -105,7 +105,7 @@ def check_there_is_pyspark() -> None:
 def run_first_batch(
     label: str, directory: str, kafka: KafkaConfig, spark_conf: Mapping[str, str]
 ) -> Resume:
-    """Run the first micro-batch of a query on a copy of the directory's seeds.
+    """Run the first micro-batch of a query for each seed in a directory, on copies of the seeds.
 
     Args:
         label: the name of the positions in messages.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _APP = "migrate"
-# spark-submit sets this variable. It has then started the JVM and applied all settings.
+# If this variable is set, spark-submit has started the JVM and applied all settings.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 # Masters whose executors run on this machine, in the driver's JVM and with the same Python.
 _LOCAL = re.compile(r"local(\[|$)")

@@ -9,8 +9,8 @@ operator's state by absolute paths in the old location, so the paths are replace
 file is not copied; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
-OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0; the layouts are
-those of ``migrate.inputs.spark_log``.
+OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
+``migrate.inputs.spark_log`` describes the layouts.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ Location = LocalDirectory | RemoteDirectory
 
 
 def location(text: str) -> Location:
-    """Return the directory that a path names: local, ``file:``, ``dbfs:``, ``/Volumes/…``, a URL.
+    """Return the directory for a local path, or for a URL of a store, ``file:`` or ``dbfs:``.
 
     Raises:
         UsageError: this machine cannot write to the directory, or the path holds credentials.

@@ -1,12 +1,13 @@
 """The logs of a checkpoint location whose file sources are replaced by Kafka sources.
 
-Spark has run one batch over rows that it read from files. Its log entries are rewritten as if a
-Kafka source had run the batch. ``offsets/0`` has a line for each source; each line gets the
-positions at which Kafka's next batch begins. ``sources/<source>/0`` becomes the seed of a Kafka
-source. ``commits/0`` gets the watermark for batch 1. The state is not changed.
+Spark has run batch 0 over rows that it read from files. (For hopping windows Spark has run two
+batches, of which the first had no rows.) The log entries of the batch are rewritten as if the batch
+had read from Kafka. ``offsets/0`` has a line for each source; each line gets the positions at which
+batch 1 is to begin. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0`` gets
+the watermark for batch 1. The state is not changed.
 
-The watermark is also written to ``offsets/0``, because batch 1 compares late records with the
-watermark of the batch before it, and reads that watermark from ``offsets/0``.
+The watermark is also written to ``offsets/0``: to decide which records are late, batch 1 uses the
+watermark of the previous batch, which Spark reads from ``offsets/0``.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of
@@ -127,7 +128,7 @@ def replace_with_kafka(
     lines = list(map(starting_offsets, positions))
     for batch in range(batches):
         version, metadata, *_ = _offsets(checkpoint, batch)
-        _entry(checkpoint / "commits" / str(batch), _COMMITS)  # before anything is written
+        _entry(checkpoint / "commits" / str(batch), _COMMITS)  # checked before anything is written
         named = [_line(version, *pair) for pair in zip(sources, lines, strict=True)]
         _write(checkpoint / "offsets" / str(batch), "\n".join([version, metadata, *named]))
         set_watermark(checkpoint, batch, watermark_ms or 0)

@@ -57,7 +57,7 @@ def python_code(
 
 
 def python_head(streams: Sequence[SparkStream], connector: Connector) -> Iterator[str]:
-    """Yield the first lines of the file, up to ``import os``."""
+    """Yield the comments at the top of the file, and ``import os`` if the options need it."""
     yield f"# spark-submit --packages {connector.coordinates} query.py"
     yield from [f"# {_SUPPOSED}"] * connector.supposed
     if any(option.from_environment for stream in streams for option in stream.options):

@@ -1,7 +1,7 @@
 """The savepoint of a state: its name in the metadata of DataFrame columns, and checks against it.
 
 A column that is computed by an expression has no such metadata. The columns of the key and of the
-window, and most others, keep it.
+window, and most other columns, keep the metadata.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def metadata_of(table: Table) -> dict[str, str | bool]:
 
 
 def origin_of(state: DataFrame) -> StateOrigin | None:
-    """Return the origin of a state; None if no column of the DataFrame names one."""
+    """Return the origin of a state; None if no column of the DataFrame names a savepoint."""
     for field in state.schema.fields:
         if _SAVEPOINT in field.metadata:
             names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL)

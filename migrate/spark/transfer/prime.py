@@ -245,7 +245,7 @@ class _Batch:
     names: Sequence[str]
 
     def run(self, empty: bool = False) -> bool:
-        """Run a batch over the rows, or over none; return whether the query has a watermark."""
+        """Run a batch over all rows, or over no rows; return whether the query has a watermark."""
         streams = []
         for number, frame in enumerate(self.frames):
             files = str(self.work / str(number))

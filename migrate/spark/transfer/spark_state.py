@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# Off for our query, whose fields may be nullable where those of the original are not.
+# Off for our query, because its fields may be nullable although those of the original are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 

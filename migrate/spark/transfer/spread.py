@@ -116,8 +116,8 @@ def parts_by_column(
 def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnParts]) -> str:
     """Return an expression for the number of rows of an entry.
 
-    It is the entry's ``count(*)`` if there is one, otherwise the least number that can hold all
-    values.
+    The number is the entry's ``count(*)`` if there is one, otherwise the least number of rows that
+    can hold all values.
     """
     if values and values[0] == AggregateValue("count"):
         return "v0"

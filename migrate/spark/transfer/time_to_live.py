@@ -75,9 +75,9 @@ def unexpired(
 ) -> DataFrame:
     """Return the entries of a state that Flink would still use.
 
-    Call this function if you make rows yourself. ``aggregate_rows``, ``seen_rows`` and
-    ``initial_state`` leave out expired entries without it. From a LIST, expired elements are left
-    out.
+    Call this function if you make rows yourself; ``aggregate_rows``, ``seen_rows`` and
+    ``initial_state`` leave out expired entries themselves. In an entry of a LIST, only the expired
+    elements are left out.
 
     Args:
         state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.

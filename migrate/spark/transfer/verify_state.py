@@ -170,7 +170,7 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
 
 
 def _parts(flink: DataFrame, state: SparkState) -> Iterator[str]:
-    """Yield the parts of the key, the window, and the parts of the value."""
+    """Yield SQL expressions for the parts of the key, the window, and the parts of the value."""
     for name in ("key", "namespace", "value"):
         if name not in flink.columns or (name == "namespace" and not state.window):
             continue

@@ -57,9 +57,9 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
 def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
     """Return the windows that have not fired yet, and a summary of those that have.
 
-    A window that has not fired has a timer at its last millisecond. A window that has fired is kept
-    for late records until a later timer removes it. It is left out, because Spark would fire it
-    again.
+    A window that has not fired has a timer at its last millisecond. Flink keeps
+    a window that has fired for late records, until a later timer removes the window. Such windows
+    are left out, because Spark would fire them again.
 
     Args:
         state: Flink's state.

@@ -1,8 +1,8 @@
 """The commit of offsets for a consumer group, and the outcome of each partition.
 
 The group is read again just before the commit, and a rollback file is written before anything
-changes. The error of each partition is checked. The outcome is decided by the offsets that the
-group holds when it is read back.
+changes. After the commit the error of each partition is checked, and the group is read back. The
+outcome depends on the offsets that the group then holds.
 """
 
 from __future__ import annotations

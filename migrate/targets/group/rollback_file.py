@@ -37,7 +37,7 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# How many bytes of a file are searched for the kind, which is the first value that we write.
+# The number of bytes in which the kind is searched for: it is the first value in our files.
 _KIND_BYTES = 200
 
 

@@ -138,7 +138,8 @@ def split_shared_topics(
     probably configured with a list of partitions. Then a partition of one source must not be added
     to another, and it is not known which source is to read a partition that none of them has. If
     their sets overlap but differ, the sources may subscribe to the topic, and one of them has not
-    discovered all partitions yet; Flink would discover the others. That case is refused.
+    discovered all partitions yet; Flink would discover the others. Then it
+    is not known which partitions each source is to read, and the addition is refused.
 
     Args:
         change: the change of the source.

@@ -1,9 +1,9 @@
 """Copies of the files that a savepoint's handles name, for a new savepoint.
 
 The new savepoint must not share a file with the original, because Flink deletes the files that a
-checkpoint owns. So each file is copied to the directory of ``_metadata``, and its handle names it
-relative to ``_metadata``. If the original handle did so already, the file keeps its name and the
-handle stays unchanged. A segment of a merged file becomes a separate file.
+checkpoint owns. So each file is copied to the directory of ``_metadata``, and its handle gets a
+name relative to that directory. If the original handle has a relative name already, the file keeps
+its name and the handle stays unchanged. A segment of a merged file becomes a separate file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.

@@ -1,4 +1,4 @@
-"""The state of a source operator with other positions: of its readers and of its enumerator.
+"""The changed state of a source operator: its readers and its enumerator change together.
 
 A changed position is another starting offset in the reader's split. An added partition goes to the
 reader to which Flink would assign it, and becomes an assigned entry of the enumerator. A removed

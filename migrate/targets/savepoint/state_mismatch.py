@@ -32,7 +32,7 @@ _WARNED_OF = frozenset(
 def state_mismatches(
     changes: Iterable[SourceChange], savepoint: PlanInput, *, allowed: bool
 ) -> tuple[list[Refusal], list[str]]:
-    """Return the records that a job's state counts twice or lacks if its positions change.
+    """Return messages about records that a job's state counts twice or lacks after a change.
 
     Args:
         changes: the changes of the job's sources.
