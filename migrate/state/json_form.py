@@ -4,7 +4,7 @@ Values have these forms:
 
 - a struct: an object with the struct's fields;
 - a map: an object if all keys are text in JSON, else a list of {"key", "value"};
-- a BigDecimal or BigInteger: text, without an exponent unless the number would be very long;
+- a decimal or a BigInteger: text, without an exponent unless the number would be very long;
 - bytes: hex digits;
 - a date or time: the text that Java's ``toString`` returns;
 - a number that JSON does not have: "NaN", "Infinity" or "-Infinity".

@@ -1,4 +1,4 @@
-"""The columns that the kernel fills, their conversion to Arrow, and checks of whole columns."""
+"""The columns that the kernel fills, their conversion to Arrow, and checks of their values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _Numbers = NDArray[Any]
 
 _LONG_MIN = -(1 << 63)
 _MICROS = 1000
-# The largest milliseconds and seconds that fit as microseconds.
+# The limits of times in milliseconds and in seconds: as microseconds they fit into 64 bits.
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _LOW = (1 << 64) - 1
-# More columns than this have less capacity each, down to a minimum.
+# If there are more columns than this, each has less capacity, down to a minimum.
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -28,21 +28,21 @@ _MIN_ROWS, _MIN_TEXT = 64, 4096
 class Rejected(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
-    The plain reader says which.
+    The plain reader then reads the entries again. If it refuses the value too, its error says why.
     """
 
 
 class Buffers:
-    """The columns of a program: capacity for some rows, and the values from the kernel.
+    """The columns of a program, with capacity for a number of rows and the kernel's values.
 
     Attributes:
-        ops, columns, slots, valid, text, rows, capacity, used: the arguments of the kernel.
+        ops, columns, slots, valid, text, rows, capacity, used: arguments of the kernel (``_walk``).
     """
 
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:
         count = len(program.columns)
         entries = {table for _, table in program.starts}
-        # Less capacity for each of very many columns: their memory together is bounded.
+        # Very many columns have less capacity each, so that the sum of their memory is bounded.
         rows = min(rows, max(_MIN_ROWS, rows * _FULL_COLUMNS // max(count, 1)))
         text_bytes = min(text_bytes, max(_MIN_TEXT, text_bytes * 8 // max(count, 1)))
         capacity = [rows if table in entries else 4 * rows for table in range(program.tables)]
@@ -83,12 +83,12 @@ class Buffers:
         return int(self.columns[column, k.SLOT]), int(self.rows[self.columns[column, k.TABLE]])
 
     def bytes_of(self, column: int) -> _Numbers:
-        """Return the bytes of all texts of a column."""
+        """Return the bytes of all texts of a column, one text after another."""
         start = int(self.columns[column, k.BYTE])
         return self.text[start : start + int(self.used[column])]
 
     def child(self, column: int) -> int:
-        """Return the table of a list's elements."""
+        """Return the number of the table with the elements of a list's column."""
         return int(self.columns[column, k.CHILD])
 
     def lengths(self, column: int) -> _Numbers:
@@ -98,10 +98,10 @@ class Buffers:
     # -- as arrays -------------------------------------------------------------------------------
 
     def array(self, node: Node, type_: pa.DataType) -> pa.Array:
-        """Return the values of a node.
+        """Return the values of a node as an Arrow array.
 
         Raises:
-            Rejected: text that is not UTF-8, or a decimal without bytes or with more than 16.
+            Rejected: a text is not UTF-8, or a decimal has no bytes or more than 16 bytes.
         """
         column = node.column
         values, valid = self.numbers(column), self.is_valid(column)
@@ -170,7 +170,7 @@ class Buffers:
         return values
 
     def _millis(self, column: int) -> _Numbers:
-        """Return little-endian numbers of 8 bytes; 0 for null."""
+        """Return the little-endian 8-byte numbers that a column holds as texts; 0 for null."""
         millis = np.zeros(len(self.numbers(column)), np.int64)
         millis[self.is_valid(column)] = self.bytes_of(column).view("<i8")
         return millis
@@ -179,7 +179,7 @@ class Buffers:
         """Return big-endian numbers of up to 16 bytes as their low and high 64 bits; 0 for null.
 
         Raises:
-            Rejected: a number without bytes, or with more than 16.
+            Rejected: a number has no bytes, or more than 16 bytes.
         """
         lengths = self.lengths(node.column)
         valid = self.is_valid(node.column)
@@ -199,10 +199,10 @@ class Buffers:
     # -- checks ----------------------------------------------------------------------------------
 
     def check(self, node: Node) -> None:
-        """Check that the values of a node are ones that Flink writes.
+        """Check that Flink can have written the values of a node, and that they fit the Arrow type.
 
         Raises:
-            Rejected: one of them is not.
+            Rejected: a value fails the check.
         """
         values = self.numbers(node.column)
         match node.form:
@@ -237,7 +237,7 @@ class Buffers:
                 accepted = _below(*self._wide(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
-        # np.abs of the smallest number is negative.
+        # np.abs of the smallest 64-bit number is negative, so that number is looked for as well.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
             raise Rejected
 
@@ -251,10 +251,10 @@ class Buffers:
             self.is_valid(column)[null] = False
 
     def check_keys(self, keys: Keys, key_groups: _Numbers, max_parallelism: int) -> None:
-        """Check that keys are in their key groups.
+        """Check that each key belongs to the key group in which it was found.
 
         Raises:
-            Rejected: one is not.
+            Rejected: a key belongs to another key group.
         """
         if keys.prefix is not None:
             node, size = keys.prefix
@@ -281,7 +281,7 @@ class Buffers:
 
 
 def _offsets(ends: _Numbers) -> pa.Buffer:
-    """Return the offsets of lists or texts from their ends."""
+    """Return Arrow's offsets of lists or texts, from the ends of these lists or texts."""
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends
     return pa.py_buffer(offsets)
@@ -323,7 +323,7 @@ def _key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     code ^= code >> 13
     code *= np.uint32(0xC2B2AE35)
     code ^= code >> 16
-    # The smallest number has no magnitude, and counts as 0.
+    # The smallest number has no positive counterpart: Flink takes 0 in its place.
     code = np.abs(code.view(np.int32)).view(np.uint32) & 0x7FFFFFFF
     if max_parallelism & max_parallelism - 1 == 0:
         return code & max_parallelism - 1
@@ -343,7 +343,7 @@ def _float(values: _Numbers) -> _Numbers:
     return np.where((values & 0x7FFFFFFF) > 0x7F800000, 0x7FC00000, values)
 
 
-# By form: the hash code, in the low 32 bits.
+# For each form, a function that computes the hash codes; they are in the low 32 bits.
 _HASHES: dict[str, Callable[[_Numbers], _Numbers]] = {
     "hash": lambda values: values,
     "int": lambda values: values,

@@ -1,15 +1,16 @@
-"""The kernel: key groups to columns, compiled by numba.
+"""The kernel: it reads key groups into columns, and is compiled by numba.
 
-It runs a program (``operations``) over the bytes of a key group, entry by entry.
+The kernel runs a program (``operations``) over the bytes of a key group, entry by entry.
 
-It accepts less than the plain reader (``decoder.keyed_state``), never more. It gives no reason for
-a refusal: the plain reader does, or reads the bytes. It follows the layout alone: ``arrays`` checks
-on whole columns that numbers are ones that Flink writes. Every length is compared with its frame
-before it is used, and array accesses are checked as well.
+It refuses some bytes that the plain reader (``decoder.keyed_state``) accepts, but never accepts
+bytes that the plain reader refuses. It gives no reason for a refusal: the plain reader then reads
+the same bytes, and raises an error if they are wrong. The kernel checks only the layout; ``arrays``
+checks the numbers, a whole column at a time. Every length is compared with its frame before it is
+used, and numba checks the bounds of array accesses as well.
 
-All that is compiled is in this file, as numba's cache on disk depends on a function's own file
-alone: a change in ``operations`` must change this file. It is short, as it is compiled at the first
-call.
+All compiled code is in this file, because numba's cache on disk depends only on a function's own
+file: whoever changes ``operations`` must change this file too. The code is short, because the first
+process that needs it has to compile it.
 
 Source: the serializers that ``decoder.keyed_state.values`` names.
 """
@@ -54,31 +55,31 @@ from migrate.state.kernel.operations import (
     WIDTH,
 )
 
-# A checksum of ``operations``; a test prints the new one.
+# A checksum of the constants of ``operations``; if it is wrong, a test prints the new checksum.
 OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
-# A mask that makes an index non-negative for the compiler: a negative one would count from the end,
-# which costs one more check.
+# A mask that proves to the compiler that an index is not negative. A negative index would count
+# from the end of the array, which costs one more check.
 _INDEX = (1 << 62) - 1
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Array = NDArray[Any]
 
-# The types of all arguments: nothing is compiled twice.
+# The types of all arguments are given, so that no function is compiled twice.
 _I64 = numba.int64
 _OUT = numba.types.Array(numba.uint8, 1, "C")
 _DATA = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _TABLE = numba.types.Array(numba.int64, 2, "C")
-# Without reference counts: all arrays belong to the caller.
+# The code needs no reference counts (_nrt), because all arrays belong to the caller.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
 _COLUMNS = (_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS)
 _POSITION = (_DATA, _I64, _I64)
 
 
 def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """Load from numba's cache on disk, or compile if there is none or it cannot be written."""
+    """Load a function from numba's cache on disk, or compile it; the cache need not be writable."""
     try:
         return numba.njit(signature, cache=True, **options, **_OPTIONS)(function)
     except (OSError, RuntimeError):  # no writable directory, or a full disk
@@ -103,7 +104,7 @@ def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[
 
 @_inner(_I64, *_POSITION, _I64)
 def _integer(data: _Array, position: int, size: int, step: int) -> int:
-    """Return a signed integer: big-endian, or little-endian from its last byte with ``step`` -1."""
+    """Return a signed integer: big-endian, or with ``step`` -1 little-endian from its last byte."""
     value = 0
     for _ in range(size):
         value = value << 8 | data[position & _INDEX]
@@ -114,7 +115,7 @@ def _integer(data: _Array, position: int, size: int, step: int) -> int:
 
 @_inner(_I64, *_POSITION)
 def _row_hash(data: _Array, start: int, size: int) -> int:
-    """Return the hash code of BinaryRowData."""
+    """Return the hash code of a BinaryRowData."""
     code = 42
     for last in range(start + 3, start + size, 4):
         word = ((_integer(data, last, 4, -1) & _MASK) * 0xCC9E2D51) & _MASK
@@ -128,7 +129,7 @@ def _row_hash(data: _Array, start: int, size: int) -> int:
 
 @_inner(_I64, _OUT, _I64, _I64)
 def _put(text: _Array, to: int, character: int) -> int:
-    """Write a character of more than seven bits as UTF-8, and return its end."""
+    """Write a character of more than seven bits as UTF-8; return their end in ``text``."""
     following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
     text[to] = (0xFF00 >> following + 1 & 0xFF) | character >> 6 * following
     for index in range(following - 1, -1, -1):
@@ -137,20 +138,21 @@ def _put(text: _Array, to: int, character: int) -> int:
     return to + 1
 
 
-# Not inlined: its loop has enough registers by itself.
+# Not inlined: in a function of its own the loop has enough registers.
 @_inner(numba.types.UniTuple(_I64, 3), *_POSITION, _I64, _OUT, _I64, forceinline=False)
 def _string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
-    """Convert UTF-16 units of one to three bytes each to UTF-8.
+    """Convert a string of UTF-16 units, of one to three bytes each, to UTF-8.
 
     Returns:
         the end of the units (-1: refused, as for a surrogate without its other half), the end of
         the text, and the hash of the string.
     """
     code = 0
-    half = 0  # the first of a surrogate pair
-    # Most strings are ASCII. The caller has checked that there are so many bytes.
+    half = 0  # the first half of a surrogate pair
+    # A fast loop for ASCII, as most strings are ASCII. The caller has checked that at least
+    # ``count`` bytes are left.
     done = 0
     while done < count:
         first = data[position + done & _INDEX]
@@ -196,7 +198,7 @@ def _string(
 
 @_inner(numba.types.UniTuple(_I64, 2), *_POSITION)
 def _count(data: _Array, position: int, end: int) -> tuple[int, int]:
-    """Return a varint of at most five bytes and its end; -1 if Flink does not write it so."""
+    """Return a varint of at most five bytes and its end; the end is -1 if Flink cannot write it."""
     count = 0
     shift = 0
     byte = np.int64(0x80)
@@ -222,7 +224,7 @@ def _nulls(
     rows: _Array,
     used: _Array,
 ) -> None:
-    """Put a null into a column, and into its parts in the same table."""
+    """Put nulls into the columns from ``first`` to ``last`` that are in the table of ``first``."""
     table = columns[first, TABLE]
     for column in range(first, last + 1):
         if columns[column, TABLE] == table:
@@ -238,7 +240,10 @@ def _nulls(
 
 @_inner(numba.void, _TABLE, _NUMBERS, _NUMBERS, _NUMBERS)
 def _undo(columns: _Array, slots: _Array, rows: _Array, used: _Array) -> None:
-    """Remove values of an incomplete row; a list's column is before those of its elements."""
+    """Remove the values of an incomplete entry.
+
+    A list's column comes before the columns of its elements, so the lists are cut first.
+    """
     for column in range(columns.shape[0]):
         count = rows[columns[column, TABLE]]
         before = slots[columns[column, SLOT] + count - 1] if count else 0
@@ -269,7 +274,7 @@ def _entry(
     used: _Array,
     lists: _Array,
 ) -> tuple[int, int]:
-    """Read one entry by its program from ``pc`` on, and return its status and its end."""
+    """Read one entry with the program that starts at ``pc``; return its status and its end."""
     depth = 0
     row = row_size = taken = 0
     while True:
@@ -428,21 +433,22 @@ def _walk(
     """Read entries of a state, and return DONE, FULL or REFUSED.
 
     Args:
-        data: a key group in canonical form, or in the heap backend's form without its number.
-        heap: whether it is the heap backend's form.
-        target: the number of the state.
-        starts: by the number of a state, see START.
-        ops: the program, packed.
-        columns: by column, see KIND.
+        data: a key group in the canonical format, or in the heap backend's format without the
+            key group's number.
+        heap: whether ``data`` has the heap backend's format.
+        target: the number of the state to read.
+        starts: for each state, where its program starts, see START.
+        ops: the packed program.
+        columns: the layout of each column, see KIND.
         slots: the slots of all columns.
-        valid: by slot, 0 for null; 1 for what is not filled yet.
+        valid: for each slot, 0 if the value is null; 1 if it is not null, or not filled yet.
         text: the bytes of the texts of all columns.
-        rows: by table, the number of its rows.
-        capacity: by table, the number of rows that fit.
-        used: by column, the number of bytes of its texts.
-        at: where to start, see POSITION; and where the next call is to start.
-        seen: by the number of a state, whether the heap backend's form has had it.
-        lists: by depth, the number of elements that are left.
+        rows: for each table, the number of its rows.
+        capacity: for each table, the number of rows that fit.
+        used: for each column, the number of bytes of its texts.
+        at: where to start, see POSITION; on return, where the next call must start.
+        seen: for each state, whether it has occurred in the heap backend's format.
+        lists: for each depth of nested lists, the number of elements that are left.
     """
     size = data.shape[0]
     position = at[POSITION]

@@ -1,6 +1,7 @@
-"""The program that reads a state of given types, and the meaning of its columns.
+"""Compile the types of a keyed state into a program for the kernel.
 
-The plain reader (``decoder.keyed_state``) reads what has no program.
+A ``Program`` also describes the columns that it fills. The plain reader (``decoder.keyed_state``)
+reads states for which there is no program.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from migrate.state.column_types import PairsOf
 from migrate.state.kernel import operations as k
 from migrate.state.type_mapping import column_type
 
-# The forms whose bytes can hold values that Flink does not write, or that do not fit into their
-# column.
+# The forms of values to check: their bytes may be a value that Flink does not write, or that does
+# not fit into its column.
 CHECKS = {
     "flag",
     "enum",
@@ -45,7 +46,7 @@ _MAX_COLUMNS = 1000
 
 
 class Unknown(Exception):
-    """A type that the kernel does not read."""
+    """A type that the kernel cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,11 @@ class Node:
     """A value, and the columns that it is read into.
 
     Attributes:
-        form: the meaning of its slots, see ``arrays``.
-        column: the first of its columns.
-        table: the table of its columns.
-        parts: the fields of a struct, the element of a list, key and value of a map.
-        constants: those of an enum; the limit of a decimal's magnitude.
+        form: the meaning of the slots, see ``arrays``.
+        column: the first column of the value.
+        table: the table of the columns.
+        parts: the fields of a struct, the element of a list, or the key and value of a map.
+        constants: the constants of an enum, or the limit of a decimal's magnitude.
     """
 
     form: str
@@ -73,8 +74,9 @@ class Keys:
 
     Attributes:
         table: the table of the keys.
-        prefix: the key group before a key, and its size in bytes; None if there is none.
-        hashes: the parts of a key that its hash is computed of; empty if that is not known.
+        prefix: the node of the key group before each key, and its size in bytes; None if keys have
+            no such prefix.
+        hashes: the parts of a key from which its hash is computed; empty if the hash is not known.
     """
 
     table: int
@@ -88,13 +90,15 @@ class Program:
 
     Attributes:
         starts, ops: see ``operations``.
-        columns: by column its kind, its table and, for a list, the table of its elements.
+        columns: for each column, its kind, its table and, for a list, the table of its elements.
         tables: the number of tables.
-        nodes: by column of the state, its values.
+        nodes: the node of each column of the state, by the column's name.
         checks: the nodes to check (``Buffers.check``).
-        keys: the keys of each state that is read.
-        elements: for a MAP in the heap backend's form, the list whose elements are the entries.
-        not_empty: for a LIST in that form, its list: an empty one is no entry.
+        keys: the keys of each state that the program reads.
+        elements: for a MAP in the heap backend's format, the node of the list whose elements are
+            the entries.
+        not_empty: for a LIST in the heap backend's format, the node of its list: if the list is
+            empty, it is no entry.
     """
 
     starts: list[list[int]]
@@ -111,14 +115,15 @@ class Program:
 def program_of(
     states: Sequence[StateInfo], number: int, max_parallelism: int, heap: bool
 ) -> Program:
-    """Return the program that reads the state of a number.
+    """Return the program that reads ``states[number]``.
 
     Raises:
-        Unknown: the kernel does not read its types.
+        Unknown: the kernel cannot read the types of this state.
     """
     program = Program([[-1, 0] for _ in states])
     _Compiler(program, states[number], max_parallelism, 0).state(number, heap)
-    # The heap backend's states have no order: the kernel has to read those before it as well.
+    # In the heap backend's format the states can be in any order, so the kernel must also be able
+    # to read the other states.
     for other, info in enumerate(states if heap else ()):
         if other != number and info.reason is None:
             extended = replace(
@@ -226,20 +231,23 @@ class _Compiler:
         return node
 
     def _with_access(self) -> None:
-        """Read a value, with TTL behind the time of its last access."""
+        """Read a value; if the state has TTL, read before it the time of the last access."""
         if self._info.ttl:
             self._program.nodes["last_access"] = self._number("long", 8)
         self._program.nodes["value"] = self._value(self._info.value)
 
     def _map_value(self, ends: bool = False) -> None:
-        """Read a flag and a value; in canonical form anything may follow a null."""
+        """Read a null flag and a value.
+
+        In the canonical format, any bytes may follow the flag of a null.
+        """
         with self._nullable():
             self._with_access()
             if ends:
                 self._op(k.VALUE_END)
 
     def _put_into_list(self, column: int) -> None:
-        """Make the value and its last access elements of a list."""
+        """Make the nodes of value and last access elements of a list."""
         nodes = self._program.nodes
         for name in ("value", "last_access"):
             if name in nodes:
@@ -281,14 +289,18 @@ class _Compiler:
         return node
 
     def _number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
-        """Read a big-endian number into a column, or one in several parts into one for each."""
+        """Read a big-endian number, of one or several parts; each part has a column of its own."""
         first = len(self._program.columns)
         for size in sizes:
             self._op(k.INTEGER, self._column(k.NUMBER), needs=size, a=size)
         return self._node(form, first, constants=constants)
 
     def _hash(self) -> bool:
-        """Add a column for the hash of the last one if it is part of a key with a known hash."""
+        """Add a column for the hash of the column before it, if that is part of a key to be hashed.
+
+        Returns:
+            whether the column was added.
+        """
         if self._hashes is None:
             return False
         self._hashes.append(self._node("hash", self._column(k.NUMBER)))
@@ -296,7 +308,11 @@ class _Compiler:
 
     @contextmanager
     def _nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
-        """Read a flag; null fills the columns, and skips the operations, that the block adds."""
+        """Read a null flag, and then what the block reads.
+
+        If the flag says null, the operations that the block adds are skipped, and the columns that
+        it adds are set to null.
+        """
         columns, ops = self._program.columns, self._program.ops
         flag = self._op(k.FLAG, len(columns), needs=1, b=null, d=not_null, e=padding)
         yield
@@ -305,7 +321,11 @@ class _Compiler:
 
     @contextmanager
     def _elements(self) -> Iterator[tuple[int, int]]:
-        """Add a list's column, and the table of its elements for the columns of the block."""
+        """Add a list's column, and a table for its elements; columns of the block go to that table.
+
+        Yields:
+            the list's column, and the table.
+        """
         table, elements = self._table, self._program.tables
         column = self._column(k.LIST, elements)
         self._program.tables += 1
@@ -315,7 +335,7 @@ class _Compiler:
 
     @contextmanager
     def _list_of(self) -> Iterator[int]:
-        """Read a list whose elements the block reads; with its column."""
+        """Read a list whose elements the block reads; yield the list's column."""
         self._depth += 1
         if self._depth > MAX_LISTS:
             raise Unknown("lists in lists")
@@ -329,7 +349,7 @@ class _Compiler:
     # -- values ----------------------------------------------------------------------------------
 
     def _value(self, type_: types.Type, not_null: bool = False) -> Node:
-        """Read a value; ``not_null`` for a map's key, which cannot be null in Arrow."""
+        """Read a value; ``not_null``: it is a map's key, which cannot be null in Arrow."""
         match type_:
             case types.Scalar(kind, mutable=False):
                 return self._scalar(kind, not_null)
@@ -459,7 +479,7 @@ class _Compiler:
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
                 return self._slot_integer("decimal", bit, byte, 8, (10**precision,))
             case types.SqlDecimal(precision):
-                # Never in the slot, even if it is short.
+                # The bytes of such a decimal are never in the slot itself, even if they are few.
                 self._slot_integer("pointer", bit, byte, 8)
                 return self._slot_sized("long_decimal", bit, byte, (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
@@ -485,7 +505,7 @@ class _Compiler:
         return self._node(form, column, constants=constants)
 
 
-# Numbers in big-endian form: their form, and the size of each of their columns.
+# Big-endian numbers: the form, and the size in bytes of each column.
 _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.BOOLEAN: ("flag", 1),
     Kind.BYTE: ("int", 1),
@@ -501,7 +521,7 @@ _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.INSTANT: ("instant", 8, 4),
 }
 _NULLABLE = {Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT}
-# Numbers in the slot of a binary row: size and form.
+# Numbers in the slot of a binary row: the size in bytes, and the form.
 _SLOTS = {
     SqlKind.BOOLEAN: (1, "truth"),
     SqlKind.TINYINT: (1, "int"),

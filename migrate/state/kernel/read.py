@@ -1,7 +1,7 @@
-"""The entries of a state, read by the kernel: the same batches as the plain reader's.
+"""Read the entries of a state with the kernel; they are the same as those of the plain reader.
 
-If the kernel refuses a key group, or its columns do not pass their checks, the plain reader goes on
-behind the last batch: it raises the error, or reads the entries.
+If the kernel refuses a key group, or the columns fail a check, the plain reader continues after the
+last batch that was returned: it reads the entries, or raises the error.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from migrate.state.kernel import operations as k
 from migrate.state.kernel.arrays import Buffers, Rejected
 from migrate.state.kernel.program import MAX_LISTS, Unknown, program_of
 
-# The capacity of the buffers: rows, and bytes of text in each column.
+# The capacity of the buffers: the number of rows, and the bytes of text in each column.
 _ROWS = 16_384
 _TEXT_BYTES = 1 << 20
 # How often the capacity is doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
-# (key group, number of its entries to leave out) -> the rest of it, by the plain reader
+# The plain reader: called with a key group and the number of entries to skip, it yields the rest.
 Plain = Callable[[int, int], Iterator[pa.RecordBatch]]
 # The values of the schema's fields that entries do not have, by name.
 Constants = dict[str, object]
@@ -35,7 +35,7 @@ class _Segment(NamedTuple):
 
     Attributes:
         returned: the number of its entries in earlier batches.
-        begins: by table, the index of its first row.
+        begins: for each table, the index of the segment's first row.
     """
 
     key_group: int
@@ -47,7 +47,7 @@ class FastReader:
     """A reader of the part of a state that one subtask has.
 
     Raises:
-        Unknown: the kernel does not read its types.
+        Unknown: the kernel cannot read the types of the state, or the format of the part.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class FastReader:
         """Yield the entries of key groups.
 
         Raises:
-            DecodeError, DoesNotFit: as the plain reader does.
+            DecodeError, DoesNotFit: for the same reasons as the plain reader.
         """
         for key_group in key_groups:
             if self._blocked:
@@ -95,7 +95,6 @@ class FastReader:
                 continue
             self._begin_segment(key_group, 0)
             frames = self._part.frames(key_group)
-            # Without a for loop, so that a frame is freed before the next one is read.
             while (data := next(frames, None)) is not None:
                 if (yield from self._frame(key_group, data)):
                     break
@@ -113,7 +112,7 @@ class FastReader:
             if status == k.DONE:
                 return False
             if status == k.FULL and not self._buffers.rows.any():
-                # One entry alone is too large.
+                # The buffers are too small for a single entry.
                 if self._doublings < _MAX_DOUBLINGS:
                     self._make_buffers(self._doublings + 1)
                     continue
@@ -126,7 +125,8 @@ class FastReader:
             if batch is not None:
                 yield batch
             if status == k.REFUSED:
-                # Perhaps at a state without a program: then every key group is blocked by it.
+                # The kernel may have met a state without a program. Every key group may hold this
+                # state, so the plain reader reads all further key groups.
                 self._blocked = self._heap and bool((self._starts[:, k.START] < 0).any())
                 self._segments = [_Segment(key_group, returned, [])]
                 yield from self._read_plainly()
@@ -150,10 +150,10 @@ class FastReader:
         )
 
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
-        """Return the entries in the buffers, and how many of the last key group are returned now.
+        """Return the entries in the buffers, and how many of the last key group are then returned.
 
         Raises:
-            Rejected: the columns do not pass their checks.
+            Rejected: the columns fail a check.
         """
         if not self._segments:
             return None, 0
@@ -209,10 +209,11 @@ class FastReader:
             yield batch
 
     def _read_plainly(self, complete: bool = False) -> Iterator[pa.RecordBatch]:
-        """Read the key groups in the buffers by the plain reader.
+        """Read the key groups whose rows are in the buffers again, with the plain reader.
 
         Args:
-            complete: whether the last key group is, which is left out then if it has no rows.
+            complete: whether the kernel has read the last key group to its end. If so, that key
+                group is skipped if it has no rows in the buffers.
         """
         begins = [segment.begins for segment in self._segments]
         ends = [*begins[1:], self._buffers.rows.tolist() if complete else None]
