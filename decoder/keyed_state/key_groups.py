@@ -34,7 +34,7 @@ KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
 def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
-    """Return the function from a key of ``type_`` to its key group; None for an unknown hash."""
+    """Return the function from a key to its key group, or None if the hash is not known."""
     if isinstance(type_, Sql):
         if not isinstance(type_.type, SqlRow):
             return None

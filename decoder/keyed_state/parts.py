@@ -77,10 +77,11 @@ class StateSource(Protocol):
         """Return the states, by number, that cannot be read although their types can, and why."""
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Cut the key groups into ranges that can be read apart, with their bytes, about.
+        """Cut the key groups into ranges that can be read separately; also return their sizes.
 
-        A range has at most ``max_bytes`` bytes, unless it is a single key group or the handle
-        cannot be cut. Empty key groups are left out at both ends.
+        The sizes are in bytes and approximate. A range has at most ``max_bytes`` bytes, unless it
+        is a single key group or the handle cannot be cut. Empty key groups are left out at both
+        ends.
         """
 
 

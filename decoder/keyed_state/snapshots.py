@@ -1,16 +1,16 @@
-"""Serializer snapshots: the serializer of a state, and those inside it.
+"""Serializer snapshots: the serializer of a state, and the serializers inside of it.
 
-A snapshot is ``UTF class, i32 version`` and the class's own content, which has no length: an
-unknown class ends the reading, unless it is in a frame (a field of a POJO). Classes are identified
-by the last part of their name, below Flink's own package.
+A snapshot is ``UTF class, i32 version`` and the class's own content, whose length is not stored. So
+nothing can be read after a snapshot of an unknown class, unless it is in a frame (a field of a
+POJO). Classes in Flink's package are identified by the last part of their name.
 
-- *simple*: nothing, or in version 2 ``UTF``.
+- *simple*: no content; in version 2 ``UTF class`` of the serializer.
 - *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's own content, *nested*.
 - *nested*: ``i32 1333245, i32 1, i32 n`` x snapshot.
-- *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, twice (key, value) ``bool`` and,
-  if it is set, ``i32 length`` and a frame}.
+- *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, twice (key, value) ``bool`` and, if
+  it is true, ``i32 length`` and a frame of that length}.
 
-The content of each class is in the functions below.
+The content of each class is described at the functions below.
 
 Source: TypeSerializerSnapshot, SimpleTypeSerializerSnapshot, CompositeTypeSerializerSnapshot,
 NestedSerializersSnapshotDelegate, LinkedOptionalMapSerializer, and the snapshot classes named in
@@ -68,9 +68,10 @@ _NESTED_MAGIC = 1333245
 _NESTED_VERSION = 1
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
-# The deepest nesting of serializers: deeper than any job's types, and short of Python's stack.
+# The deepest nesting of serializers: deeper than the types of any job, and less than Python's stack
+# allows.
 _MAX_DEPTH = 32
-# The most padding of a null: the length of its type, each part of which is a few bytes.
+# The most padding bytes of a null value: as many as a value of its fixed-length type takes.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -149,7 +150,7 @@ def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
     ``kryo_version`` is the major version of Kryo in the job's Flink, which no snapshot holds.
 
     Raises:
-        DecodeError: cut short, corrupt, or of an unknown class or version.
+        DecodeError: the snapshot is cut short, corrupt, or of an unknown class or version.
     """
     if depth > _MAX_DEPTH:
         cursor.fail(f"serializers nested more than {_MAX_DEPTH} deep", "serializer snapshot")
@@ -257,7 +258,7 @@ def _struct(class_name: str, names: tuple[str, ...], reader: _Reader, outer: int
 
 
 def _tuple(reader: _Reader, outer: int) -> Type:
-    """Read ``UTF class``; a serializer a field."""
+    """Read ``UTF class``; the nested snapshots of the fields."""
     class_name = reader.cursor.utf("class of a tuple")
     return Struct(
         class_name, tuple(Field(f"f{index}", type_) for index, type_ in enumerate(reader.nested()))
@@ -265,31 +266,31 @@ def _tuple(reader: _Reader, outer: int) -> Type:
 
 
 def _row(reader: _Reader, outer: int) -> Type:
-    """From version 4 on ``bool supportsRowKind``, which 3 does and 2 does not."""
+    """Read, from version 4 on, ``bool supportsRowKind`` (3: true, 2: false); the fields."""
     has_kind = reader.cursor.boolean("RowKind in a row") if outer >= 4 else outer == 3
     return Row(reader.nested(), has_kind)
 
 
 def _array(reader: _Reader, outer: int) -> Type:
-    """Read ``UTF componentClass``; the component."""
+    """Read ``UTF componentClass``; the snapshot of the components."""
     reader.cursor.skip_utf("class of an array's components")
     return NullableList(reader.part(), null=0)
 
 
 def _nullable(reader: _Reader, outer: int) -> Type:
-    """Read ``i32 padding``; the type."""
+    """Read ``i32 padding``; the snapshot of the value."""
     padding = reader.number("padding", _MAX_PADDING)
     return Nullable(reader.part(), padding)
 
 
 def _linked_list(reader: _Reader, outer: int) -> Type:
-    """From version 3 on ``bool hasNullMask``, which 2 has and 1 has not."""
+    """Read, from version 3 on, ``bool hasNullMask`` (2: true, 1: false); the elements' snapshot."""
     has_nulls = reader.cursor.boolean("nulls in a list") if outer >= 3 else outer == 2
     return LinkedList(reader.part(), has_nulls)
 
 
 def _external(reader: _Reader, outer: int) -> Type:
-    """Java object of a DataType, ``bool isInternalInput``; the internal serializer."""
+    """Read a DataType (Java object), ``bool isInternalInput``; the internal snapshot."""
     read_object_stream(reader.cursor)
     reader.cursor.boolean("internal input")
     return reader.part()
@@ -301,13 +302,13 @@ def _raw_value(reader: _Reader, outer: int) -> Type:
 
 
 def _buffer_entry(reader: _Reader, outer: int) -> Type:
-    """Read the element; the entry is ``bool hasBeenJoined`` and the element."""
+    """Read the element's snapshot; an entry is ``bool hasBeenJoined`` and the element."""
     joined = Field("hasBeenJoined", Scalar(Kind.BOOLEAN))
     return Struct("IntervalJoinOperator$BufferEntry", (joined, Field("element", reader.part())))
 
 
 def _window_key(reader: _Reader, outer: int) -> Type:
-    """Read the key; a window key is ``i64`` window and the key."""
+    """Read the key's snapshot; a window key is ``i64`` window and the key."""
     window = Field("window", Scalar(Kind.LONG))
     return Struct("WindowKey", (window, Field("key", reader.part())))
 
@@ -322,19 +323,19 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "JavaEitherSerializerSnapshot": lambda reader, _: Either(*reader.two()),
     "GenericArraySerializerSnapshot": _array,
     "NullableSerializer$NullableSerializerSnapshot": _nullable,
-    # The time of last access, and the value.
+    # The two snapshots are those of the last access time and of the value.
     "TtlStateFactory$TtlSerializerSnapshot": lambda reader, _: Ttl(reader.two()[1]),
     "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two()),
     "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two()),
     "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
-    # They write through the one serializer in them.
+    # These write values with their only nested serializer.
     "ListViewSerializerSnapshot": lambda reader, _: reader.part(),
     "MapViewSerializerSnapshot": lambda reader, _: reader.part(),
     "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two(), null_keys=True),
     "LinkedListSerializer$LinkedListSerializerSnapshot": _linked_list,
     "ExternalSerializer$ExternalSerializerSnapshot": _external,
     "RawValueDataSerializer$RawValueDataSerializerSnapshot": _raw_value,
-    # A record; state holds no other stream element, such as a watermark.
+    # State contains records only, and no other stream element, such as a watermark.
     "StreamElementSerializer$StreamElementSerializerSnapshot": (
         lambda reader, _: StreamRecord(reader.part())
     ),
@@ -366,10 +367,10 @@ def _enum(reader: _Reader) -> Type:
 
 
 def _pojo(reader: _Reader) -> Type:
-    """Read a POJO's.
+    """Read the content of a POJO's snapshot.
 
-    ``UTF class``; optional maps of fields, of registered subclasses, of other subclasses; their
-    values are snapshots.
+    ``UTF class``; three optional maps: of fields, of registered subclasses, of other subclasses.
+    The values of the maps are snapshots.
     """
     reader.known_versions(2)
     name = reader.cursor.utf("class of a POJO")
@@ -395,10 +396,11 @@ def _framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
 
 
 def _kryo(reader: _Reader) -> Type:
-    """Read Kryo's.
+    """Read the content of a Kryo snapshot.
 
-    ``UTF class``; optional maps of registrations, of default serializers, of their classes. A
-    registration is ``UTF class, i32 kind`` (0: no serializer of its own) and the kind's content.
+    ``UTF class``; three optional maps: of registrations, of default serializers, of default
+    serializers' classes. A registration is ``UTF class, i32 kind`` (0: without a serializer of the
+    job) and the kind's content.
     """
     reader.known_versions(2)
     name = reader.cursor.utf("class of Kryo's")
@@ -414,10 +416,10 @@ def _kryo(reader: _Reader) -> Type:
 
 
 def _avro(reader: _Reader) -> Type:
-    """Read Avro's.
+    """Read the content of an Avro snapshot.
 
-    Two of Flink's strings, class and schema; version 2 ``UTF class, UTF schema``, version 1 ``UTF
-    schema``.
+    Version 3: class and schema, both in the form of ``strings``. Version 2: ``UTF class, UTF
+    schema``. Version 1: ``UTF schema``.
     """
     reader.known_versions(1, 2, 3)
     cursor = reader.cursor
@@ -448,7 +450,7 @@ def _flink_string(cursor: Cursor) -> str:
 
 
 def _row_data(reader: _Reader) -> Type:
-    """Read ``i32 n`` x Java object of a LogicalType; nested."""
+    """Read ``i32 n`` x LogicalType (Java object); the nested snapshots."""
     reader.known_versions(3)
     cursor = reader.cursor
     types = [
@@ -460,14 +462,14 @@ def _row_data(reader: _Reader) -> Type:
 
 
 def _binary_row_data(reader: _Reader) -> Type:
-    """Read ``i32`` arity; the types are unknown."""
+    """Read ``i32`` number of fields, whose types are unknown."""
     reader.known_versions(3)
     reader.cursor.i32("fields of a row")
     return Sql(SqlScalar(SqlKind.RAW))
 
 
 def _row_data_key(reader: _Reader) -> Type:
-    """Twice ``i32 n``, n bytes (generated code); the row's snapshot."""
+    """Read twice ``i32 n``, n bytes (generated code); the row's snapshot."""
     reader.known_versions(0)
     reader.cursor.skip_blob("equaliser of a row")
     reader.cursor.skip_blob("hash function of a row")
@@ -482,13 +484,13 @@ def _decimal_data(reader: _Reader) -> Type:
 
 
 def _timestamp_data(reader: _Reader) -> Type:
-    """Read ``i32 precision``; a local time zone is not stored."""
+    """Read ``i32 precision``; it is not stored whether the type has a local time zone."""
     reader.known_versions(1)
     return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))
 
 
 def _array_data(reader: _Reader) -> Type:
-    """Java objects of the element's LogicalType and of its serializer."""
+    """Read the element's LogicalType and serializer (Java objects)."""
     reader.known_versions(3)
     cursor = reader.cursor
     element = logical_type(read_object_stream(cursor), cursor)
@@ -497,7 +499,7 @@ def _array_data(reader: _Reader) -> Type:
 
 
 def _map_data(reader: _Reader) -> Type:
-    """Java objects of the key's and the value's LogicalType, and of their serializers."""
+    """Read the LogicalTypes of key and value, then their serializers (Java objects)."""
     reader.known_versions(3)
     cursor = reader.cursor
     key, value = (logical_type(read_object_stream(cursor), cursor) for _ in range(2))
@@ -507,21 +509,21 @@ def _map_data(reader: _Reader) -> Type:
 
 
 def _sorted_map(reader: _Reader) -> Type:
-    """Java object of the comparator; key and value."""
+    """Read the comparator (Java object); the nested snapshots of key and value."""
     reader.known_versions(3)
     read_object_stream(reader.cursor)
     return Map(*reader.two())
 
 
 def _ttl_aware(reader: _Reader) -> Type:
-    """Read ``bool isTtlEnabled``, the snapshot of what it writes through."""
+    """Read ``bool isTtlEnabled``; the snapshot of the serializer that writes the values."""
     reader.known_versions(1)
     reader.cursor.boolean("TTL")
     return reader.snapshot()
 
 
 def _value(reader: _Reader) -> Type:
-    """Read ``UTF class``: of a Value, which writes itself."""
+    """Read ``UTF class``; a Value of this class writes itself, in an unknown layout."""
     name = reader.cursor.utf("class of a Value")
     return Unreadable(name, "it writes itself (org.apache.flink.types.Value)")
 

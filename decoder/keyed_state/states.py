@@ -1,7 +1,7 @@
 """The keyed states of a checkpoint, and their entries.
 
-A state is identified by its operator and its name. Each subtask has a part of it: some key groups,
-in a stream or in files of its own.
+A state is identified by its operator and its name. Each subtask has a part of the state: some of
+the key groups, in the subtask's own stream or files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from decoder.metadata.model import Operator
 from decoder.state_files import StateFiles
 from decoder.storage import ByteSource
 
-# Metadata of Flink 1.x, which is built with Kryo 2.24.
+# The last metadata version that Flink 1.x writes; Flink 1.x uses Kryo 2.24.
 _LAST_VERSION_OF_1_X = 4
 
 
@@ -41,9 +41,9 @@ class Part:
 
     Attributes:
         subtask: the subtask's index.
-        source: what the part is read from.
-        number: the state's number there.
-        info: the state in that subtask's serializers.
+        source: the source from which the part is read.
+        number: the state's number in that source.
+        info: the state's description, from that subtask's head.
     """
 
     subtask: int
@@ -56,9 +56,10 @@ class Part:
         return self.source.key_groups
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Cut the key groups into ranges to be read apart, in other processes, with their bytes.
+        """Cut the key groups into ranges to be read in other processes; also return their sizes.
 
-        Each has at most ``max_bytes``, if it can be cut. The part can be pickled.
+        The sizes are in bytes. A range has at most ``max_bytes`` bytes if the part can be cut so.
+        The part can be pickled.
         """
         with translate_os_errors(self.source.what):
             return self.source.shares(max_bytes)
@@ -70,7 +71,7 @@ class Part:
             return self.source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
-        """Yield the bytes of a key group that ``batches`` reads, in ``layout``.
+        """Yield the bytes of a key group in ``layout``, from which ``batches`` reads.
 
         Raises:
             DecodeError: as for ``KeyedState.entries``.
@@ -79,9 +80,9 @@ class Part:
             yield from self.source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
-        """Yield the entries of these key groups, or of all, in lists of bounded length.
+        """Yield the entries of the given key groups, or of all, in lists of bounded length.
 
-        No more than one key group is held at a time.
+        At most one key group is in memory at a time.
 
         Raises:
             DecodeError: as for ``KeyedState.entries``.
@@ -99,7 +100,7 @@ class KeyedState(StateInfo):
 
     Attributes:
         operator_id, operator_name, uid: the operator, as in ``Operator``.
-        max_parallelism: the operator's: the number of key groups.
+        max_parallelism: the operator's max parallelism, which is the number of key groups.
         parts: the subtasks' parts.
     """
 
@@ -115,7 +116,7 @@ class KeyedState(StateInfo):
 
     @property
     def caveat(self) -> str | None:
-        """Why some of its values may be unreadable although its types are readable, or None."""
+        """Why some values may be unreadable although all types are readable, or None."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
             name = open_class(type_) if type_ is not None else None
             if name is not None:
@@ -130,7 +131,7 @@ class KeyedState(StateInfo):
 
         Raises:
             DecodeError: the state cannot be read; a file is missing, or not the checkpoint's; or
-                its bytes are not what Flink writes.
+                Flink never writes such bytes.
         """
         self.check_readable()
         for part in self.parts:
@@ -145,7 +146,7 @@ class KeyedState(StateInfo):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Keyed state of an operator that could not be listed, and why."""
+    """Keyed state of an operator whose states could not be listed, with the error."""
 
     operator_id: str
     operator_name: str | None
@@ -158,7 +159,7 @@ class KeyedStates:
     """The keyed states of a checkpoint.
 
     Attributes:
-        states: in the order of the operators in the checkpoint, and of the states in the stream.
+        states: the states, ordered by operator as in the checkpoint, then as in the stream.
         unread: the keyed state that could not be listed.
     """
 
@@ -180,8 +181,8 @@ def read_keyed_states(
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. An operator's
-            state that cannot be listed is in ``unread``.
+        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. No error is
+            raised for an operator whose state cannot be listed; it is in ``unread``.
     """
     file = read_metadata(pointer, source)
     files = StateFiles(file.directory, file.source, allow_external_files)
@@ -200,7 +201,7 @@ def read_keyed_states(
 def _read_operator(
     operator: Operator, file: MetadataFile, files: StateFiles
 ) -> tuple[dict[str, KeyedState], dict[str, DecodeError]]:
-    """Return an operator's states by name, and its errors by problem."""
+    """Return an operator's states by name, and one error for each distinct problem."""
     states: dict[str, KeyedState] = {}
     errors: dict[str, DecodeError] = {}
     for subtask in operator.subtasks:
@@ -232,13 +233,13 @@ def _read_operator(
 
 
 def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
-    """Return the handles of states: for the changelog backend its base, if nothing has changed.
+    """Return the handles that contain state; for the changelog backend, those of its base.
 
-    A log cannot be read: it does not contain the keys' type, and to merge windows it calls the
-    job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
+    A changelog cannot be read: it does not contain the keys' type, and applying a merge of windows
+    calls the job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
 
     Raises:
-        DecodeError: the log has changes.
+        DecodeError: the changelog is not empty.
     """
     if handle is None:
         return ()
@@ -260,10 +261,10 @@ def _managed_source(
     files: StateFiles,
     what: str,
 ) -> StateSource:
-    """Return the source of a backend's handle.
+    """Return the source of managed keyed state, which a state backend wrote.
 
     Raises:
-        DecodeError: its head cannot be read.
+        DecodeError: the head of the state cannot be read.
     """
     kryo_version = _kryo_version(file)
     if isinstance(handle, KeyGroupsState):
@@ -280,10 +281,10 @@ def _raw_source(
     files: StateFiles,
     what: str,
 ) -> StateSource:
-    """Return the source of raw keyed state, of which only timers are known."""
+    """Return the source of raw keyed state, of which only timers can be read."""
     if not isinstance(handle, KeyGroupsState):
         raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=what)
-    # A raw key group may begin at 0.
+    # In raw keyed state no head precedes the key groups, so one may begin at position 0.
     stream = KeyGroupsStream(handle, Stream(handle.stream, files, what), first_offset=0)
     return RawTimersSource(stream, _kryo_version(file), operator.max_parallelism, what)
 

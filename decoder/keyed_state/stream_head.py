@@ -5,8 +5,9 @@ kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue, 4 key-value of t
 API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``, proxy}}. A proxy is ``i32
 2`` and a snapshot. A state's number in the data is its index in this list.
 
-The asynchronous API (State V2, Flink 2.x on ForSt) differs only in the serializers: a LIST names
-its element's, and a MAP its values' and, under a role of its own, its keys'.
+The asynchronous API (State V2, Flink 2.x on ForSt) differs only in the serializers that it stores.
+A LIST has the serializer of its elements; a MAP has the serializer of its values and, under a
+separate role, the serializer of its keys.
 
 Source: KeyedBackendSerializationProxy (version 6), StateMetaInfoSnapshotReadersWriters (7),
 TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0;
@@ -40,7 +41,7 @@ class StateKind(Enum):
     LIST = "list"
     MAP = "map"
     REDUCING = "reducing"
-    AGGREGATING = "aggregating"  # its value is the accumulator
+    AGGREGATING = "aggregating"  # the value is the accumulator
     TIMERS = "timers"
 
 
@@ -49,15 +50,16 @@ class StateInfo:
     """A state of a stream.
 
     Attributes:
-        name: its name, from the job or Flink.
+        name: the state's name, which the job or Flink chose.
         kind: the kind of state.
-        key: the type of its keys; for timers, of the timers' keys.
-        namespace: the type of its namespaces.
+        key: the type of the state's keys; for timers, the type of the timers' keys.
+        namespace: the type of the namespaces.
         map_key: the type of a MAP's keys.
-        value: the type of its values, a LIST's elements or a MAP's values, without TTL; for timers
-            the timestamp.
-        ttl: whether each value (a LIST's element, a MAP's entry) has the time of its last access.
-        reason: why it cannot be read, or None.
+        value: the type of the values, without TTL; for a LIST the type of its elements, for a MAP
+            the type of its values, for timers the type of the timestamp.
+        ttl: whether the time of the last access is stored with each value (for a LIST, each
+            element; for a MAP, each entry).
+        reason: why the state cannot be read, or None.
     """
 
     name: str
@@ -76,8 +78,8 @@ class Head:
 
     Attributes:
         compressed: whether the data is compressed.
-        states: the states by their number in the data.
-        unread: why the states behind these are unknown; None: these are all.
+        states: the states, each at the index that is its number in the data.
+        unread: why the states after these could not be read, or None if these are all.
         end: the end of the head in the stream, in bytes; None if ``unread``.
     """
 
@@ -93,8 +95,8 @@ def read_head(cursor: Cursor, kryo_version: int) -> Head:
     ``kryo_version``: see ``snapshots.read_snapshot``.
 
     Raises:
-        DecodeError: cut short, corrupt, of an unknown version, or with an unknown serializer of
-            keys.
+        DecodeError: the head is cut short, corrupt, of an unknown version, or has an unknown
+            serializer of keys.
     """
     cursor.version("keyed state", _VERSIONS)
     compressed = cursor.boolean("compressed")

@@ -17,16 +17,16 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# A stream of at most this size is read at once and kept as long as its state: there may be
-# thousands.
+# A stream of at most this size is read at once, and stays in memory as long as the state that it
+# belongs to. It is small, because there may be thousands of streams.
 _WHOLE_BYTES = 256 * 1024
-# The least that is read of a larger one: what follows is read next, and a store is asked less
-# often.
+# The fewest bytes that one read takes from a larger stream: the bytes that follow are needed next,
+# and a store gets fewer requests.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 
 def state_without(instance: object, cached: str) -> dict[str, Any]:
-    """Return an instance's attributes to pickle, without the cached one."""
+    """Return an instance's attributes to pickle, without the attribute ``cached``."""
     return {name: value for name, value in vars(instance).items() if name != cached}
 
 
@@ -37,14 +37,14 @@ class Stream:
         self._stream = stream
         self._files = files
         self.what = what
-        self._ahead = (0, b"")  # the start of the bytes read ahead, and these
+        self._ahead = (0, b"")  # (where they start, the bytes that were read ahead)
 
     def read(self, start: int, end: int | None) -> bytes:
-        """Read bytes ``start`` to ``end``; None: to the end of the stream.
+        """Read the bytes from ``start`` to ``end``, or to the end of the stream if it is None.
 
         Raises:
             DecodeError: the file is missing, not the checkpoint's, or too short; or the range is
-                larger than is read at once.
+                larger than the limit of one read.
         """
         if self._whole is not None:
             if end is None:
@@ -65,7 +65,8 @@ class Stream:
             return self._files.read_range(stream, start, None, self.what)
         first, data = self._ahead
         if not first <= start <= end <= first + len(data):
-            # Of many streams only the head may be read: nothing is read ahead of it.
+            # The first read, which is for the head, reads nothing ahead, because often only the
+            # head is needed.
             until = min(start + _AHEAD_BYTES, stream.size) if start else end
             first = start
             data = self._files.read_range(stream, start, max(start, end, until) - start, self.what)
@@ -90,7 +91,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class KeyGroupsStream:
-    """A stream of key groups, each at its offset; one below ``first_offset`` is empty."""
+    """A stream of key groups, each at its offset; an offset below ``first_offset`` means empty."""
 
     handle: KeyGroupsState
     stream: Stream
@@ -102,7 +103,7 @@ class KeyGroupsStream:
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:
-        """The end of the key group at each offset; None: the end of the stream."""
+        """The end of the key group at each offset; None stands for the end of the stream."""
         offsets = [offset for offset in self.handle.byte_offsets if offset >= self.first_offset]
         if offsets != sorted(set(offsets)):
             raise DecodeError(
@@ -114,7 +115,8 @@ class KeyGroupsStream:
         """Read the head, which ends at the first key group.
 
         Raises:
-            DecodeError: as ``read_head``, or there are bytes between the two.
+            DecodeError: as for ``read_head``, or there are bytes between the head and the key
+                group.
         """
         end = next(iter(self._ends), None)
         cursor = Cursor(self.stream.read(0, end), self.stream.what)
@@ -130,7 +132,7 @@ class KeyGroupsStream:
         for key_group, offset in zip(self.key_groups, self.handle.byte_offsets, strict=True):
             if offset < self.first_offset:
                 continue
-            # A stream of unknown size: its last key group counts as one byte.
+            # In a stream of unknown size, the last key group counts as one byte.
             size = (self._ends[offset] or max(self.stream.size, offset + 1)) - offset
             if total and total + size > max_bytes:
                 shares.append((range(start, end), total))
@@ -142,7 +144,7 @@ class KeyGroupsStream:
         return [*shares, (range(start, end), total)] if total else shares
 
     def key_group(self, key_group: int) -> bytes:
-        """Read the bytes of one key group, as stored; none of an empty one."""
+        """Read the bytes of one key group as stored; b"" if the key group is empty."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         return self.stream.read(offset, self._ends[offset]) if offset >= self.first_offset else b""
 
