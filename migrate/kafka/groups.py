@@ -97,8 +97,8 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets for a group without members; return the partitions that failed.
 
-        No request is repeated. If all partitions of a request failed and the failure is transient,
-        the other requests are not sent, because each might wait for the timeout again.
+        No request is repeated. If all partitions of a request failed, and a failure among them is
+        transient, the remaining requests are not sent, because each might wait for its timeout.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         unanswered: CommitFailure | None = None

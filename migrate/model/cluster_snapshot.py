@@ -59,7 +59,7 @@ class Member:
     """A member of a consumer group.
 
     Attributes:
-        assigned: its assigned partitions.
+        assigned: the partitions that are assigned to the member.
     """
 
     client_id: str

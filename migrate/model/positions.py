@@ -80,10 +80,10 @@ class PositionState(str, Enum):
     """The state of one topic-partition in a source."""
 
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
-    EARLIEST = "earliest"  # assigned; no record is read yet; starts at the log start
-    LATEST = "latest"  # assigned; no record is read yet; starts at the log end of the job's start
-    COMMITTED = "committed"  # assigned; no record is read yet; starts where its group committed
-    FINISHED = "finished"  # of a bounded source, and read to its stopping offset
+    EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
+    LATEST = "latest"  # assigned, no record read yet; starts at the log end when the job started
+    COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
+    FINISHED = "finished"  # in a bounded source, and read to its stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
     UNRESOLVED = "unresolved"  # its position is not in the state
 

@@ -62,7 +62,7 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Return ``did_you_mean`` for a mistyped name; a mapping's values are shown, not its keys."""
+    """Suggest known names for a mistyped name; a mapping's values are shown, not its keys."""
     shown = known if isinstance(known, Mapping) else {}
     return did_you_mean(shown.get(match, match) for match in close_names(name, known))
 

@@ -1,4 +1,4 @@
-"""Hudi: the sink of a streaming query skips batches up to the last one of the query's identifier.
+"""Hudi: a sink skips batches up to the last one that was committed with the same identifier.
 
 The table's timeline stores the last batch of each identifier. A completed commit contains the map
 ``extraMetadata``, whose key ``_hudi_streaming_sink_checkpoint`` has a JSON object with a batch for

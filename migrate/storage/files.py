@@ -127,7 +127,7 @@ class Files:
                 data: bytes = system.cat_file(name, start=start, end=start + size, **options)
             except _NOT_THERE:
                 raise
-            # If a range begins beyond the end of a file, some stores raise errors of various types.
+            # If a range begins beyond the end of a file, some libraries raise errors of their own.
             except Exception:
                 if system.size(name) > start:
                     raise
@@ -263,7 +263,7 @@ class Files:
             yield system, system._strip_protocol(path)
         except (*_NOT_THERE, MissingExtra):
             raise
-        # The errors of the libraries (botocore, aiohttp, Azure's, Google's) have no base class.
+        # The errors of botocore, aiohttp, Azure's and Google's library have no common base class.
         except Exception as error:
             raise StorageUnavailable(errno.EIO, _reason(error), path) from error
 

@@ -2,9 +2,9 @@
 
 A file (a plan or a rollback file) is new or replaces another file. A directory (a seed or a
 savepoint) is always new. On a local disk, the content is first written under a unique name in the
-same directory (the stage), and then renamed. A store cannot rename. There the files of a directory
-are written one after another; the caller writes last the file without which no reader accepts the
-others.
+same directory (the stage), and then renamed. A store cannot rename, so there the files of a
+directory are written one after another. The caller writes the most important file last: without
+this file, no reader accepts the others.
 """
 
 from __future__ import annotations

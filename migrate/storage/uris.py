@@ -50,7 +50,7 @@ def local_path(name: str) -> Path:
 
 
 def lies_within(path: str, directory: str) -> bool:
-    """Return whether a path is a directory or below it; both have the form of ``from_uri``."""
+    """Return whether a path is a directory or below it; both in the form ``from_uri`` returns."""
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
     return Path(path).resolve().is_relative_to(Path(directory).resolve())

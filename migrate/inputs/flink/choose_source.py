@@ -2,7 +2,7 @@
 
 The user names a source by its operator id, its name, its uid, or a topic that it reads
 (``topic:NAME``). Metadata up to version 4 does not contain uids. But the operator id is the
-MurmurHash3 (128 bits, seed 0) of the uid, so a uid is compared by its hash.
+MurmurHash3 (128 bits, seed 0) of the uid, so a source is found by the hash of its uid.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.

@@ -1,7 +1,7 @@
 """Inputs of a plan: Kafka sources with positions, and findings.
 
-An input is extracted from a decoded checkpoint. Or it lists the positions of a Spark query, of a
-consumer group, of a file, or of the log ends in Kafka.
+An input is extracted from a decoded checkpoint, or lists positions from another place: a Spark
+query, a consumer group, a file, or Kafka's logs.
 """
 
 from __future__ import annotations

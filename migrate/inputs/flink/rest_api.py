@@ -205,7 +205,7 @@ def _reason(cause: _Cause | None) -> str:
     return ": ".join(texts) or "no reason given"
 
 
-# -- the JSON of its answers -----------------------------------------------------------------------
+# -- the JSON of the JobManager's answers ----------------------------------------------------------
 
 
 class _Job(BaseModel):

@@ -96,7 +96,7 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 
 
 def check_servers(name: str, servers: str) -> None:
-    """Refuse addresses that contain credentials or begin with ``http://`` or ``https://``.
+    """Refuse addresses that contain credentials, ``http://`` or ``https://``.
 
     Every message about the brokers shows their addresses, so credentials would be shown, too.
 

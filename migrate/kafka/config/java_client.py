@@ -151,8 +151,8 @@ class Translation:
 def translate(layer: Mapping[str, str]) -> Translation:
     """Translate a layer: the properties of a file, or those of the command line.
 
-    If a layer has a setting under the names of both clients, librdkafka's name wins. Properties
-    that are neither dropped nor translated are kept unchanged; librdkafka refuses unknown names.
+    If a layer has a setting under the names of both clients, librdkafka's name wins. All other
+    properties keep their names; librdkafka refuses unknown names.
 
     Raises:
         ConfigError: librdkafka does not support a log-in module, one of its options, or a store.

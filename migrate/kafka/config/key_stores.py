@@ -45,7 +45,7 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     default type is JKS, and with this type Java also reads PKCS12 files.
 
     Raises:
-        ConfigError: a file cannot be read, or librdkafka does not support its format. In the
+        ConfigError: a file cannot be read, or librdkafka does not support the file's format. In the
             second case the message has the keytool command that converts the file.
     """
     properties: dict[str, str] = {}

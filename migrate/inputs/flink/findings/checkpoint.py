@@ -1,4 +1,4 @@
-"""Findings about a whole checkpoint, such as: the job ran on; which release wrote it."""
+"""Findings about a whole checkpoint, such as whether the job ran on, and which release wrote it."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the finding about sinks that may remember checkpoint ids.
 
-    Such a sink has a committer of an unknown kind. The committer of a FileSink is unknown, too, but
-    its writer is known; so only committers in excess of the FileSink writers count.
+    Such a sink has a committer of an unknown kind. So does a FileSink, but its writer is known.
+    The finding is given if there are more unknown committers than writers of FileSinks.
     """
     sinks = checkpoint.sinks.values()
     files = sum(isinstance(sink, FileSinkState) for sink in sinks)
@@ -157,7 +157,7 @@ def _contradiction(number: int, others: Sequence[int]) -> Finding:
 
 
 def _written_by(checkpoint: Checkpoint) -> Finding:
-    """Return the finding about the releases that write the checkpoint's version numbers."""
+    """Return the finding about the releases that may have written the checkpoint."""
     version = checkpoint.metadata_version
     writers = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
     connectors = {
