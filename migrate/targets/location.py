@@ -119,6 +119,8 @@ Location = LocalDirectory | RemoteDirectory
 def location(text: str) -> Location:
     """Return the directory for a local path, or for a URL of a store, ``file:`` or ``dbfs:``.
 
+    Paths below ``/Volumes`` and ``dbfs:`` name directories in the mounts of Databricks.
+
     Raises:
         UsageError: this machine cannot write to the directory, or the path holds credentials.
     """

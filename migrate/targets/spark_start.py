@@ -20,7 +20,7 @@ class SparkStart:
         streams: the query's Kafka sources, in the order of its plan.
         checkpoint_location: the seeded directory, as the query must name it; None without a seed.
         warnings: what the user must know, although nothing is refused.
-        origin: the origin of the positions; None if each stream continues other Flink sources.
+        origin: the origin of the positions; None with ``--spark-source``, as the streams differ.
         states: keyed states that the printed Python puts into the checkpoint location.
     """
 

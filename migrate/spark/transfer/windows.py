@@ -150,10 +150,11 @@ def panes(entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms
 
     A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
     Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1, and
-    window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. The same
-    equation replaces pane p+k, and so on, which gives a sum of windows with signs.
+    window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. Pane
+    p+k is replaced by the same equation, and so on. The result is a sum of windows with signs.
 
-    Windows before the first window in the state have fired: panes before its start are not made.
+    Windows before the first window in the state have fired. Panes before the start of the first
+    window are not made.
 
     Args:
         entries: a row for each window: the key, ``start``, ``end``, ``n`` and the sums.

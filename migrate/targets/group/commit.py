@@ -79,7 +79,7 @@ class ChangeOutcome:
     """The outcome of a change to a group.
 
     Attributes:
-        rollback_path: the rollback file; None if there was nothing to do, so none was written.
+        rollback_path: the rollback file; None if there was nothing to do.
     """
 
     group: str
@@ -242,7 +242,7 @@ def write_obstacles(group: GroupView) -> list[str]:
 
 
 def reasons_changed(before: GroupView, now: GroupView) -> list[str]:
-    """Return the refusal for a group whose offsets have changed; empty if they are the same."""
+    """Return the refusal for a group whose offsets have changed; empty if they have not."""
     partitions = rollback_file.differing(before.committed, now.committed)
     if not partitions:
         return []
@@ -312,7 +312,7 @@ def _worth_another_attempt(
     before: Offsets,
     now: Offsets,
 ) -> dict[TopicPartition, Committed]:
-    """Return the offsets that failed with a temporary error, if the group's are still the same."""
+    """Return the offsets that failed with a temporary error and whose partition is unchanged."""
     return {
         partition: target[partition]
         for partition, failure in failures.items()

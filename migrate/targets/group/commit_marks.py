@@ -12,7 +12,7 @@ from migrate.model.cluster_snapshot import GroupView
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
 
-# The metadata of each of our offsets begins with this.
+# The metadata of each of our commits begins with this text.
 METADATA_PREFIX = "flink-offset-migrate "
 _CUT_OVER = "cut-over="
 # Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.

@@ -107,7 +107,7 @@ class RollbackPreview:
 
 
 def _deletes(now: GroupView, target: Offsets) -> bool:
-    """Return whether an offset must be removed, which takes the deletion of the group.
+    """Return whether the group must be deleted because one of its offsets must be removed.
 
     Kafka's client can commit an offset but not remove one.
     """

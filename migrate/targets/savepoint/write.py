@@ -173,10 +173,7 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
 
 
 def _check(new: Checkpoint, old: Checkpoint, changes: Mapping[str, OffsetChanges]) -> None:
-    """Raise AssertionError if the written positions are not the planned ones.
-
-    The cause would be a bug of ours.
-    """
+    """Raise AssertionError if the written positions are not the planned ones, which is a bug."""
     for operator_id, source in old.sources.items():
         of_operator = changes.get(operator_id, {})
         expected = {
