@@ -1,7 +1,7 @@
-"""Moves of Kafka positions from Flink checkpoints to Spark queries, consumer groups or savepoints.
+"""Moves of Kafka positions between Flink checkpoints, Spark queries and consumer groups.
 
-A move reads the positions, checks them against Kafka, and plans what it would do. Then it either
-writes the whole target, or refuses and writes nothing.
+A move reads the positions, checks them against Kafka, and plans what to write. Then it either
+writes the complete target, or refuses and writes nothing.
 
 Every command of the command line is also a function of the same name: ``from migrate import plan``.
 A function's module is imported when its name is first used.

@@ -150,8 +150,9 @@ def _finished_at(split: Split) -> int | None:
     """Return the next offset of a finished split, or None if it is not known.
 
     The next offset is the start or the stop, whichever is higher. If the start is the marker
-    ``earliest``, it cannot be beyond the stop of a split that was read to its end. If it is
-    ``latest`` or ``committed``, it can.
+    ``earliest``, the next offset is the stop: the log start was not beyond the stop of a split that
+    was read to its end. If the start is ``latest`` or ``committed``, its offset may be beyond the
+    stop, so the next offset is not known.
     """
     stop, start = split.stopping_offset, split.starting_offset
     if stop is None or stop < 0:

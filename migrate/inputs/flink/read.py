@@ -21,8 +21,7 @@ def read(pointer: str, how: Reading = _STRICT) -> Extraction:
         how: the options for reading; of a ``Choice``, only these options are used.
 
     Raises:
-        DecodeError: as ``read_checkpoint`` does; the message suggests another path if a checkpoint
-            was found there.
+        DecodeError: as ``read_checkpoint`` does; the message may suggest another path.
     """
     files = Files()
     try:

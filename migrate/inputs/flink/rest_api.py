@@ -39,7 +39,7 @@ class FlinkJob:
     Attributes:
         state: Flink's name of the state: RUNNING, RESTARTING, …
         began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock.
-        ended_ms: when the job ended, likewise; None if it has not ended.
+        ended_ms: when the job ended, by the same clock; None if it has not ended.
     """
 
     job_id: str

@@ -100,7 +100,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
 def printable_text(text: str) -> str:
     """Return a text from Flink without secrets and control characters, cut if it is long."""
-    # The first cut may split a secret; redact_secrets hides the rest of such a secret, too.
+    # The slice may end within a secret; redact_secrets also hides such a part of a secret.
     return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 
