@@ -95,7 +95,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             batches = [level[start : start + size] for start in range(0, len(level), size)]
             steps = chain.from_iterable(pool.map(walk.look_at_all, batches))
     unique: Iterable[Candidate] = by_pointer.values()
-    if latest_only:  # a root may be a glob of checkpoints (chk-*)
+    if latest_only:  # here too, as a root may be a glob of checkpoints (chk-*)
         unique = (marked for marked in mark_newest(unique) if marked.job_numbers is not None)
     return sorted(unique, key=_sort_key)
 

@@ -22,7 +22,7 @@ OBSTACLES = {
     Verdict.TOPIC_GONE: (TOPIC_GONE, "of topics that the broker does not have"),
     Verdict.PARTITION_GONE: ("partition-gone", "of partitions that the broker does not have"),
 }
-# No policy allows anything.
+# The default policies, which allow no loss and no repetition.
 _POLICIES = Policies()
 
 

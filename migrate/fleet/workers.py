@@ -58,7 +58,7 @@ class WorkerPool:
     """
 
     def __init__(self, size: int) -> None:
-        # sys.executable is empty where Python is embedded in another program.
+        # sys.executable is empty if Python is embedded in another program.
         self._workers = [_Worker() for _ in range(size - 1 if sys.executable else 0)]
 
     def __enter__(self) -> WorkerPool:

@@ -28,7 +28,7 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Spark's default of spark.sql.execution.arrow.maxRecordsPerBatch.
+# The default of Spark's option spark.sql.execution.arrow.maxRecordsPerBatch.
 _BATCH_ROWS = 10_000
 _UPLOAD_THREADS = 8
 # The file that marks a complete table, as Spark writes it.

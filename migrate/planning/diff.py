@@ -62,9 +62,9 @@ class DiffRow(PartitionRow):
 
     @property
     def records_between(self) -> int | None:
-        """Number of offsets between the two sides that are still in the log.
+        """Number of offsets between the two sides; if the log is known, only those in the log.
 
-        It is an upper bound of the records: transaction markers and compaction leave gaps.
+        It is an upper bound of the records, because transaction markers and compaction leave gaps.
         """
         if self.left_offset is None or self.right_offset is None:
             return None
@@ -78,8 +78,8 @@ class DiffRow(PartitionRow):
 class DiffTotals:
     """Rows counted by relation, and the sums of their differences.
 
-    Differences ahead and behind are summed apart: their common sum could be 0 although offsets
-    differ.
+    Differences ahead and behind are summed separately: their common sum could be 0 although
+    offsets differ.
     """
 
     partitions: int

@@ -40,7 +40,7 @@ def pattern_to_ask(
     if policies.topic_map or policies.partitions is not None:
         return None  # the user has named the topics or partitions that move
     if plan_input.origin.kind != "checkpoint":
-        return None  # a query looks for topics at each batch; it is not known how others find them
+        return None  # a query looks for topics at each batch; nothing is known of other sides
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
         frozenset(topic for source in plan_input.sources for topic in source.topics),

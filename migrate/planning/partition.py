@@ -251,6 +251,9 @@ def _planned(
 
 
 def flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
-    """Return the next offset that Flink's own group has committed; None if no group is named."""
+    """Return the next offset that Flink's own group has committed.
+
+    The result is None if the user named no group, or the group has committed none.
+    """
     group = snapshot.source_group
     return group.next_offset(topic, partition) if group is not None else None

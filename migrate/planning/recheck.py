@@ -30,8 +30,9 @@ def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield what has changed in the cluster since the plan was made, one change a line.
 
     New records, and the deletion of records below the planned offsets, are no such changes: the
-    plan's effect stays the same. Topics are not checked again for the verdict ``suspect``: the
-    plan has this verdict already, and a topic that was recreated since has another topic id.
+    plan's effect stays the same. Topics are not checked again for the verdict ``suspect``: a topic
+    that was recreated before the plan has this verdict in the plan, and a topic that was recreated
+    since has another topic id.
     """
     if other := other_cluster(plan, snapshot):
         yield other

@@ -21,7 +21,7 @@ _OWN_NUMBERS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
 def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Refuse the partitions that have a problem; partitions with the same problem share one."""
+    """Refuse the partitions that have a problem, with one refusal for each different problem."""
     alike: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
@@ -77,7 +77,7 @@ def collect_warnings(
     partitions: Sequence[PlannedPartition],
     policies: Policies,
 ) -> Iterator[str]:
-    """Yield what the user must know of findings, partitions and groups, although not refused."""
+    """Yield the warnings that follow from findings, partitions and consumer groups."""
     target_group = snapshot.target_group if snapshot is not None else None
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
@@ -275,7 +275,7 @@ def _how_it_ran_on(beyond: Sequence[PlannedPartition]) -> str:
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """Yield the counts of a plan, its partitions with a verdict or cost to mention, its notes."""
+    """Yield lines about a plan: its counts, its partitions that need attention, and its notes."""
     if plan.partitions:
         verdicts = Counter(planned.verdict for planned in plan.partitions)
         counts = ", ".join(

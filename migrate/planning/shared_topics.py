@@ -1,4 +1,4 @@
-"""Check topics that several sources read: the positions must agree, the clusters be the same."""
+"""Check topics that several sources read: their positions and their Kafka clusters must agree."""
 
 from __future__ import annotations
 

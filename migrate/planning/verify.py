@@ -4,7 +4,7 @@ A Spark query starts at its seed (``spark_progress.starting_positions``), which 
 while the query runs. A partition that the seed lacks starts at offset 0: if its log starts higher,
 the query fails. If the seed has no partition of a topic, the query is assumed not to read the
 topic. After the query has run, its log shows whether it continued from the seed and read all
-partitions of it (``verify_log``).
+partitions of the seed (``verify_log``).
 
 Two facts are lost while the query runs:
 
@@ -315,7 +315,7 @@ class _Target:
         starts: the offsets at which the target started, or will start.
         goes_on: the offsets that the target reads next, as far as they must be checked.
         logs, recreated: as for ``verify_query``.
-        unknown: whether it is not known at all where the target started.
+        unknown: whether the start of every partition is unknown.
         committed_by_others: the partitions whose last commit is not our own.
     """
 

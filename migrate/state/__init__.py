@@ -1,1 +1,1 @@
-"""Keyed state as it is shown."""
+"""Show keyed state: as a list of states, as JSON, as Arrow batches, and as tables for Spark."""

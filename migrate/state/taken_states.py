@@ -1,4 +1,4 @@
-"""Divide keyed states: those that Spark continues with (``--state OPERATOR/NAME``), the others."""
+"""Divide keyed states into those that Spark continues with (``--state``) and the others."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TakenStates:
         """Yield, for each taken state, what the Python file that primes it needs."""
         for state in self.taken:
             key = column_type(state.key)
-            assert key is not None  # it is readable
+            assert key is not None  # a taken state is readable
             parts = [("key", key.ddl, "key")]
             if isinstance(key, StructOf):
                 parts = [

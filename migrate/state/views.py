@@ -109,7 +109,8 @@ class Table:
         states: the rows of view=states; empty for the other views.
         key: the only key to read; None: all keys.
         state: for view=entries, the state without its parts; None in a share.
-        pointer, allow_external_files: the checkpoint, as the user named it.
+        pointer: for view=entries, the checkpoint as the user named it.
+        allow_external_files: as in ``StateOptions``.
     """
 
     view: StateView

@@ -129,7 +129,7 @@ def _row_hash(data: _Array, start: int, size: int) -> int:
 
 @_inner(_I64, _OUT, _I64, _I64)
 def _put(text: _Array, to: int, character: int) -> int:
-    """Write a character of more than seven bits as UTF-8; return their end in ``text``."""
+    """Write a character of more than seven bits to ``text`` as UTF-8; return the new end."""
     following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
     text[to] = (0xFF00 >> following + 1 & 0xFF) | character >> 6 * following
     for index in range(following - 1, -1, -1):
@@ -146,8 +146,8 @@ def _string(
     """Convert a string of UTF-16 units, of one to three bytes each, to UTF-8.
 
     Returns:
-        the end of the units (-1: refused, as for a surrogate without its other half), the end of
-        the text, and the hash of the string.
+        the end of the units (-1: the string is refused, for example because half of a surrogate
+        pair is missing), the end of the text, and the hash of the string.
     """
     code = 0
     half = 0  # the first half of a surrogate pair

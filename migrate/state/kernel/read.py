@@ -21,7 +21,7 @@ from migrate.state.kernel.program import MAX_LISTS, Unknown, program_of
 # The capacity of the buffers: the number of rows, and the bytes of text in each column.
 _ROWS = 16_384
 _TEXT_BYTES = 1 << 20
-# How often the capacity is doubled for a large entry.
+# How many times the capacity may be doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
 # The plain reader: called with a key group and the number of entries to skip, it yields the rest.
@@ -34,7 +34,7 @@ class _Segment(NamedTuple):
     """Rows of one key group in the buffers.
 
     Attributes:
-        returned: the number of its entries in earlier batches.
+        returned: the number of the key group's entries in earlier batches.
         begins: for each table, the index of the segment's first row.
     """
 
@@ -150,7 +150,9 @@ class FastReader:
         )
 
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
-        """Return the entries in the buffers, and how many of the last key group are then returned.
+        """Return the entries in the buffers as a batch, or None if there are no entries.
+
+        Also return how many entries of the last key group this batch and earlier ones contain.
 
         Raises:
             Rejected: the columns fail a check.
