@@ -86,7 +86,8 @@ def write_checkpoint(
 def replace_query_id(location: Location) -> str:
     """Write a new query id into a location from which no query has started, and return the id.
 
-    The cut-over that wrote the location knows it by the old id, and no longer takes it for its own.
+    A cut-over recognizes a location that it wrote by the query id. So the cut-over that wrote this
+    location no longer takes it for its own.
 
     Raises:
         OSError: the location cannot be written.

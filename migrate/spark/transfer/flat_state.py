@@ -165,9 +165,9 @@ def _parts(column: str, schema: StructType) -> list[_Part]:
 def _averages(value: StructType) -> set[str]:
     """Return the paths of the fields that belong to averages.
 
-    An average keeps a sum, and after it a count whose field is nullable. The aggregate
-    ``count`` has a count that is not nullable (Average, Count: ``aggBufferAttributes`` @ Spark
-    3.5.1, 4.0.0). This distinguishes an average from a sum that is followed by a count.
+    An average keeps a sum, and after it a count whose field is nullable. The aggregate ``count``
+    has a field that is not nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
+    This distinguishes an average from a sum that is followed by a count.
     """
     return {
         f"value._{part}"

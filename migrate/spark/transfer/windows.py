@@ -57,9 +57,9 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
 def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
     """Return the windows that have not fired yet, and a summary of those that have.
 
-    A window that has not fired has a timer at its last millisecond. Flink keeps
-    a window that has fired for late records, until a later timer removes the window. Such windows
-    are left out, because Spark would fire them again.
+    A window that has not fired has a timer at its last millisecond. After a window has fired, Flink
+    keeps the window for late records, until a later timer removes the window. Fired windows are
+    left out, because Spark would fire them again.
 
     Args:
         state: Flink's state.
@@ -150,8 +150,8 @@ def panes(entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms
 
     A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
     Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1, and
-    window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. Pane
-    p+k is replaced by the same equation, and so on. The result is a sum of windows with signs.
+    window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. Pane p+k is
+    replaced by the same equation, and so on. The result is a sum of windows with signs.
 
     Windows before the first window in the state have fired. Panes before the start of the first
     window are not made.

@@ -137,9 +137,9 @@ def split_shared_topics(
     Several sources may read one topic. If their sets of partitions do not overlap, each source was
     probably configured with a list of partitions. Then a partition of one source must not be added
     to another, and it is not known which source is to read a partition that none of them has. If
-    their sets overlap but differ, the sources may subscribe to the topic, and one of them has not
-    discovered all partitions yet; Flink would discover the others. Then it
-    is not known which partitions each source is to read, and the addition is refused.
+    their sets overlap but differ, they may all subscribe to the topic, and one has not discovered
+    all partitions yet; Flink would discover the missing ones. Then it is not known whether the
+    source is to read an added partition, so the change is refused.
 
     Args:
         change: the change of the source.
