@@ -114,7 +114,7 @@ class _Converter:
         return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
-        """Return the attributes, the super types' first: StructuredType.getChildren @ 2.2.0."""
+        """Return the attributes, those of the super types first (as StructuredType.getChildren)."""
         attributes: list[JavaValue] = []
         for _ in range(_MAX_DEPTH):
             if not isinstance(value, JavaObject):

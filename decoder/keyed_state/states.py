@@ -66,7 +66,7 @@ class Part:
 
     @property
     def layout(self) -> KeyGroupLayout | None:
-        """The layout of ``frames``; None: there are none, and only ``batches`` reads the part."""
+        """The layout of ``frames``; None if the part can only be read with ``batches``."""
         with translate_os_errors(self.source.what):
             return self.source.layout
 

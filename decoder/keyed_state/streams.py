@@ -149,7 +149,7 @@ class KeyGroupsStream:
         return self.stream.read(offset, self._ends[offset]) if offset >= self.first_offset else b""
 
     def blocks(self, key_group: int, block_bytes: int) -> Iterator[bytes]:
-        """Read the same in blocks; the last key group of a stream of unknown size whole."""
+        """Read a key group in blocks, or at once if its end is not known."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         if offset < self.first_offset:
             return

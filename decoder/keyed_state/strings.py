@@ -1,8 +1,9 @@
-"""Flink's own form of text: StringValue.
+"""Text in Flink's own encoding, which StringValue implements.
 
-A varint (7 bits a byte, the lowest first, the high bit set on all but the last) is the number of
-UTF-16 units plus one, 0 is null; then each unit, as a varint of 1 to 3 bytes. It is not UTF-8. A
-StringValue writes itself without the plus one, and is never null.
+A text is a varint with the number of UTF-16 units plus one (0 is null), then each unit as a varint
+of 1 to 3 bytes; this is not UTF-8. A varint has 7 bits a byte, the lowest first, and the high bit
+is set on all bytes but the last. A StringValue in the state begins with the number of units without
+the plus one, and is never null.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """
@@ -14,21 +15,21 @@ import re
 from decoder.errors import DecodeError, ErrorKind
 
 _MOST_LENGTH_BYTES = 5
-# A unit: up to two bytes with the high bit, and one without.
+# A unit: up to two bytes with the high bit set, then one byte without it.
 _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
 
 class ReplacedText(str):
-    """Text in which U+FFFD replaces what is no character, mostly half of a surrogate pair.
+    """Text in which U+FFFD replaces invalid characters, mostly halves of surrogate pairs.
 
-    Two texts may have become one.
+    Two different texts may have become equal by this.
     """
 
     __slots__ = ()
 
 
 def decode_text(data: bytes | bytearray, encoding: str) -> str:
-    """Return the text, as ReplacedText if some of it is no character."""
+    """Decode a text; return it as ReplacedText if it has invalid characters."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
@@ -36,11 +37,11 @@ def decode_text(data: bytes | bytearray, encoding: str) -> str:
 
 
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Return the text at ``position`` (see ``decode_text``), and its end.
+    """Read the text at ``position``; return it as ``decode_text`` does, and its end.
 
     Raises:
-        DecodeError: a length or a unit that Flink never writes.
-        IndexError: it continues past the end of ``data``.
+        DecodeError: Flink never writes such a length or unit.
+        IndexError: the text continues past the end of ``data``.
     """
     count = data[position]
     position += 1
@@ -58,7 +59,7 @@ def read_string(data: bytes, position: int) -> tuple[str | None, int]:
 
 
 def read_string_value(data: bytes, position: int) -> tuple[str, int]:
-    """Read a StringValue, as ``read_string`` does a text."""
+    """Read the StringValue at ``position``; return it and its end, as ``read_string`` does."""
     count = data[position]
     position += 1
     if count >= 0x80:
@@ -67,7 +68,7 @@ def read_string_value(data: bytes, position: int) -> tuple[str, int]:
 
 
 def _long_count(data: bytes, position: int, count: int) -> tuple[int, int]:
-    """Read on in a varint of 31 bits that is as short as can be; inlined for speed."""
+    """Read the rest of a varint of up to 31 bits; refuse one with unnecessary bytes."""
     for shift in range(7, 7 * _MOST_LENGTH_BYTES, 7):
         byte = data[position]
         position += 1

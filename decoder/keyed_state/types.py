@@ -1,8 +1,8 @@
 """The types of keyed state: a small closed set, made from serializer snapshots.
 
-A type is both the layout and the meaning of a value. Each stands for one of Flink's serializers, or
-a few that write the same bytes, named in ``snapshots`` and ``logical_types``. The docstrings say
-which Python value the decoder returns.
+A type describes both the layout and the meaning of a value. Each type stands for one of Flink's
+serializers, or for several that write the same bytes; ``snapshots`` and ``logical_types`` name
+these serializers. The docstrings say as which Python value a value is read.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """The kinds of values without parts; the comments name the Python values."""
+    """The kinds of values without parts; the comments name the types of the Python values."""
 
     BOOLEAN = auto()  # bool
-    BYTE = auto()  # int, as the next three
+    BYTE = auto()  # int, like the next three
     SHORT = auto()
     INT = auto()
     LONG = auto()
@@ -24,7 +24,7 @@ class Kind(Enum):
     DOUBLE = auto()  # float
     CHAR = auto()  # str of one UTF-16 unit
     STRING = auto()  # str; an unpaired surrogate becomes U+FFFD, here and in CHAR
-    STRING_VALUE = auto()  # as STRING, but never null: org.apache.flink.types.StringValue
+    STRING_VALUE = auto()  # like STRING, but never null: org.apache.flink.types.StringValue
     BIG_INTEGER = auto()  # Decimal without digits after the point
     BIG_DECIMAL = auto()  # Decimal
     DATE = auto()  # Instant
@@ -35,7 +35,7 @@ class Kind(Enum):
     LOCAL_DATE = auto()  # LocalDate
     LOCAL_TIME = auto()  # LocalTime
     LOCAL_DATE_TIME = auto()  # LocalDateTime
-    VOID = auto()  # None, as the next three
+    VOID = auto()  # None, like the next three
     NULL_VALUE = auto()
     VOID_NAMESPACE = auto()
     GLOBAL_WINDOW = auto()
@@ -48,19 +48,19 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
-    mutable: bool = False  # an org.apache.flink.types.Value: written alike, of another hash code
+    mutable: bool = False  # an org.apache.flink.types.Value: same bytes, other hash code
 
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveArray:
-    """A boolean[], int[], …, String[]: ``i32 n``, n elements. A list; ``bytes`` for byte[]."""
+    """A boolean[], int[], …, String[]: ``i32 n``, n elements. Read as a list, byte[] as bytes."""
 
     element: Kind
 
 
 @dataclass(frozen=True, slots=True)
 class JavaEnum:
-    """An enum: ``i32`` ordinal of a constant in the snapshot. The constant's name."""
+    """An enum: ``i32`` index of a constant in the snapshot. Read as the constant's name."""
 
     class_name: str
     constants: tuple[str, ...]
@@ -75,9 +75,9 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A tuple, or a value of CompositeSerializer: its fields, null only if their types allow it.
+    """A tuple, or a value of CompositeSerializer: the values of its fields.
 
-    A dict by name; a tuple's fields are f0, f1, and so on.
+    It is read as a dict by name; the names of a tuple's fields are f0, f1, and so on.
     """
 
     class_name: str
@@ -86,15 +86,15 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An org.apache.flink.types.Row. A dict of f0, f1, …: its snapshot has no names."""
+    """An org.apache.flink.types.Row, read as a dict with f0, f1, …: its snapshot has no names."""
 
     fields: tuple[Type, ...]
-    has_kind: bool  # two bits of a RowKind before the null bits
+    has_kind: bool  # two bits for the RowKind precede the null bits
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """An Either. {"left", "right"}, one of them None."""
+    """An Either, read as a dict with "left" and "right", one of which is None."""
 
     left: Type
     right: Type
@@ -102,7 +102,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class TaggedUnion:
-    """CoGroupedStreams' element: {"one", "two"}, one of them None."""
+    """CoGroupedStreams' element, read as a dict with "one" and "two", one of which is None."""
 
     one: Type
     two: Type
@@ -110,9 +110,10 @@ class TaggedUnion:
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
-    """A record in a window with an evictor. {"timestamp", "value"}.
+    """A record in a window with an evictor, read as a dict with "timestamp" and "value".
 
-    ``u8`` 0 and ``i64`` epoch milliseconds, or 1 without a timestamp; the value.
+    Its layout: ``u8`` 0 and ``i64`` epoch milliseconds, or ``u8`` 1 without a timestamp; then the
+    value.
     """
 
     value: Type
@@ -120,16 +121,16 @@ class StreamRecord:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """A List: ``i32 n``, n elements. A list."""
+    """A List: ``i32 n``, n elements. Read as a list."""
 
     element: Type
 
 
 @dataclass(frozen=True, slots=True)
 class NullableList:
-    """A Set or T[]: as List, with a byte before each element. A list.
+    """A Set or T[]: like List, but with a byte before each element. Read as a list.
 
-    The byte of a null element is ``null``: 1 in a Set, 0 in a T[].
+    ``null`` is the value of that byte for a null element: 1 in a Set, 0 in a T[].
     """
 
     element: Type
@@ -138,7 +139,7 @@ class NullableList:
 
 @dataclass(frozen=True, slots=True)
 class LinkedList:
-    """A LinkedList: ``i32 n``, null bits, the elements that are not null. A list."""
+    """A LinkedList: ``i32 n``, null bits, the elements that are not null. Read as a list."""
 
     element: Type
     has_nulls: bool
@@ -146,11 +147,11 @@ class LinkedList:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A Map: ``i32 n`` x {key, ``bool valueIsNull``, value}. Pairs."""
+    """A Map: ``i32 n`` x {key, ``bool valueIsNull``, value}. Read as Pairs."""
 
     key: Type
     value: Type
-    null_keys: bool = False  # a ``bool keyIsNull`` before each key: SQL's NullAwareMapSerializer
+    null_keys: bool = False  # ``bool keyIsNull`` precedes each key (NullAwareMapSerializer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +163,16 @@ class Nullable:
 
 
 # The prefix of the name of a field that is no longer in its class
-# (PojoSerializerSnapshotData.getDummyNameForMissingField @ Flink 2.2.0); no Java name holds a "-".
+# (PojoSerializerSnapshotData.getDummyNameForMissingField @ Flink 2.2.0); Java names have no "-".
 MISSING_FIELD = "missing-field-at-"
 
 
 @dataclass(frozen=True, slots=True)
 class Pojo:
-    """A POJO or a Java record: flags, then the fields. A dict of its own class's fields.
+    """A POJO or a Java record: flags, then the fields. Read as a dict by field.
 
-    A field that the class no longer had when it was written (``MISSING_FIELD``) is left out.
+    A field that was no longer in the class when Flink wrote the value (``MISSING_FIELD``) is left
+    out.
     """
 
     class_name: str
@@ -210,21 +212,21 @@ class AvroKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AvroScalar:
-    """A primitive, with its logical type if Avro's specification has it for this primitive.
+    """A primitive, with its logical type if Avro's specification defines it for the primitive.
 
-    decimal: Decimal; date: LocalDate; time-millis, time-micros: LocalTime; timestamp-*: Instant;
-    local-timestamp-*: LocalDateTime.
+    Logical types are read so: decimal as Decimal; date as LocalDate; time-millis and time-micros as
+    LocalTime; timestamp-* as Instant; local-timestamp-* as LocalDateTime.
     """
 
     kind: AvroKind
     logical: str | None = None
     scale: int = 0
-    precision: int | None = None  # of a decimal, if the schema has it
+    precision: int | None = None  # of a decimal, if the schema contains it
 
 
 @dataclass(frozen=True, slots=True)
 class AvroFixed:
-    """A fixed. bytes, or Decimal."""
+    """A fixed, read as bytes, or as Decimal if its logical type is decimal."""
 
     name: str
     size: int
@@ -240,7 +242,7 @@ class AvroEnum:
 
 @dataclass(frozen=True, slots=True)
 class AvroRecord:
-    """A record. A dict by field."""
+    """A record, read as a dict by field."""
 
     name: str
     fields: tuple[tuple[str, AvroType], ...]
@@ -255,7 +257,7 @@ class AvroReference:
 
 @dataclass(frozen=True, slots=True)
 class AvroUnion:
-    """A union. The value of its branch."""
+    """A union, read as the value of its branch."""
 
     branches: tuple[AvroType, ...]
 
@@ -267,7 +269,7 @@ class AvroArray:
 
 @dataclass(frozen=True, slots=True)
 class AvroMap:
-    """A map. Pairs, with keys of text."""
+    """A map, read as Pairs whose keys are str."""
 
     value: AvroType
 
@@ -279,7 +281,7 @@ AvroType = (
 
 @dataclass(frozen=True, slots=True)
 class Avro:
-    """A value of AvroSerializer with a schema, not in Avro's own binary form."""
+    """A value of Flink's AvroSerializer with its schema; ``avro`` describes the encoding."""
 
     class_name: str
     schema: AvroType
@@ -304,7 +306,7 @@ class SqlKind(Enum):
     TIME = auto()  # LocalTime
     INTERVAL_MONTHS = auto()  # INTERVAL YEAR TO MONTH: int, months
     INTERVAL_MILLIS = auto()  # INTERVAL DAY TO SECOND: int, milliseconds
-    RAW = auto()  # bytes, as its own serializer wrote them
+    RAW = auto()  # bytes, in the form of the type's own serializer
     NULL = auto()  # None
 
 
@@ -315,7 +317,7 @@ class SqlScalar:
 
 @dataclass(frozen=True, slots=True)
 class SqlDecimal:
-    """A DECIMAL. Decimal."""
+    """A DECIMAL, read as Decimal."""
 
     precision: int
     scale: int
@@ -323,7 +325,7 @@ class SqlDecimal:
 
 @dataclass(frozen=True, slots=True)
 class SqlTimestamp:
-    """A TIMESTAMP. LocalDateTime; Instant for TIMESTAMP_LTZ."""
+    """A TIMESTAMP, read as LocalDateTime; a TIMESTAMP_LTZ is read as Instant."""
 
     precision: int
     local_zone: bool
@@ -336,7 +338,7 @@ class SqlArray:
 
 @dataclass(frozen=True, slots=True)
 class SqlMap:
-    """A MAP, or a MULTISET, whose values are counts. Pairs."""
+    """A MAP, or a MULTISET, whose values are counts. Read as Pairs."""
 
     key: SqlType
     value: SqlType
@@ -344,7 +346,7 @@ class SqlMap:
 
 @dataclass(frozen=True, slots=True)
 class SqlRow:
-    """A ROW. A dict by field; a state's own row has no names: f0, f1, and so on."""
+    """A ROW, read as a dict by field; a state's outermost row has the names f0, f1, and so on."""
 
     fields: tuple[tuple[str, SqlType], ...]
 
@@ -354,7 +356,7 @@ SqlType = SqlScalar | SqlDecimal | SqlTimestamp | SqlArray | SqlMap | SqlRow
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A value of SQL by itself, in the form of InternalSerializers' serializer of its type."""
+    """A value of a SQL type, in the layout of the serializer that InternalSerializers creates."""
 
     type: SqlType
 
@@ -367,8 +369,9 @@ class Kryo:
     """A value that Kryo wrote.
 
     Attributes:
-        class_name: a class that ``kryo`` knows; the type of another class is Unreadable.
-        registered: the classes that were registered after Flink's own.
+        class_name: a class that ``kryo`` can read; values of other classes have the type
+            Unreadable.
+        registered: the classes that were registered after Flink's own, in the order of their ids.
         replaced: the classes that the job registered with serializers of its own.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """
@@ -383,7 +386,7 @@ class Kryo:
 class Unreadable:
     """A value whose layout only its serializer knows.
 
-    ``field`` is its path in the fields around it: names with dots between them.
+    ``field`` is the path of field names to the value, joined by dots.
     """
 
     class_name: str
@@ -416,7 +419,7 @@ Type = (
 
 
 def parts(type_: Type) -> tuple[Type, ...]:
-    """Return the types inside a type; of a POJO without its subclasses, which may never occur."""
+    """Return the types inside of a type, without a POJO's subclasses, which may never occur."""
     match type_:
         case Struct(_, fields) | Pojo(_, fields):
             return tuple(field.type for field in fields)

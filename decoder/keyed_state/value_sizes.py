@@ -17,7 +17,7 @@ _VARIABLE = {
     types.Kind.BIG_INTEGER,
     types.Kind.BIG_DECIMAL,
 }
-# Of length 0, although a VoidNamespace writes a byte.
+# The kinds whose ``getLength`` is 0, although a VoidNamespace writes a byte.
 _NO_LENGTH = {types.Kind.NULL_VALUE, types.Kind.VOID_NAMESPACE}
 
 
@@ -27,7 +27,7 @@ def has_fixed_length(type_: types.Type) -> bool:
         case types.Scalar(kind):
             return kind not in _VARIABLE
         case types.Struct(_, fields):
-            # TupleSerializerBase: one of no length makes it variable too.
+            # In TupleSerializerBase a field of length 0, too, makes the length variable.
             return all(
                 has_fixed_length(part)
                 and not (isinstance(part, types.Scalar) and part.kind in _NO_LENGTH)
@@ -44,7 +44,7 @@ def has_fixed_length(type_: types.Type) -> bool:
 
 
 def may_be_nothing(type_: types.Type) -> bool:
-    """Return whether a value may take no bytes: then the bytes do not bound their number."""
+    """Return whether a value may take no bytes, so that any number of values fits."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE
@@ -59,7 +59,7 @@ def may_be_nothing(type_: types.Type) -> bool:
 
 
 def avro_may_be_nothing(type_: types.AvroType) -> bool:
-    """Return the same for Avro; a reference may be to anything."""
+    """Return whether an Avro value may take no bytes; a reference is assumed to."""
     match type_:
         case types.AvroScalar(kind):
             return kind is types.AvroKind.NULL

@@ -1,11 +1,12 @@
 """Readers of values: a function for each type, made once and called for each value.
 
-``reader(type)`` is a function from (data, position) to the value there and its end. Positions only
-grow: a length is never negative, and a value that continues past the end of ``data`` raises
-IndexError or struct.error, which the caller turns into a DecodeError. A number of elements is
-checked against the bytes left before any is read.
+``reader(type)`` returns a function from (data, position) to the value at that position and its end.
+Positions only grow: a length is never negative, and a value that continues past the end of ``data``
+raises IndexError or struct.error, which the caller turns into a DecodeError. A number of elements
+is checked against the bytes left before the elements are read.
 
-Layouts (big-endian except SQL's binary rows) are described at the functions and in ``types``.
+The layouts are described at the functions and in ``types``; they are big-endian except for SQL's
+binary rows.
 
 Source: the serializers of the snapshots that ``snapshots`` names @ Flink 1.15.4, 1.20.3, 2.2.0.
 """
@@ -57,7 +58,7 @@ _MOST_OF_NOTHING = 1 << 16
 def reader(type_: types.Type) -> Read:
     """Return the function that reads values of ``type_``.
 
-    For an unreadable type the function raises DecodeError.
+    For an Unreadable type, the returned function raises DecodeError.
     """
     match type_:
         case types.Scalar(kind):
@@ -123,7 +124,7 @@ def _boolean(data: bytes, position: int) -> tuple[bool, int]:
 
 
 def _length(data: bytes, position: int, of_nothing: bool = False) -> int:
-    """Read ``i32 n`` of elements, which take a byte or more unless they are ``of_nothing``."""
+    """Read the number of elements, ``i32 n``, and check it."""
     count: int = _i32(data, position)[0]
     if count < 0:
         raise _corrupt(f"a count cannot be negative: {count}")
@@ -166,7 +167,7 @@ def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
 
 
 def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
-    """Read ``i32 n``: 0 null, 1 to 3 for 0, 1 and 10, else n - 4 bytes of two's complement."""
+    """Read ``i32 n``: 0 is null; 1, 2, 3 are 0, 1, 10; else n - 4 bytes of two's complement."""
     size = _i32(data, position)[0]
     position += 4
     if size < 0:
@@ -211,7 +212,7 @@ def _sql_timestamp(data: bytes, position: int) -> tuple[Instant | None, int]:
 
 
 def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
-    """Read ``i64`` epoch seconds, ``i32`` nanoseconds; both MIN_VALUE: null."""
+    """Read ``i64`` epoch seconds, ``i32`` nanoseconds; null if both are MIN_VALUE."""
     seconds, nanos = _i64_i32(data, position)
     if (seconds, nanos) == (_MIN_I64, _MIN_I32):
         return None, position + 12
@@ -219,14 +220,14 @@ def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
 
 
 def _local_date(data: bytes, position: int) -> tuple[LocalDate | None, int]:
-    """Read ``i32 year, u8 month, u8 day``; year MIN_VALUE: null."""
+    """Read ``i32 year, u8 month, u8 day``; null if the year is MIN_VALUE."""
     parts = _year_month_day(data, position)
     value = None if parts[0] == _MIN_I32 else _checked(LocalDate(*parts))
     return value, position + 6
 
 
 def _local_time(data: bytes, position: int) -> tuple[LocalTime | None, int]:
-    """Read ``u8 hour, u8 minute, u8 second, i32 nano``; hour -128: null."""
+    """Read ``i8 hour, i8 minute, i8 second, i32 nano``; null if the hour is -128."""
     parts = _hour_minute_second_nano(data, position)
     value = None if parts[0] == -128 else _checked(LocalTime(*parts))
     return value, position + 7
@@ -308,7 +309,7 @@ def _enum(type_: types.JavaEnum) -> Read:
 
 
 def _struct(type_: types.Struct) -> Read:
-    if not type_.fields:  # Tuple0 is the byte 42
+    if not type_.fields:  # a Tuple0 is written as the byte 42
         return lambda data, position: ({}, _skip_byte(data, position)[1])
     fields = [(name, reader(part)) for name, part in type_.fields]
 
@@ -324,8 +325,8 @@ def _struct(type_: types.Struct) -> Read:
 def _row(type_: types.Row) -> Read:
     """Read a mask and the fields that are not null.
 
-    The mask has two bits for the RowKind, if there is one, and a bit for each field (1: null), the
-    highest first, in whole bytes.
+    The mask has two bits for the RowKind if the row has a kind, and one bit for each field (1:
+    null). The highest bit comes first, and the mask is padded to full bytes.
     """
     skipped = 2 * type_.has_kind
     size = (skipped + len(type_.fields) + 7) // 8
@@ -363,7 +364,7 @@ def _either(names: tuple[str, str], first: Read, second: Read, tags: tuple[int, 
 
 
 def _stream_record(read_value: Read) -> Read:
-    """Read a record: StreamElementSerializer's tags 0 and 1 @ Flink 2.2.0."""
+    """Read a record: StreamElementSerializer's tags 0 (with a timestamp) and 1 (without)."""
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         tag = data[position]
@@ -418,7 +419,7 @@ def _nullable_list(type_: types.NullableList) -> Read:
 
 
 def _linked_list(type_: types.LinkedList) -> Read:
-    """Read ``i32 n``, a mask as in a Row, the elements that are not null."""
+    """Read ``i32 n``, a null mask as in a Row, the elements that are not null."""
     if not type_.has_nulls:
         return _list(types.List(type_.element))
     read_element = reader(type_.element)
@@ -483,7 +484,7 @@ def _nullable(type_: types.Nullable) -> Read:
 
 
 def _ttl(type_: types.Ttl) -> Read:
-    """(last access, value)."""
+    """Read a value with TTL as (last access, value)."""
     read_value = reader(type_.type)
 
     def read(data: bytes, position: int) -> tuple[tuple[int, Any], int]:
@@ -495,7 +496,7 @@ def _ttl(type_: types.Ttl) -> Read:
 
 
 def _timer(type_: types.Timer) -> Read:
-    """(timestamp, key, namespace)."""
+    """Read a timer as (timestamp, key, namespace)."""
     read_key, read_namespace = reader(type_.key), reader(type_.namespace)
 
     def read(data: bytes, position: int) -> tuple[tuple[int, Any, Any], int]:
@@ -516,8 +517,9 @@ _IS_NULL, _OWN_CLASS, _SUBCLASS, _REGISTERED = 1, 2, 4, 8
 def _pojo(type_: types.Pojo) -> Read:
     """Read ``u8 flags`` and a value.
 
-    Flags: 1 null; 2 the class itself; 4 a subclass: ``UTF class`` and its value; 8 a registered
-    one: ``u8 tag`` and its value. A field of the class itself: ``bool null``, value.
+    Flags: 1 is null. 2 is an object of the class itself; its fields follow, each as ``bool null``
+    and the value if it is not null. 4 is an object of a subclass: ``UTF class`` and the subclass's
+    value. 8 is an object of a registered subclass: ``u8 tag`` and the subclass's value.
     """
     fields = [(name, reader(part)) for name, part in type_.fields]
     registered = [(name, reader(part)) for name, part in type_.registered]
@@ -568,18 +570,18 @@ def _pojo(type_: types.Pojo) -> Read:
 
 
 def _sql(type_: types.SqlType) -> Read:
-    """Read a value of SQL.
+    """Read a value of a SQL type.
 
-    Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL: ``i64`` unscaled, or ``i32 n``,
-    n bytes for a precision above 18. A TIMESTAMP: ``i64`` milliseconds, and ``i32`` nanoseconds of
-    the millisecond for a precision above 3.
+    Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL: the unscaled value as ``i64``,
+    or as ``i32 n``, n bytes for a precision above 18. A TIMESTAMP: ``i64`` milliseconds; for a
+    precision above 3, ``i32`` nanoseconds of the millisecond follow.
     """
     match type_:
         case types.SqlRow() | types.SqlArray() | types.SqlMap():
             return _sized(binary_row.reader(type_))
         case types.SqlScalar(types.SqlKind.STRING):
             return _sized(lambda part: decode_text(part, "utf-8"))
-        case types.SqlScalar():  # RAW: others have no serializer of SQL's own
+        case types.SqlScalar():  # RAW: no other scalar has a serializer of Flink SQL
             return _bytes
         case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)
