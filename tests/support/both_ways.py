@@ -1,4 +1,4 @@
-"""Keyed state read by the kernel, held against the plain reader."""
+"""Compare the keyed state that the kernel reads with what the plain reader reads."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.keyed_rows import with_numbers
 
 
 class Way(NamedTuple):
-    """How the kernel did.
+    """How the kernel read one part of a state.
 
     Attributes:
-        known: whether it knows the shape.
-        handed_over: (key group, entries that were out already) of what the plain reader read in
-            its place.
-        rows: how many came out, both ways; None: an error did.
+        known: whether the kernel supports the type of the state.
+        handed_over: the key groups that the kernel left to the plain reader, each with the number
+            of entries that the kernel had already read.
+        rows: the number of rows, or None if both readers raised an error.
     """
 
     known: bool
@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 
 def both_ways(state: KeyedState) -> list[Way]:
-    """Read each part both ways; the rows, or the errors, are the same. How the kernel did."""
+    """Read each part with both readers, and assert that the rows or the errors are equal."""
     return [_part(state, part) for part in state.parts]
 
 
@@ -69,5 +69,5 @@ def _outcome(read: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema) ->
 
 
 def _distinguished(table: pa.Table) -> str:
-    """Where a NaN is one."""
+    """Return the rows as text, in which a NaN equals a NaN."""
     return repr(with_numbers(table).to_pylist())

@@ -1,9 +1,10 @@
-"""Measures which Kafka brokers groups are moved on, and writes docs/broker-matrix.md.
+"""Test which releases of Kafka brokers are supported, and write docs/broker-matrix.md.
 
-    python -m tests.support.broker_matrix [RELEASE…]      # such as 4.1.2; without one, all
+    python -m tests.support.broker_matrix [RELEASE…]      # such as 4.1.2; all without one
 
-Each broker of jars.toml runs tests/integration/test_broker_versions.py; a cell is what came of one
-test. What was measured is kept in docs/broker-matrix.json, so that a row can be measured anew.
+tests/integration/test_broker_versions.py runs against each broker in jars.toml. A cell is the
+outcome of one test. The outcomes are kept in docs/broker-matrix.json, so that a single row can be
+measured again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RESULTS = ROOT / "docs" / "broker-matrix.json"
 TABLE = ROOT / "docs" / "broker-matrix.md"
 _TESTS = "tests/integration/test_broker_versions.py"
 
-# The heading of each column, and the test that it is.
+# The heading of each column, and the test whose outcomes the column shows.
 COLUMNS: Mapping[str, str] = {
     "moved, verified, read on": "test_moved_verified_and_read_on[classic]",
     "moved, verified, read on, consumer protocol": "test_moved_verified_and_read_on[consumer]",
@@ -40,7 +41,7 @@ COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One release of Kafka: what came of each test, by its name."""
+    """The outcome of each test with one release of Kafka, by the name of the test."""
 
     release: str
     on: str
@@ -48,7 +49,7 @@ class Measured:
 
 
 def releases() -> list[str]:
-    """Those that are locked, ascending."""
+    """Return the releases of Kafka in jars.lock, ascending."""
     names = (name.removeprefix("kafka-") for name in read_lock() if name.startswith("kafka-"))
     return sorted((name for name in names if name[0].isdigit()), key=_number)
 
@@ -58,7 +59,7 @@ def _number(release: str) -> tuple[int, ...]:
 
 
 def measure(release: str) -> Measured:
-    """Run the tests with one release."""
+    """Run the tests with one release of Kafka."""
     with tempfile.TemporaryDirectory(prefix="broker-matrix-") as work:
         report = Path(work, "report.xml")
         arguments = [_TESTS, "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
@@ -82,7 +83,7 @@ def read_results() -> list[Measured]:
 
 
 def table(measured: Iterable[Measured]) -> str:
-    """docs/broker-matrix.md."""
+    """Return the text of docs/broker-matrix.md."""
     rows = ["| Kafka | " + " | ".join(COLUMNS) + " | measured |", "|---" * (len(COLUMNS) + 2) + "|"]
     for row in measured:
         cells = [row.cells.get(test, "not run") for test in COLUMNS.values()]

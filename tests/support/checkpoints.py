@@ -1,7 +1,8 @@
-"""Small checkpoints of KafkaSource jobs for tests that need one just so.
+"""Small checkpoints of KafkaSource jobs, with exactly the content that a test needs.
 
-Written by the encoder, whose bytes Flink's own classes read back (test_encoder.py), in metadata
-version 3, which has no trailing properties, or with the properties a real Flink wrote.
+The encoder writes them; test_encoder.py shows that Flink's own classes read its bytes back. They
+have metadata version 3, which has no trailing properties, or the properties that a real Flink
+wrote.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ _PROPERTIES = json.loads(
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What a KafkaSource operator is to hold: splits by subtask, and its enumerator's state."""
+    """The state of a KafkaSource operator: splits by subtask, and the enumerator's state."""
 
     readers: Mapping[int, Sequence[KafkaSplit]]
-    entries: Sequence[EnumeratorSplit] | None = None  # None: what the readers hold
+    entries: Sequence[EnumeratorSplit] | None = None  # None: the splits of the readers
     enumerator_version: int = 3
     initial_discovery_finished: bool = True
     operator_id: bytes = OPERATOR_ID
@@ -53,12 +54,12 @@ class SourceState:
 
 
 def splits(topic: str, starts: Sequence[int]) -> list[KafkaSplit]:
-    """Partitions 0, 1, … of a topic, each with its starting offset."""
+    """Return splits of partitions 0, 1, … of a topic, each with its starting offset."""
     return [KafkaSplit(topic, partition, start) for partition, start in enumerate(starts)]
 
 
 def source_operator(state: SourceState) -> Operator:
-    """Return the operator of a KafkaSource, its reader state inline."""
+    """Return the operator of a KafkaSource, with inline reader state."""
     entries = state.entries
     if entries is None:
         entries = [EnumeratorSplit(split) for splits in state.readers.values() for split in splits]
@@ -88,7 +89,7 @@ def operator_with_elements(
     operator_id: bytes = OPERATOR_ID,
     uid: str | None = None,
 ) -> Operator:
-    """Return a source operator with any elements of SourceReaderState."""
+    """Return a source operator with these elements of SourceReaderState."""
     subtasks = tuple(
         _subtask(index, {READER_STATE: splits}, DistributionMode.SPLIT_DISTRIBUTE)
         for index, splits in elements.items()
@@ -160,7 +161,7 @@ def write_checkpoint(
     version: int = 3,
     kind: str = RETAINED,
 ) -> Path:
-    """Write a checkpoint directory of operators; `kind` as properties.json names it."""
+    """Write a checkpoint directory of operators; `kind` is a name in properties.json."""
     directory.mkdir(parents=True)
     model = Metadata(checkpoint_id, tuple(operators))
     metadata = encode_metadata(model, version, trailing_properties(version, kind))

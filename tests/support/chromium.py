@@ -1,7 +1,7 @@
 """A headless Chromium for the tests of HTML pages.
 
-Found on the PATH; on Debian, as root, it is installed where it is missing. Without it those tests
-are skipped, with the reason.
+Chromium is looked for on the PATH. On Debian it is installed if it is missing and the user is root.
+Without Chromium these tests are skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LOAD_SECONDS = 60
 
 
 class NoChromium(RuntimeError):
-    """There is no Chromium here, and none could be installed."""
+    """No Chromium was found, and none could be installed."""
 
 
 @contextmanager
 def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
-    """Start a browser that records its `requests` and its console's `complaints`.
+    """Start a browser that records its requests and the errors on its console.
 
     Raises:
         NoChromium: no browser or driver is installed.
@@ -38,7 +38,7 @@ def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
     options.binary_location = browser
     for argument in (
         "--headless=new",
-        "--no-sandbox",  # which needs a user other than root
+        "--no-sandbox",  # the sandbox needs a user other than root
         "--disable-dev-shm-usage",
         "--disable-gpu",
         "--hide-scrollbars",
@@ -56,7 +56,7 @@ def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
 
 
 def requests(browser: Chrome) -> list[str]:
-    """Return the addresses requested since the last call, the pages' own included."""
+    """Return the addresses requested since the last call, including those of the pages."""
     events = [json.loads(message)["message"] for message in _log(browser, "performance")]
     return [
         event["params"]["request"]["url"]
@@ -71,7 +71,7 @@ def complaints(browser: Chrome) -> list[str]:
 
 
 def _log(browser: Chrome, kind: str) -> list[str]:
-    entries = browser.get_log(kind)  # type: ignore[no-untyped-call]  # Selenium leaves it bare
+    entries = browser.get_log(kind)  # type: ignore[no-untyped-call]  # no types in Selenium
     return [entry["message"] for entry in entries]
 
 
@@ -85,7 +85,7 @@ def find_chromium() -> tuple[str, str]:
     paths = _on_the_path()
     if paths is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:
         install = [apt, "install", "-y", "-q", "--no-install-recommends", *_PACKAGES]
-        # Without an update first, a fresh machine knows no packages; with one, it costs time.
+        # Update the package lists only if the installation fails without: an update takes time.
         _ = _run(install) or (_run([apt, "update", "-q"]) and _run(install))
         paths = _on_the_path()
     if paths is None:
@@ -112,7 +112,7 @@ def _run(command: list[str]) -> bool:
 
 
 def screenshot(page: Path, image: Path, size: tuple[int, int]) -> None:
-    """Take a picture of a page as it opens."""
+    """Take a screenshot of a page after it has opened."""
     with chromium(size) as browser:
         browser.get(page.as_uri())
         browser.save_screenshot(str(image))

@@ -1,4 +1,4 @@
-"""The command as a user runs it: arguments in; exit code, stdout and stderr out, kept apart."""
+"""Run ``migrate`` as a user runs it, and return its exit code, stdout and stderr."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from migrate.cli import main
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a run of ``migrate`` ended."""
+    """The result of a run of ``migrate``."""
 
     code: int
     stdout: str
     stderr: str
-    # Both, in the order in which a terminal shows them; nothing of a process of its own.
+    # stdout and stderr in the order in which a terminal shows them; empty for a separate process.
     output: str = ""
 
 
 class _Kept(io.StringIO):
-    """What is written is kept here and, in the order in which it comes, with what others write."""
+    """A text stream that also appends each write to a list, which several streams can share."""
 
     def __init__(self, all_of_it: list[str]) -> None:
         super().__init__()
         self._all_of_it = all_of_it
 
     def write(self, text: str) -> int:
-        length = super().write(text)  # raises for bytes, which some try first
+        length = super().write(text)  # raises for bytes, which some callers try first
         self._all_of_it.append(text)
         return length
 
 
-# How long a process may take; whoever reads from one does not wait for longer.
+# How long a process may take. It is killed then, so that nobody waits for its output longer.
 _SECONDS = 240
 
 
 @contextlib.contextmanager
 def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """``migrate`` as a process of its own, whose stderr is read; killed at the end."""
+    """Run ``migrate`` as a separate process, whose stderr can be read; kill it at the end."""
     command = [sys.executable, "-m", "migrate", *map(str, arguments)]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -61,8 +61,8 @@ def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
 def migrate(*arguments: str | Path) -> Result:
     """Run ``migrate`` with these arguments and no terminal.
 
-    In this process, as a new one takes half a second; ``tests/unit/test_process.py`` has the ones
-    that matter as processes of their own.
+    It runs in this process, because a new process takes half a second. The tests that need a
+    separate process are in ``tests/unit/test_process.py``.
     """
     written: list[str] = []
     stdout, stderr = _Kept(written), _Kept(written)

@@ -1,4 +1,4 @@
-"""The whole coordinator state of an operator, read as one kind of source's."""
+"""Decode the complete coordinator state of an operator as that of one kind of source."""
 
 from __future__ import annotations
 

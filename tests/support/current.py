@@ -1,8 +1,8 @@
-"""What is newer in the package indexes than what the tests run on: `make current`.
+"""List the releases that are newer than those that the tests use: `make current`.
 
-Java: the artifacts that `jars.toml` names. Of each minor line that it has, a newer patch release is
-missing; and of each minor line above all that it has, the newest patch release. Python: what pip
-calls outdated of the packages that `pyproject.toml` names. Nothing is changed.
+Java: the artifacts in `jars.toml`. A newer patch release of a minor line in `jars.toml` is listed,
+and the newest patch release of each newer minor line. Python: the packages in `pyproject.toml` that
+pip calls outdated. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.jars import ROOTS
 
 _PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 _TIMEOUT_SECONDS = 60
-# A release, and of Flink's connectors the Flink that it is for: no preview, no candidate.
+# A release, followed by the version of Flink for a connector. Previews and candidates do not match.
 _RELEASE = re.compile(r"(\d+(?:\.\d+)+)(-\d+\.\d+)?")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -32,9 +32,9 @@ Release = tuple[int, ...]
 
 
 def newer(have: Iterable[str], available: Iterable[str]) -> list[str]:
-    """Of what is available, the releases that are missing among those that are there, ascending.
+    """Return the available releases that are newer than those in use, ascending.
 
-    A connector's release for another Flink (``4.0.1-2.0``) is of a line of its own.
+    Releases of a connector for different versions of Flink (``4.0.1-2.0``) are different lines.
     """
     ours = _newest_of_lines(have)
     latest = max(ours.values())
@@ -46,7 +46,7 @@ def newer(have: Iterable[str], available: Iterable[str]) -> list[str]:
 
 
 def _newest_of_lines(versions: Iterable[str]) -> dict[tuple[Release, str], tuple[Release, str]]:
-    """By the minor line, and by what the release is for, the newest of it."""
+    """Return the newest release of each line: (minor version, Flink version) -> release."""
     newest: dict[tuple[Release, str], tuple[Release, str]] = {}
     for text in versions:
         if match := _RELEASE.fullmatch(text):
@@ -57,7 +57,7 @@ def _newest_of_lines(versions: Iterable[str]) -> dict[tuple[Release, str], tuple
 
 
 def _artifacts() -> dict[tuple[str, str], set[str]]:
-    """(group, artifact) -> the versions that ``jars.toml`` names."""
+    """Return the versions in ``jars.toml`` by (group, artifact)."""
     with ROOTS.open("rb") as file:
         sets: Mapping[str, Mapping[str, list[str]]] = tomllib.load(file)
     versions = defaultdict[tuple[str, str], set[str]](set)
@@ -68,13 +68,13 @@ def _artifacts() -> dict[tuple[str, str], set[str]]:
 
 
 def _java() -> Iterator[str]:
-    """Yield a line for the artifacts of a group that lack the same releases."""
+    """Yield one line for all artifacts of a group that lack the same releases."""
     alike = defaultdict[tuple[str, str], list[str]](list)
     with tempfile.TemporaryDirectory() as repository:
         context = MavenContext(repo_cache=Path(repository), timeout=_TIMEOUT_SECONDS)
         for (group, artifact), have in sorted(_artifacts().items()):
             project = context.project(group, artifact)
-            project.update()  # else only what is in the local repository is known
+            project.update()  # otherwise only the local repository is searched
             if missing := newer(have, project.metadata.versions):
                 alike[group, ", ".join(missing)].append(artifact)
     for (group, missing_releases), artifacts in alike.items():
@@ -82,7 +82,7 @@ def _java() -> Iterator[str]:
 
 
 def _python() -> Iterator[str]:
-    """Yield a line for each named package that is not the newest."""
+    """Yield a line for each package in ``pyproject.toml`` that is outdated."""
     with _PYPROJECT.open("rb") as file:
         named = set(_named(tomllib.load(file)))
     outdated = json.loads(

@@ -1,4 +1,4 @@
-"""Steps of a cut-over, one at a time, as a run takes them."""
+"""Single steps of a cut-over, as a run executes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = {step.name: step for step in STEPS}
 
 
 def open_context(spec: Path, *, adopt: bool = False) -> CutOverContext:
-    """Return the context of a spec, with a record that is kept."""
+    """Return the context of a spec, with a record that is written to disk."""
     file = read_spec(spec)
     file.folder.mkdir(exist_ok=True)
     return CutOverContext(file, Record(file, keep=True, anew=True), adopt=adopt)
@@ -28,12 +28,12 @@ def facts_of(context: CutOverContext, step: str) -> Facts:
 
 
 def decide(context: CutOverContext, step: str) -> Decision:
-    """Return what a step would do."""
+    """Return the decision of a step."""
     return _STEPS[step].decide(facts_of(context, step))
 
 
 def reason_done(context: CutOverContext, step: str) -> str | None:
-    """Return why a step has nothing to do, or None where it has; raise as a run does."""
+    """Return why a step has nothing to do, or None if it has an action; raise as a run does."""
     decision = decide(context, step)
     if isinstance(decision, Done | Do):
         return decision.reason if isinstance(decision, Done) else None
@@ -41,7 +41,7 @@ def reason_done(context: CutOverContext, step: str) -> str | None:
 
 
 def act(context: CutOverContext, step: str) -> str:
-    """Do a step, and return what came of it; raise as a run does."""
+    """Execute a step, and return its text; raise as a run does."""
     facts = facts_of(context, step)
     decision = _STEPS[step].decide(facts)
     if isinstance(decision, Do):

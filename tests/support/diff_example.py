@@ -1,4 +1,4 @@
-"""The diff that the docs show, and its picture: ``python -m tests.support.diff_example``."""
+"""Make the diff in the docs, and its picture: ``python -m tests.support.diff_example``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ROWS: tuple[tuple[str, int, Start, Start, int, int], ...] = (
 
 
 def example() -> Diff:
-    """Compare a checkpoint with a consumer group, with a row of every kind."""
+    """Return a comparison of a checkpoint with a group that has every kind of row."""
     logs: dict[str, dict[int, LogRange]] = {}
     left: dict[tuple[str, int], Start] = {}
     right: dict[tuple[str, int], Start] = {}

@@ -1,9 +1,9 @@
-"""A generated estate: thousands of checkpoints of many jobs, and what is in each of them.
+"""Generate thousands of checkpoints of many jobs, with the expected content of each checkpoint.
 
-Each is a golden checkpoint under another path, with topics of its own: their names are replaced in
-the bytes by others of the same length, so that the layout stays (but where a sum or a hash is kept
-of them). What is in it is what Flink's own classes read from the golden one. Some are damaged,
-half-written, or meant to vanish during a scan.
+Each is a copy of a golden checkpoint at another path. Its topics get new names of the same length,
+which keeps the layout. (If the bytes contain a checksum or a hash of the topics, the names stay.)
+The expected content is what Flink's own classes read from the golden checkpoint. Some checkpoints
+are damaged or half-written, or a test deletes them during a scan.
 
     python -m tests.support.estate DIR --checkpoints 10000
 """
@@ -25,20 +25,20 @@ from typing import Any, NamedTuple
 from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
 
 METADATA = "_metadata"
-# The number of a checkpoint in its metadata, after the magic and the version.
+# Where the metadata has the checkpoint id: after the magic and the version.
 _NUMBER = slice(8, 16)
 _MOST_RETAINED = 3
 _JOBS_PER_TEAM = 100
-# In how many jobs the newest checkpoint is damaged, or vanishes: one of so many.
+# In one of so many jobs the newest checkpoint is damaged, or vanishes.
 _DAMAGED_EVERY = 20
 _VANISHING_EVERY = 25
 _DIGITS = string.digits + string.ascii_lowercase
-# A shorter topic has no room for ten thousand other names.
+# There are not ten thousand names of a shorter length.
 _SHORTEST_TOPIC = 4
 
 
 class Fate(Enum):
-    """How a checkpoint of the estate is, or will be."""
+    """Whether and how a checkpoint of the estate is damaged, or that it will vanish."""
 
     WHOLE = "whole"
     VANISHING = "vanishing"
@@ -50,19 +50,19 @@ class Fate(Enum):
     STATE_MISSING = "state missing"
 
 
-# What cannot be read, from the first to the last moment.
+# The fates of checkpoints that can never be read.
 DAMAGES = tuple(fate for fate in Fate if fate not in (Fate.WHOLE, Fate.VANISHING))
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A checkpoint of the estate.
+    """The expected content of a checkpoint of the estate.
 
     Attributes:
-        job: the id of its job; None for a savepoint, whose path has none.
-        number: its number, as its metadata has it.
-        template: the name of the golden one that it is made of.
-        positions: what it holds where it is whole.
+        job: the job id; None for a savepoint, whose path contains no job id.
+        number: the checkpoint id in its metadata.
+        template: the name of the golden checkpoint that it is made from.
+        positions: the positions that it holds, if it is not damaged.
     """
 
     job: str | None
@@ -74,13 +74,13 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Estate:
-    """Where it is, and each of its checkpoints by directory."""
+    """The root directory of the estate, and its checkpoints by directory."""
 
     root: Path
     checkpoints: dict[str, Expected] = field(default_factory=dict)
 
     def of(self, *fates: Fate) -> dict[str, Expected]:
-        """Its checkpoints of these fates."""
+        """Return the checkpoints with these fates."""
         return {
             path: checkpoint
             for path, checkpoint in self.checkpoints.items()
@@ -92,12 +92,12 @@ class Estate:
         newest: dict[str, str] = {}
         for path, checkpoint in self.checkpoints.items():
             if checkpoint.job is not None and checkpoint.fate is not Fate.HALF_WRITTEN:
-                newest[checkpoint.job] = path  # a job's are in the order of their numbers
+                newest[checkpoint.job] = path  # the checkpoints of a job are in ascending order
         return newest
 
 
 def vanish(checkpoint: str) -> None:
-    """Delete a checkpoint as Flink does: a file after the other, and its directory at last."""
+    """Delete a checkpoint as Flink does: file by file, and then the directory."""
     shutil.rmtree(checkpoint, ignore_errors=True)
 
 
@@ -105,8 +105,8 @@ class _Template(NamedTuple):
     """A golden checkpoint.
 
     Attributes:
-        own: its own files, by name.
-        beside: those beside its directory (``shared/…``), by their path below the job's.
+        own: the files in its directory, by name.
+        beside: the files beside its directory (``shared/…``), by path below the job's directory.
     """
 
     name: str
@@ -122,7 +122,7 @@ class _Template(NamedTuple):
 
 
 def generate(root: Path, checkpoints: int, seed: int = 0) -> Estate:
-    """Write an estate of so many checkpoints, the damaged ones among them."""
+    """Write an estate with this number of checkpoints, including the damaged ones."""
     estate = Estate(root)
     chance = random.Random(seed)
     for job, (template, fate) in enumerate(_jobs()):
@@ -144,10 +144,10 @@ def generate(root: Path, checkpoints: int, seed: int = 0) -> Estate:
 
 
 def _jobs() -> Iterator[tuple[_Template, Fate]]:
-    """Without end: what the checkpoints of a job are made of, and the fate of the newest one."""
+    """Yield endlessly the template of a job's checkpoints, and the fate of the newest one."""
     templates = [_template(entry) for entry in WRITTEN]
     templates_in_turn, damages = cycle(templates), cycle(DAMAGES)
-    # Those whose source keeps its state in files of its own.
+    # The checkpoints whose source has its state in separate files.
     in_files = cycle(
         [checkpoint for checkpoint in templates if checkpoint.name.endswith("/retained-files")]
     )
@@ -164,8 +164,8 @@ def _template(entry: Mapping[str, Any]) -> _Template:
     path = Path(entry["path"])
     files = {Path(name): (GOLDEN / name).read_bytes() for name in entry["files"]}
     positions = tuple(positions_of(entry))
-    # Snappy's frames hold a sum of what is in them, a FlinkKafkaConsumer's state a hash of a topic;
-    # Beam's marks hold topics as Avro writes them.
+    # The topics of these keep their names: Snappy's frames have checksums, a FlinkKafkaConsumer's
+    # state has a hash of each topic, and Beam writes topics with Avro.
     as_it_is = "/compressed" in entry["name"] or {"legacy_sources", "beam_sources"} & entry.keys()
     topics = {position.topic for position in positions if len(position.topic) >= _SHORTEST_TOPIC}
     return _Template(
@@ -208,7 +208,7 @@ def _write(
 
 
 def _another(topic: str, number: int) -> str:
-    """Return a name as long as the topic's own, for each number up to some ten thousand."""
+    """Return a name of the same length, another for each number up to some ten thousand."""
     digits = ""
     while number:
         number, digit = divmod(number, len(_DIGITS))
@@ -227,7 +227,7 @@ def _renamed(data: bytes, names: Mapping[str, str]) -> bytes:
 
 
 def _utf(topic: str) -> bytes:
-    """As DataOutput.writeUTF does."""
+    """Encode a topic as DataOutput.writeUTF does."""
     return len(topic).to_bytes(2, "big") + topic.encode()
 
 

@@ -1,7 +1,7 @@
-"""Executors of their own processes, whose Python does not have this package: does it get there?
+"""Run Spark with executors whose Python lacks this package, to test that it is sent to them.
 
-Spark's `local-cluster` starts a process for each executor, as a real cluster does. Their Python is
-one with what PySpark itself needs for Arrow, and nothing else; the driver is executors_driver.
+Spark's `local-cluster` starts a process for each executor, as a real cluster does. The executors'
+Python has only the packages that PySpark needs for Arrow. The driver is executors_driver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.support.jdk import QUICK_START, find_jdk
 
-# Of these PyArrow needs those that are there: which is a matter of its release.
+# The packages that some release of PyArrow needs; those that are installed are copied.
 _FOR_ARROW = ("pyarrow", "pyarrow.libs", "numpy", "numpy.libs")
 _FOR_PANDAS = ("pandas", "pandas.libs", "dateutil", "pytz", "six", "tzdata")
 _DRIVER = Path(__file__).with_name("executors_driver.py")
@@ -26,7 +26,7 @@ _SECONDS = 240
 
 
 def bare_python(directory: Path) -> Path:
-    """Make a Python environment without this package: PyArrow and pandas for PySpark, no more."""
+    """Make a Python environment with PyArrow and pandas for PySpark, but without this package."""
     venv.create(directory, symlinks=True, with_pip=False)
     (packages,) = directory.glob("lib/python*/site-packages")
     spec = find_spec("pyarrow")
@@ -42,7 +42,7 @@ def bare_python(directory: Path) -> Path:
 def drive(python: Path, root: Path, state: Path, *submit: str, master: str) -> dict[str, Any]:
     """Submit the driver, whose executors run `python`, and return what it printed.
 
-    It reads the positions of the checkpoints of `root`, and the keyed state of `state`.
+    The driver reads the positions of the checkpoints below `root`, and the keyed state of `state`.
     """
     import pyspark
 
@@ -75,7 +75,7 @@ def drive(python: Path, root: Path, state: Path, *submit: str, master: str) -> d
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_PYTHON": str(python),
         }
-        # Executors would inherit it; Spark itself finds its own PySpark for the driver.
+        # Executors would inherit PYTHONPATH. For the driver, Spark itself finds its own PySpark.
         environment.pop("PYTHONPATH", None)
         done = subprocess.run(
             [*command, str(_DRIVER), str(root), str(state)],

@@ -1,4 +1,4 @@
-"""The driver of tests.support.executors: reads checkpoints with and without sending the package."""
+"""The driver of tests.support.executors, which reads checkpoints with and without add_package."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from migrate.spark import add_package, read_checkpoints, read_keyed_state
 
 
 def attempt(spark: SparkSession, root: str) -> list[Any]:
-    """Return what each of the two ways gives.
+    """Read the checkpoints with the function and with the data source, and return the outcomes.
 
-    These are its positions in each kind of error, or the module that executors lack.
+    An outcome is the number of rows by kind of error, or the error that names the missing module.
     """
     return [_outcome(way, spark, root) for way in (_function, _data_source)]
 
@@ -48,7 +48,7 @@ def _outcome(way: Any, spark: SparkSession, root: str) -> Any:
 
 
 def totals(spark: SparkSession, state: str) -> list[int | None]:
-    """How many entries the state `total` has, by each of the two ways."""
+    """Count the entries of the state `total` with the function and with the data source."""
     counts: list[int | None] = [read_keyed_state(spark, state, state="total").count(), None]
     if find_spec("pyspark.sql.datasource") is not None:
         from migrate.spark import FlinkStateDataSource

@@ -1,7 +1,8 @@
-"""Runs our small Flink jobs on a real local mini-cluster, and asks Flink what a checkpoint holds.
+"""Run our small Flink jobs on a real local mini-cluster, and read checkpoints with Flink itself.
 
-The jobs are in `java/flink`; the same sources compile against every Flink version. What some lack,
-or name differently, is in folders of its own: each version has those that fit it.
+The jobs are in `java/flink`. Most sources compile against every version of Flink. Sources that need
+classes of some versions are in separate folders, and each version is compiled with the folders that
+fit (`_PARTS`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from tests.support.kafka import Record
 
 _JAVA = Path(__file__).parent / "java" / "flink"
 _HEAP = "1g"
-# DiesAfterTheSavepoint's exit code.
+# The exit code of DiesAfterTheSavepoint.
 _DIED = 42
 
-# Flink version -> (Flink release, connector release), as jars.toml pins them. No connector is made
-# for 2.3 yet: 2.2's is the nearest.
+# Flink version -> (Flink release, connector release), as jars.toml pins them. Flink 2.3 runs with
+# the connector for 2.2, because there is no connector for 2.3 yet.
 RELEASES = {
     "1.10": ("1.10.3", "1.10.3"),
     "1.12": ("1.12.0", "1.12.0"),
@@ -46,22 +47,22 @@ RELEASES = {
     "beam-sdf": ("1.19.0", "Beam 2.62.0"),
 }
 
-# Those that `make test` runs: the oldest and the newest, and the last before 2.0. Of the others it
-# reads what they once wrote.
+# The versions that `make test` runs: the oldest, the newest, and the last before 2.0. For the other
+# versions it only reads golden checkpoints.
 RUN_BY_TESTS = ("1.15", "1.20", "2.2")
 
 
 @dataclass(frozen=True, slots=True)
 class LoneJob:
-    """A program with one job of its own.
+    """A program that runs a single job and needs its own set of jars.
 
     Attributes:
-        jars: its set of jars.
-        kind: what its source is, as in `KINDS`, or BEAM_SOURCES.
-        reader: the version whose classes read what it leaves.
-        main: its main class, of `sources`.
-        arguments: the topics that it reads; for Beam, the experiment before them.
-        records: how many it processes at least.
+        jars: the name of its set of jars.
+        kind: the kind of its source, as in `KINDS`, or BEAM_SOURCES.
+        reader: the version whose classes read its checkpoint.
+        main: its main class, which is in `sources`.
+        arguments: the topics that it reads; for Beam, preceded by the experiment.
+        records: the number of records that it processes at least.
     """
 
     jars: str
@@ -73,19 +74,19 @@ class LoneJob:
     records: int = 40
 
 
-# The kind of source that BeamDump reads; it runs with the jars of Beam.
+# The kind of source that BeamDump reads. BeamDump runs with the jars of Beam.
 BEAM_SOURCES = "beam_sources"
 _BEAM = ("beam/BeamJob.java", "beam/BeamDump.java")
 
 
 def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> LoneJob:
-    # Six partitions, of which two splits read three each.
+    # Six partitions in two splits of three.
     arguments = (experiment, "orders", "payments", "x")
     return LoneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
 
-# By the name that stands for a version in RELEASES: those whose layouts are read and no more
-# written, which only 1.15 can still read, and Beam's.
+# By their names in RELEASES: jobs that write old layouts, which later versions of Flink read but do
+# not write, or which only 1.15 can still read; and Beam's jobs.
 LONE_JOBS = {
     "1.10": LoneJob(
         "flink-1.10",
@@ -106,8 +107,8 @@ LONE_JOBS = {
     "beam-sdf": _beam_job("beam-flink-1.19", "1.19", "use_sdf_read"),
 }
 
-# Flink version -> the folders of java/flink that fit it: by the metadata and the enumerator state
-# it writes, and by what it and its connector have.
+# Flink version -> the folders of java/flink that fit: by the versions of the metadata and of the
+# enumerator state, and by the classes of Flink and its connector.
 _PARTS = {
     "1.15": ("metadata_3", "sink_1", "enumerator_1", "legacy"),
     "1.16": ("metadata_4", "sink_2", "enumerator_1", "legacy"),
@@ -131,13 +132,13 @@ _PARTS = {
 }
 
 
-# Later releases of lines whose other checkpoints an earlier one wrote: each has what its line has.
+# Patch releases with golden checkpoints of their own; the folders are those of their minor version.
 PATCHES = ("1.20.5", "2.0.2", "2.2.1")
 _PARTS |= {patch: _PARTS[patch.rpartition(".")[0]] for patch in PATCHES}
 
 
 def line_sources(version: str) -> list[str]:
-    """Return the kinds of source that `count_job` has beside a KafkaSource."""
+    """Return the kinds of source that `count_job` can run in addition to a KafkaSource."""
     kinds = {"Legacy": "legacy", "Dynamic": "dynamic", "Hybrid": None}
     return [kind for kind, part in kinds.items() if part is None or part in _PARTS[version]]
 
@@ -147,7 +148,7 @@ def metadata_part(version: str) -> str:
     return next(part for part in _PARTS[version] if part.startswith("metadata_"))
 
 
-# The kinds of source that StateDump is given: a checkpoint itself does not name them.
+# The kinds of operator that StateDump needs as input, because a checkpoint does not name them.
 KINDS = (
     "kafka_sources",
     "dynamic_sources",
@@ -158,20 +159,20 @@ KINDS = (
     "file_operators",
 )
 
-# What more fits a set of jars beside the usual one.
+# The additional folders for each additional set of jars.
 _PARTS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}
 
 
 @dataclass(frozen=True, slots=True)
 class MissionRun:
-    """What a mission job left behind: its savepoint and what its sink committed."""
+    """The result of a mission job: its savepoint, and the records that its sink committed."""
 
     savepoint: Path
     committed: list[Record]
 
 
 def java_classpath(version: str, extra: str | None = None) -> list[Path]:
-    """Return the compiled jobs and jars of a Flink version; `extra` names a set of more jars."""
+    """Return the compiled jobs and jars of a Flink version; `extra` names an additional set."""
     jars = classpath(f"flink-{version}-{extra}" if extra else f"flink-{version}")
     parts = (*_PARTS[version], *_PARTS_OF_EXTRA.get(extra, ()))
     folders = [_JAVA, *(_JAVA / part for part in parts)]
@@ -181,7 +182,7 @@ def java_classpath(version: str, extra: str | None = None) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A record that CountJob processed, and how many of its partition it had counted with it."""
+    """A record that CountJob processed, with the count of its partition up to this record."""
 
     topic: str
     partition: int
@@ -191,7 +192,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class CountRun:
-    """What CountJob left behind, and what it processed, in its order within each partition."""
+    """The result of CountJob, with the processed records in order within each partition."""
 
     left: Path
     counted: list[Counted]
@@ -212,13 +213,13 @@ def count_job(
 ) -> CountRun:
     """Run CountJob until it has processed `until` records per (topic, partition), then stop it.
 
-    It is stopped with a savepoint, or cancelled, which retains a checkpoint.
+    The job is stopped with a savepoint, or it is cancelled, which retains a checkpoint.
 
-    `topics` are a KafkaSource's; of another kind of source, of those that the version has, each has
-    its own: `Legacy=topic`, `Dynamic=topic`, `Hybrid=topic`; `Second=host:port/topic` is one more
-    KafkaSource, whose topic is counted as `second-topic`.
+    A plain name in `topics` is read by a KafkaSource. `Legacy=topic`, `Dynamic=topic` and
+    `Hybrid=topic` add a source of another kind, if the version has it. `Second=host:port/topic`
+    adds another KafkaSource, whose topic is counted as `second-topic`.
 
-    One that is restored goes on for two seconds more, and all of the state must fit it.
+    A restored job runs for two more seconds, and it must use all of the state.
     """
     savepoints = workdir / "savepoints"
     arguments = [
@@ -253,10 +254,12 @@ def run_mission(
 ) -> MissionRun:
     """Run MissionJob until `until` records per (topic, partition), then stop it with a savepoint.
 
-    The source reads from the earliest offset, its partitions in step, a few records of each in
-    turn; once every count is reached it takes four records a second, so it overshoots by a few.
-    To be only partly read, a partition must be longer than the largest count required by some
-    twenty records. Raises JavaError where the job fails or does not get there.
+    The source starts at the earliest offset and reads a few records of each partition in turn. Once
+    every count is reached, it reads four records a second, so a few more records are read. A
+    partition is read only in part if it has some twenty records more than the largest count.
+
+    Raises:
+        JavaError: the job failed, or did not reach the counts in time.
     """
     counts = ",".join(f"{topic}:{partition}={n}" for (topic, partition), n in until.items())
     with tempfile.TemporaryDirectory(prefix="flink-checkpoints-") as checkpoints:
@@ -288,8 +291,8 @@ def copy_job(
 ) -> Path:
     """Run CopyJob until it has copied `until` records, stop it, and return its savepoint.
 
-    `copies` are the topics that it copies to, each with its transactions' timeout in milliseconds.
-    One that dies does so once the savepoint is complete, and before it has committed anything.
+    `copies` are the topics that it copies to, each with a transaction timeout in milliseconds.
+    With `dies` the job exits when the savepoint is complete, before it commits any transaction.
     """
     before = set(savepoint_dir.glob("savepoint-*"))
     command = java_command(
@@ -331,9 +334,9 @@ def golden_jobs(
 ) -> Iterator[dict[str, Any]]:
     """Run scenarios of GoldenJobs in one JVM; yield the result of each as soon as it is done.
 
-    `second_servers` are those of another cluster, or empty where no scenario reads two. Keys:
-    `scenario`, `checkpoint` (its directory), `operators` (kind -> operator ids), `dump` (see
-    `dump_states`).
+    `second_servers` are the brokers of another cluster; empty if no scenario reads two clusters.
+    The keys of a result are `scenario`, `checkpoint` (its directory), `operators` (kind ->
+    operator ids) and `dump` (see `dump_states`).
     """
     arguments = [
         bootstrap_servers,
@@ -348,7 +351,7 @@ def golden_jobs(
 def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dict[str, Any]:
     """Run one of LONE_JOBS until it has processed enough records, then cancel it.
 
-    Its last checkpoint is kept. The keys are those of `golden_jobs`, but for `scenario`.
+    The last checkpoint is retained. The keys are those of `golden_jobs`, except `scenario`.
     """
     job = LONE_JOBS[version]
     jars = classpath(job.jars)
@@ -368,10 +371,10 @@ def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dic
 
 
 def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
-    """Have the connector's and Flink's serializers write a state that no run can be made to leave.
+    """Write a state that no job can be made to write, with the serializers of Flink.
 
-    `name` is one that EncodedSources knows; the keys are those of `golden_jobs`, but for `scenario`
-    and `checkpoint`.
+    `name` is a state that EncodedSources can write. The keys are those of `golden_jobs`, except
+    `scenario` and `checkpoint`.
     """
     arguments = [str(directory), name]
     printed = run_java("testjobs.EncodedSources", java_classpath(version), arguments, _HEAP)
@@ -384,9 +387,9 @@ def dump_states(
 ) -> list[dict[str, Any]]:
     """Read checkpoints with Flink itself: checkpoint directory -> kind -> operator ids.
 
-    The kinds are those of `KINDS`; `sink_operators` are a KafkaSink's. One JSON object per
-    checkpoint, as StateDump writes it: ids, sizes, state names, and of each operator of such a kind
-    what it holds, as it is stored.
+    The kinds are those of `KINDS`; `sink_operators` are a KafkaSink's. StateDump writes one JSON
+    object per checkpoint: ids, sizes, state names, and the stored state of each operator of these
+    kinds.
     """
     arguments = [
         f"{path.absolute()}="

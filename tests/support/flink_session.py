@@ -1,7 +1,7 @@
 """A Flink session cluster of local processes, with Flink's own SQL client and command line.
 
-A JobManager with its REST interface, a TaskManager, and programs that talk to them: what
-docker-compose.yml runs in containers, from the same releases.
+The cluster has a JobManager with its REST interface and a TaskManager. docker-compose.yml runs the
+same releases in containers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMMAND_SECONDS = 180
 
 _VERBOSE = ("flink", "hadoop")
 
-# What Flink's start scripts would work out from one number; without them each part is named.
+# Flink's start scripts would compute these sizes from one number. Without the scripts each is set.
 _MEMORY = {
     "taskmanager.cpu.cores": "1",
     "taskmanager.memory.framework.heap.size": "128 mb",
@@ -45,11 +45,11 @@ _MEMORY = {
 
 
 class FlinkSession(Service):
-    """The cluster; a context manager.
+    """The Flink session cluster; a context manager.
 
     Args:
-        directory: where it keeps its configuration and logs, and takes savepoints.
-        settings: Flink's, over those every such cluster here has.
+        directory: the directory for its configuration, logs and savepoints.
+        settings: settings of Flink, in addition to the common settings of these clusters.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -81,13 +81,13 @@ class FlinkSession(Service):
         )
 
     def start(self) -> None:
-        """Start the JobManager and the TaskManager, and wait until it offers its slots."""
+        """Start the JobManager and the TaskManager, and wait until task slots are available."""
         self._launch("org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint")
         self._launch("org.apache.flink.runtime.taskexecutor.TaskManagerRunner")
         self._await_slots()
 
     def close(self) -> None:
-        """Stop the processes. What they wrote stays."""
+        """Stop the processes. Their files are kept."""
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:
@@ -99,48 +99,48 @@ class FlinkSession(Service):
         self._processes.clear()
 
     def kill_jobmanager(self) -> None:
-        """As a machine dies: at once, and without a word."""
+        """Kill the JobManager with SIGKILL, like a machine that fails."""
         self._processes[0].kill()
         self._processes[0].wait()
 
     def program(self, main: str, *arguments: str) -> list[str]:
         """Return the command line of one of Flink's programs against this cluster."""
         java, *rest = java_command(main, classpath(JARS), arguments)
-        # They warn of what a session of local processes does not have: YARN, plugins, native code.
+        # Without this the programs warn that YARN, plugins and native code are missing.
         quiet = [f"-Dorg.slf4j.simpleLogger.log.org.apache.{name}=error" for name in _VERBOSE]
         return ["env", f"FLINK_CONF_DIR={self._home}", java, *quiet, *rest]
 
     def command_line(self) -> list[str]:
-        """Flink's ``flink``; its arguments are to follow."""
+        """Return the command line of ``flink``, without arguments."""
         return self.program("org.apache.flink.client.cli.CliFrontend")
 
     def sql_client(self) -> list[str]:
-        """Flink's ``sql-client.sh``; its arguments are to follow."""
+        """Return the command line of ``sql-client.sh``, without arguments."""
         history = ("--history", str(self._home / "sql-history"))
         return self.program("org.apache.flink.table.client.SqlClient", "embedded", *history)
 
     def submit(self, sql: str) -> None:
-        """Have the SQL client carry out statements; the jobs they start run on."""
+        """Execute statements with the SQL client; the jobs that they start keep running."""
         with tempfile.NamedTemporaryFile("w", suffix=".sql", dir=self._home) as file:
             file.write(sql)
             file.flush()
             run([*self.sql_client(), "--file", file.name])
 
     def savepoint(self, job: str) -> str:
-        """Take a savepoint of a job that goes on; where it is."""
+        """Take a savepoint of a job that keeps running, and return its path."""
         return _saved(run([*self.command_line(), "savepoint", job]))
 
     def stop(self, job: str) -> str:
-        """Stop a job with a savepoint; where it is."""
+        """Stop a job with a savepoint, and return the path of the savepoint."""
         return _saved(run([*self.command_line(), "stop", job]))
 
     def cancel(self, job: str) -> None:
-        """End a job without a savepoint."""
+        """Cancel a job without a savepoint."""
         request = urllib.request.Request(f"{self.rest_url}/jobs/{job}", method="PATCH")
         urllib.request.urlopen(request, timeout=10).close()
 
     def running(self) -> dict[str, str]:
-        """Name -> id of each job that runs."""
+        """Return the ids of the running jobs by name."""
         with urllib.request.urlopen(f"{self.rest_url}/jobs/overview", timeout=10) as answer:
             jobs = json.load(answer)["jobs"]
         return {job["name"]: job["jid"] for job in jobs if job["state"] == "RUNNING"}
@@ -187,7 +187,7 @@ def _saved(printed: str) -> str:
 
 
 def run(command: list[str]) -> str:
-    """Run a program to its end; its standard output. A failure tells its last words."""
+    """Run a program and return its stdout; an error shows the last lines of its output."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""The golden checkpoints, and the positions in each by what Flink's own classes read from it.
+"""The golden checkpoints, and the positions that Flink's own classes read from each of them.
 
-From the manifest alone: Flink's and the connector's deserializers wrote it, and none of our code
-has a say here. The rules are those a restored source follows.
+The positions come from the manifest alone, which the deserializers of Flink and the connector
+wrote, so they do not depend on our decoder. The rules are those of a restored source.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 GOLDEN = Path(__file__).parents[1] / "golden"
 MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
 _SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
-# Every checkpoint that a real Flink job wrote, as the manifest has it.
+# The entry in the manifest of every checkpoint that a real Flink job wrote.
 WRITTEN: list[dict[str, Any]] = MANIFEST["checkpoints"]
-# These, and those that were made by hand in a shape that no release writes yet, or any more.
+# Also the checkpoints that were made by hand, in layouts that no release writes, or not any more.
 ENTRIES: list[dict[str, Any]] = [
     *WRITTEN,
     *(
@@ -24,12 +24,12 @@ ENTRIES: list[dict[str, Any]] = [
         for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
     ),
 ]
-# One checkpoint of each scenario; those of other Flink versions differ in little.
+# One checkpoint of each scenario. The checkpoints of other versions of Flink differ only little.
 ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
 
 _EARLIEST, _LATEST, _COMMITTED, _NOT_SET = -2, -1, -3, -(1 << 63)
 _MARKERS = {_EARLIEST: "earliest", _LATEST: "latest", _COMMITTED: "committed"}
-# KafkaTopicPartitionStateSentinel: of earliest, latest and group offsets, and of none.
+# KafkaTopicPartitionStateSentinel: earliest, latest and group offsets, and an offset not set.
 _LEGACY_MARKERS = {
     -915623761775: "earliest",
     -915623761774: "latest",
@@ -57,7 +57,7 @@ def golden(name: str) -> Path:
 
 
 def positions_of(entry: Mapping[str, Any]) -> list[ExpectedPosition]:
-    """Return what a checkpoint has of every partition, in no order."""
+    """Return the expected position of every partition in a checkpoint, in no order."""
     return [
         listed
         for operator in entry["expected"]["operators"]
@@ -114,9 +114,9 @@ def _merged(
 
 
 def _enumerator_only(split: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Return state and next offset of a split that only the enumerator lists."""
+    """Return the state and the next offset of a split that only the enumerator lists."""
     start, stop = split["starting_offset"], _stop(split["stopping_offset"])
-    if split["status"] in ("ASSIGNED", None):  # None: version 1, which has no other
+    if split["status"] in ("ASSIGNED", None):  # None: version 1, where each split is assigned
         if start is None or stop is None or stop < 0 or (start < 0 and start != _EARLIEST):
             return "unresolved", None
         return "finished", max(start, stop)
@@ -126,7 +126,7 @@ def _enumerator_only(split: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 def _legacy(operator_id: str, listed: Iterable[Mapping[str, Any]]) -> Iterator[ExpectedPosition]:
-    """Yield a FlinkKafkaConsumer's positions: it stores the last offset read, each once here."""
+    """Yield each position of a FlinkKafkaConsumer once; it stores the last offset it read."""
     for split in listed:
         stored = split["stored_offset"]
         state = _LEGACY_MARKERS.get(stored, "next")

@@ -1,4 +1,4 @@
-"""The topics that the golden checkpoints were read from, laid out on a broker under new names."""
+"""Create the topics that the golden jobs read, under new names on another broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WATERMARKS: dict[str, dict[str, list[int]]] = json.loads((GOLDEN / "manifest.jso
 
 
 def lay_out(broker: Broker, *topics: str) -> dict[str, str]:
-    """Topics with the log starts and log ends of the golden ones: old name -> new name."""
+    """Create topics with the log starts and log ends of the golden topics: old name -> new name."""
     names = {topic: f"{topic}-{uuid.uuid4().hex[:8]}" for topic in topics}
     for topic, name in names.items():
         partitions = {int(n): bounds for n, bounds in WATERMARKS[topic].items()}

@@ -1,4 +1,4 @@
-"""Consumers of groups: such as only join one, and such as go on reading where it is."""
+"""Consumers that join a group, or that continue to read from the offsets of a group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.support.kafka import Broker, Record
 _JOIN_SECONDS = 30
 _READ_SECONDS = 60
 
-# The group protocols of Kafka 4: the clients' own (classic) and the brokers' (KIP-848).
+# The group protocols of Kafka 4. Clients assign the partitions in the classic one, brokers in the
+# other (KIP-848).
 PROTOCOLS = ("classic", "consumer")
 
 
@@ -27,7 +28,7 @@ def member(broker: Broker, group: str, topic: str, protocol: str = "classic") ->
             "group.protocol": protocol,
             "client.id": "a-member",
             "enable.auto.commit": False,
-            # Without an offset it is to fail, not to guess.
+            # Without an offset the consumer must fail, not guess a start.
             "auto.offset.reset": "error",
         }
     )
@@ -43,7 +44,7 @@ def member(broker: Broker, group: str, topic: str, protocol: str = "classic") ->
 
 
 def read_on(broker: Broker, group: str, topics: Iterable[str], protocol: str) -> list[Record]:
-    """Continue in the group and return the records up to the end of every partition.
+    """Read on from the group's offsets, and return the records up to the end of every partition.
 
     The consumer commits its positions. A partition without a group offset is an error.
     """

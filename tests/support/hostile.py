@@ -1,9 +1,9 @@
-"""Checkpoints that no Flink wrote: built byte by byte to cost their reader more than they should.
+"""Checkpoints that Flink cannot have written, built to cost their reader too much time or memory.
 
-``write_attack`` writes one into an empty ``chk-1`` directory. ``python -m
-tests.support.hostile POINTER`` reads a checkpoint and tells what came of it, how long it took, and
-by how much the memory of the process had grown at its highest; without a pointer, it does so for
-every attack, as a table.
+``write_attack`` writes one of them into an empty ``chk-1`` directory. ``python -m
+tests.support.hostile POINTER`` reads a checkpoint, and prints the outcome, the time, and by how
+much the memory of the process grew at its peak. Without a pointer, it prints a table of all
+attacks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def operator(
     count: int | None = None,
     max_parallelism: int = 1 << 15,
 ) -> bytes:
-    """``count`` is what it says of its subtasks, where that is a lie."""
+    """Encode an operator; ``count`` is a wrong number of subtasks to write."""
     ids = pack(">qqii", 0, number, max(1, len(subtasks)), max_parallelism)
     number = len(subtasks) if count is None else count
     return ids + coordinator + pack(">i", number) + b"".join(subtasks)
@@ -97,7 +97,7 @@ def state_stream(elements: Iterable[bytes], compressed: bool = False) -> tuple[b
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a snappy framed stream."""
+    """Encode one chunk of a stream in Snappy's framing format."""
     return bytes(cramjam.snappy.compress(data))[10:]
 
 
@@ -108,7 +108,7 @@ def coordinator(version: int, enumerator: bytes) -> bytes:
 def source(
     elements: Iterable[bytes], compressed: bool = False, coordinator: bytes = _NULL_HANDLE
 ) -> bytes:
-    """``_metadata`` of one source whose only reader holds these elements."""
+    """Encode the ``_metadata`` of one source whose only reader holds these elements."""
     stream, byte_offsets = state_stream(elements, compressed)
     reader = subtask(managed=reader_state(byte_offsets, inline(stream)))
     return metadata([operator([reader], coordinator)])
@@ -130,7 +130,7 @@ def java_class(
 
 
 def finished_subtasks() -> bytes:
-    """Four bytes each."""
+    """Encode many finished subtasks, of four bytes each."""
     finished = [pack(">i", -index - 1) for index in range(1 << 15)]
     return metadata([operator(finished, number=number) for number in range(MB // (4 << 15))])
 
@@ -164,7 +164,7 @@ def offsets_all_at_one_place() -> bytes:
 
 
 def null_handles_of_a_changelog() -> bytes:
-    """One byte each."""
+    """Encode many null handles, of one byte each."""
     handles = pack(">i", MB) + _NULL_HANDLE * MB + pack(">iq", 0, 0) + utf("id")
     return metadata([operator([subtask(keyed=b"\x08" + pack(">iiq", 0, 1, 0) + handles)])])
 
@@ -215,7 +215,7 @@ def one_split_many_times() -> bytes:
 
 
 def enumerator_of_many_partitions() -> bytes:
-    """Seven bytes each, the least that any version takes."""
+    """Encode partitions of seven bytes each, the fewest in any version."""
     count = MB // 7
     known = b"".join(utf("t") + pack(">i", partition) for partition in range(count))
     return source([split(1)], coordinator=coordinator(1, pack(">i", count) + known))
@@ -239,7 +239,7 @@ def nested_hybrid_enumerators() -> bytes:
 
 
 def snappy_bomb() -> bytes:
-    """One element of 256 MiB in 12 MiB of chunks."""
+    """Encode one element of 256 MiB in 12 MiB of chunks."""
     size = 256 * MB
     zeros = chunk(bytes(1 << 16))
     return source([chunk(pack(">i", size)) + zeros * (size >> 16)], compressed=True)
@@ -266,7 +266,7 @@ def snappy_padding() -> bytes:
 
 
 def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambda _: "f") -> None:
-    """1000 handles of one file of 4 MiB, each with a split at its start and one at its end."""
+    """Write 1000 handles of one 4 MiB file, each with a split at its start and one at its end."""
     stream, (first, _, last) = state_stream([split(0), bytes(4 * MB), split(1)])
     (directory / "f").write_bytes(stream)
     readers = [
@@ -277,7 +277,7 @@ def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambd
 
 
 def one_file_under_many_names(directory: Path) -> None:
-    """Write many handles of missing files, which are searched beside ``_metadata`` by last name."""
+    """Write many handles of missing files, which are searched by name beside ``_metadata``."""
     one_file_of_many_readers(directory, lambda index: f"d{index}/f")
 
 
@@ -287,7 +287,7 @@ def sparse_zeros(directory: Path) -> None:
 
 
 def sparse_metadata_beyond_the_limit(directory: Path) -> None:
-    """As a checkpoint begins, and then 2 GB of zeros."""
+    """Write a ``_metadata`` that begins like a checkpoint, followed by 2 GB of zeros."""
     _sparse(directory, 2 * 10**9, metadata([]))
 
 
@@ -303,7 +303,7 @@ def sparse_state(directory: Path) -> None:
 
 
 def sparse_state_of_unknown_size(directory: Path) -> None:
-    """As above, where the handle does not know how long its file is."""
+    """Write the same as ``sparse_state``, with a handle whose size is unknown."""
     sparse_state(directory)
     reader = subtask(managed=reader_state([5], in_file("f", -1)))
     (directory / "_metadata").write_bytes(metadata([operator([reader])]))
@@ -319,7 +319,7 @@ def _name(attack: Callable[..., object]) -> str:
     return attack.__name__.replace("_", " ")
 
 
-# By name, what returns a `_metadata` and what writes more than that.
+# The functions that return a `_metadata`, by name. Those in FILE_ATTACKS write other files too.
 METADATA_ATTACKS: dict[str, Callable[[], bytes]] = {
     _name(attack): attack
     for attack in (
@@ -372,11 +372,13 @@ def write_attack(name: str, directory: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of reading a checkpoint in a process of its own.
+    """The outcome of reading a checkpoint in a separate process.
 
-    ``refused`` is the error's text, None where it was decoded; ``seconds`` are the processor's;
-    ``peak_bytes`` is by how much the process had grown at its highest, the files included;
-    ``read_bytes`` is what it asked the system for.
+    Attributes:
+        refused: the text of the error, or None if the checkpoint was decoded.
+        seconds: the CPU time.
+        peak_bytes: by how much the memory of the process grew at its peak, including file contents.
+        read_bytes: the number of bytes that the process read from the system.
     """
 
     refused: str | None
@@ -386,7 +388,7 @@ class Measured:
 
 
 def measure(pointer: Path) -> Measured:
-    """Read a checkpoint and extract its positions, in a process of its own."""
+    """Read a checkpoint and extract its positions, in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.hostile", str(pointer)],
         cwd=ROOT,
@@ -398,8 +400,8 @@ def measure(pointer: Path) -> Measured:
 
 
 def _main(pointer: str) -> None:
-    Path("/proc/self/clear_refs").write_text("5")  # from here on, VmHWM begins anew
-    # Not `ru_maxrss`: a process inherits that of the one it was forked from.
+    Path("/proc/self/clear_refs").write_text("5")  # reset VmHWM
+    # Not `ru_maxrss`: a process inherits that value from the process that forked it.
     peak_before, read_before = _kernel_says("status", "VmHWM"), _kernel_says("io", "rchar")
     started = time.process_time()
     refused = None

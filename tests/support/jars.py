@@ -1,8 +1,8 @@
-"""Fetches the jars that the real parts of the tests run on.
+"""Fetch the jars of the real systems that the tests run.
 
-`jars.toml` names the roots of each set; `jars.lock` holds the flat closure of each set with a
-sha256 per jar, and is all that a test run reads: every jar is fetched by its own coordinates, no
-POM is walked, and what does not match its sha256 is never used.
+`jars.toml` names the root artifacts of each set. `jars.lock` lists all jars of each set with their
+sha256. A test run reads only `jars.lock`: every jar is fetched by its coordinates, no POM is
+resolved, and a jar that does not match its sha256 is never used.
 
     python -m tests.support.jars lock [SET]   # resolve jars.toml into jars.lock again
     python -m tests.support.jars fetch [SET]  # fetch one set, or all of them
@@ -29,17 +29,17 @@ HERE = Path(__file__).parent
 ROOTS = HERE / "jars.toml"
 LOCK = HERE / "jars.lock"
 
-# Small enough to be polite to the registry, large enough to hide its latency.
+# Parallel downloads: few enough for the registry, enough to hide its latency.
 _DOWNLOADS = 8
 _TIMEOUT_SECONDS = 120
 
 
 class JarError(RuntimeError):
-    """A jar that cannot be had, or is not the one that was locked."""
+    """A jar cannot be fetched, or it is not the jar that was locked."""
 
 
 def cache_dir() -> Path:
-    """Where everything the tests fetch or compile is kept between runs, outside the work tree."""
+    """Return the directory for everything that the tests fetch or compile, outside the tree."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "flink-offset-migrate"
 
@@ -61,7 +61,7 @@ class Jar:
 
     @property
     def path(self) -> Path:
-        """Its place in the cache, laid out like a Maven repository."""
+        """The path of the jar in the cache, which is laid out like a Maven repository."""
         suffix = f"-{self.classifier}" if self.classifier else ""
         name = f"{self.artifact}-{self.version}{suffix}.jar"
         return cache_dir() / "jars" / self.group.replace(".", "/") / self.artifact / name
@@ -87,7 +87,7 @@ def classpath(set_name: str) -> list[Path]:
 
 
 def read_lock() -> dict[str, list[Jar]]:
-    """Set name -> its jars."""
+    """Return the jars of each set, by the name of the set."""
     sets: dict[str, list[Jar]] = {}
     for line in LOCK.read_text(encoding="ascii").splitlines():
         if line.startswith("["):
@@ -98,11 +98,11 @@ def read_lock() -> dict[str, list[Jar]]:
 
 
 def fetch(jar: Jar) -> Path:
-    """Its file in the cache, downloaded if it is not there or not the locked one."""
+    """Return the jar's file in the cache; download it if it is missing or not the locked jar."""
     if jar.path.exists() and _sha256(jar.path) == jar.sha256:
         return jar.path
     jar.path.parent.mkdir(parents=True, exist_ok=True)
-    # Downloaded aside and renamed: an interrupted or parallel run never sees half a jar.
+    # Download into another directory and rename, so that no run ever sees an incomplete jar.
     with tempfile.TemporaryDirectory(dir=jar.path.parent) as staging:
         downloaded = _download(jar.coordinates, Path(staging))
         digest = _sha256(downloaded)
@@ -152,10 +152,10 @@ def _locked(dependency: Dependency) -> Jar:
 
 
 def lock(names: Iterable[str]) -> None:
-    """Resolve sets of jars.toml and write jars.lock; the others stay as they are locked.
+    """Resolve sets of jars.toml, and write jars.lock; the other sets stay unchanged.
 
     Args:
-        names: which; none for all.
+        names: the names of the sets; none for all sets.
     """
     with ROOTS.open("rb") as file:
         sets: Mapping[str, Mapping[str, list[str]]] = tomllib.load(file)

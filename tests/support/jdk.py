@@ -1,6 +1,6 @@
-"""Finds a JDK and runs our small Java programs on it.
+"""Find a JDK, and run our small Java programs with it.
 
-The oldest JDK that will do is taken: Flink 1.15 and Spark 4.0 run on 17, not on the newest ones.
+The oldest suitable JDK is used, because Flink 1.15 and Spark 4.0 run on 17 but not on the newest.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from tests.support.jars import cache_dir
 
 OLDEST = 17
 
-# Flink and Kafka reach into these packages by reflection.
+# Flink and Kafka access these packages by reflection.
 _OPENS = tuple(
     argument
     for package in ("util", "lang", "time", "nio")
     for argument in ("--add-opens", f"java.base/java.{package}=ALL-UNNAMED")
 )
-# Flink 1.10 calls into this one, which later JDKs keep to themselves.
+# Flink 1.10 calls this package, which later JDKs do not export.
 _EXPORTS = ("--add-exports", "java.base/sun.net.util=ALL-UNNAMED")
-# The programs live for seconds: a quick start matters more than peak speed.
+# The programs run for seconds, so a quick start matters more than peak speed.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# slf4j-simple, which every set with Flink or Kafka has: warnings and worse, to stderr.
+# slf4j-simple, which every set with Flink or Kafka has, then logs only warnings and errors.
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
 class JavaError(RuntimeError):
-    """No JDK, or a Java program that did not do its work."""
+    """There is no JDK, or a Java program has failed."""
 
 
 @cache
@@ -83,7 +83,7 @@ def run_java(
     heap: str = "512m",
     timeout: float = 300,
 ) -> str:
-    """Run a main class to its end; its standard output. A failure tells its last words."""
+    """Run a main class and return its stdout; an error shows the last lines of its output."""
     command = java_command(main, classpath, args, heap)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -98,7 +98,7 @@ def run_java(
 def java_lines(
     main: str, classpath: Sequence[Path], args: Iterable[str], heap: str
 ) -> Iterator[dict[str, Any]]:
-    """Run a main class; the JSON objects that it tells, one a line, each as soon as it is told."""
+    """Run a main class, and yield each JSON object as soon as the program has printed its line."""
     command = java_command(main, classpath, args, heap)
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -115,7 +115,7 @@ def java_lines(
 
 
 def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
-    """Compile source files; the class directory, kept in the cache by what went into it."""
+    """Compile source files, and return the class directory; it is cached by a hash of the input."""
     files = sorted(sources)
     target = cache_dir() / "classes" / _compile_key(files, classpath)
     if target.is_dir():
@@ -140,7 +140,7 @@ def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
         raise JavaError(f"javac: exit code {done.returncode}\n{tail(done.stderr)}")
     try:
         staging.rename(target)
-    except OSError:  # Another process compiled the same in the meantime.
+    except OSError:  # Another process has compiled the same sources meanwhile.
         shutil.rmtree(staging)
     return target
 

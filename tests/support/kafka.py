@@ -1,8 +1,8 @@
 """A real Kafka broker for the tests: one KRaft node on 127.0.0.1.
 
-In a container where a Docker engine can run one, else as a local process from the published jars.
-The environment variable KAFKA_RELEASE names another release of jars.toml: of one older than 3.3, a
-broker with its ZooKeeper.
+The broker runs in a container if a Docker engine is available, or else as a local process from the
+published jars. The environment variable KAFKA_RELEASE selects another release in jars.toml. A
+release older than 3.3 runs with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Record = tuple[str, int, int, str]
 _OTHER_RELEASE = os.environ.get("KAFKA_RELEASE")
 RELEASE = _OTHER_RELEASE or "4.1.1"
 JARS = f"kafka-{RELEASE}"
-# KRaft is for production since 3.3.
+# KRaft is production-ready since 3.3.
 _WITH_ZOOKEEPER = tuple(map(int, RELEASE.split("."))) < (3, 3)
 _IMAGE = "confluentinc/cp-kafka:7.9.0"
 _START_SECONDS = 90
@@ -55,7 +55,7 @@ _COORDINATOR_AWAY = (
     KafkaError.NOT_COORDINATOR,
 )
 
-# One node, and nothing that waits: no rebalance delay, few internal partitions.
+# For one node and a quick start: no rebalance delay, few internal partitions.
 _SETTINGS = {
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
@@ -73,12 +73,12 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """Of a broker that goes on when this process ends: a local one, at a port of its own.
+    """The place of a broker that keeps running when this process ends: a local process.
 
-    Its process id is in the file ``pid``, its log in ``server.log``.
+    The file ``pid`` has its process id, and ``server.log`` is its log.
 
     Attributes:
-        home: where it keeps its files.
+        home: the directory of its files.
     """
 
     home: Path
@@ -86,14 +86,14 @@ class Lasting:
 
 
 class BrokerError(RuntimeError):
-    """The broker did not start, stop or do what it was asked."""
+    """The broker did not start, did not stop or did not do what a test asked for."""
 
 
 class _Node(Protocol):
-    """One way to run the broker. Its data and address outlive a stop."""
+    """One way to run the broker. Its data and its address stay the same after a stop."""
 
     bootstrap_servers: str
-    # By the listener's name.
+    # The addresses of the further listeners, by name.
     addresses: dict[str, str]
 
     def start(self) -> None: ...
@@ -104,7 +104,7 @@ class _Node(Protocol):
 
 
 def _new_cluster_id() -> str:
-    """As `kafka-storage random-uuid` makes one; a leading `-` would be an option."""
+    """Return an id as of `kafka-storage random-uuid`; `M` first, as `-` would begin an option."""
     return "M" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
 
 
@@ -174,7 +174,7 @@ class _ProcessNode:
         (self._home / "pid").write_text(f"{self._process.pid}\n")
 
     def _start_zookeeper(self) -> None:
-        """Start ZooKeeper; the broker waits for it by itself."""
+        """Start ZooKeeper. The broker itself waits until ZooKeeper answers."""
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         arguments = [str(self._zookeeper_port), str(self._home / "zookeeper")]
         with (self._home / "zookeeper.log").open("ab") as log:
@@ -208,7 +208,7 @@ class _ProcessNode:
 
 
 class _ContainerNode:
-    """The broker in a container, its port fixed so that a restart keeps the address."""
+    """The broker in a container, with a fixed port so that a restart keeps the address."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         from testcontainers.community.kafka import KafkaContainer
@@ -245,15 +245,16 @@ class _ContainerNode:
 
 
 class Broker(Service):
-    """A Kafka broker and the few things tests do with one; a context manager.
+    """A Kafka broker, and the calls that tests need; a context manager.
 
-    `stop` and `start` restart it on the same data and the same address.
+    `stop` and `start` restart the broker with the same data and the same address.
 
     Args:
-        settings: the broker's own, over those every broker here has.
-        listeners: further listeners, name to security protocol; what each needs is in `settings`,
-            as local files. A broker that has some is always a local process.
-        lasting: None for one that ends with this process.
+        settings: settings of this broker, in addition to the common settings.
+        listeners: further listeners, by name with their security protocol. `settings` has their
+            settings, which name local files. A broker with further listeners is always a local
+            process.
+        lasting: None for a broker that ends with this process.
     """
 
     def __init__(
@@ -275,11 +276,11 @@ class Broker(Service):
         return self._node.bootstrap_servers
 
     def address(self, listener: str) -> str:
-        """Where one of the further listeners is."""
+        """Return the address of a further listener."""
         return self._node.addresses[listener]
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the broker, and wait until it answers."""
         self._node.start()
         self._admin_client = AdminClient(self._client_config())
         deadline = time.monotonic() + _START_SECONDS
@@ -295,12 +296,12 @@ class Broker(Service):
                     ) from None
 
     def stop(self) -> None:
-        """Stop it, keeping its data and its address."""
+        """Stop the broker, and keep its data and its address."""
         self._admin_client = None
         self._node.stop()
 
     def close(self) -> None:
-        """Stop it and remove its data."""
+        """Stop the broker, and remove its data."""
         self.stop()
         self._node.remove()
 
@@ -325,7 +326,7 @@ class Broker(Service):
         self._await_partitions(name, 0)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Raise the log start of a partition: records below offset `before` are gone."""
+        """Raise the log start of a partition: delete the records below offset `before`."""
         _wait(self._admin.delete_records([TopicPartition(topic, partition, before)]))
 
     def produce(
@@ -335,20 +336,20 @@ class Broker(Service):
         values: Iterable[str],
         timestamps_ms: Iterable[int] | None = None,
     ) -> list[int]:
-        """Append values to a partition, in order; their offsets."""
+        """Append values to a partition in order, and return their offsets."""
         delivered: list[tuple[KafkaError | None, Message]] = []
         producer = Producer(
             {
                 **self._client_config(),
                 "enable.idempotence": True,
-                # A consumer takes whole batches: small ones let it stop within a partition.
+                # A consumer reads whole batches. Small batches let it stop within a partition.
                 "batch.num.messages": 4,
                 "linger.ms": 5,
             }
         )
         times = iter(timestamps_ms) if timestamps_ms is not None else None
         for value in values:
-            # 0 lets the client take the present time.
+            # 0 makes the client use the current time.
             producer.produce(
                 topic,
                 value=value,
@@ -366,7 +367,7 @@ class Broker(Service):
             reported.append(message.offset())
         offsets = [offset for offset in reported if offset is not None]
         if len(offsets) < len(reported):
-            # Of a batch that was sent again and was there already, none is told; it ends the log.
+            # The broker reports no offsets for a repeated batch, which is then the end of the log.
             _, end = self.watermarks(topic)[partition]
             offsets = list(range(end - len(reported), end))
             if any(offset not in (None, at) for offset, at in zip(reported, offsets, strict=True)):
@@ -379,7 +380,7 @@ class Broker(Service):
         return [] if metadata.error is not None else sorted(metadata.partitions)
 
     def watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
-        """Partition -> (log start offset, log end offset)."""
+        """Return (log start offset, log end offset) of each partition."""
         consumer = Consumer({**self._client_config(), "group.id": "tests-watermarks"})
         try:
             return {
@@ -392,7 +393,7 @@ class Broker(Service):
             consumer.close()
 
     def records(self, topic: str) -> list[Record]:
-        """Every record in a topic now, by partition and offset, read by a plain consumer."""
+        """Read the current records of a topic with a plain consumer, by partition and offset."""
         todo = {p: end for p, (start, end) in self.watermarks(topic).items() if start < end}
         consumer = Consumer(
             {
@@ -415,7 +416,7 @@ class Broker(Service):
                 error, partition, offset = message.error(), message.partition(), message.offset()
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
-                # A message that came from the broker always has both.
+                # A message from the broker always has a partition and an offset.
                 assert partition is not None and offset is not None
                 if error is not None:
                     todo.pop(partition, None)
@@ -438,7 +439,7 @@ class Broker(Service):
             errors = [tp.error for tp in answer.topic_partitions if tp.error is not None]
             if not errors:
                 return
-            # A broker's first commit finds no coordinator yet, or one that is still loading.
+            # At the first commit a broker has no coordinator yet, or it is still loading.
             if (
                 any(error.code() not in _COORDINATOR_AWAY for error in errors)
                 or time.monotonic() > deadline
@@ -447,7 +448,7 @@ class Broker(Service):
             time.sleep(0.05)
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """(topic, partition) -> committed offset of a consumer group."""
+        """Return the committed offsets of a consumer group, by (topic, partition)."""
         request = [ConsumerGroupTopicPartitions(group)]
         deadline = time.monotonic() + _ANSWER_SECONDS
         while True:
@@ -468,7 +469,7 @@ class Broker(Service):
         return self._admin_client
 
     def _client_config(self) -> dict[str, Any]:
-        # Until the broker is up every client complains on stderr: only emergencies may.
+        # Until the broker is up, every client would log errors to stderr: log only emergencies.
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "log_level": 0,
@@ -476,7 +477,7 @@ class Broker(Service):
         }
 
     def _await_partitions(self, topic: str, count: int) -> None:
-        """Wait until the broker reports the count: a new topic is not known everywhere."""
+        """Wait until the broker reports this count; its metadata may be older for a while."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while len(self.partitions(topic)) != count:
             if time.monotonic() > deadline:
@@ -501,7 +502,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def docker(*arguments: str, seconds: float) -> bool:
-    """Whether Docker does that; not where it is not installed, or no engine answers."""
+    """Return whether a docker command succeeds; False without Docker, or if no engine answers."""
     try:
         done = subprocess.run(["docker", *arguments], capture_output=True, timeout=seconds)
     except (FileNotFoundError, subprocess.TimeoutExpired):
@@ -510,7 +511,7 @@ def docker(*arguments: str, seconds: float) -> bool:
 
 
 def _docker_can_run() -> bool:
-    """Whether a Docker engine answers and has, or can get, the broker's image."""
+    """Return whether a Docker engine answers, and has or can pull the broker's image."""
     return docker("ps", seconds=10) and (
         docker("image", "inspect", _IMAGE, seconds=10) or docker("pull", _IMAGE, seconds=300)
     )

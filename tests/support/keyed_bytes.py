@@ -1,6 +1,6 @@
 """Checkpoints with keyed state of one operator, made of raw bytes.
 
-Some are what Flink's own serializers write, some what Flink never writes.
+Some of the bytes are as Flink's own serializers write them, and some are as Flink never writes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PROPERTIES = Path(__file__).parents[1] / "golden" / "synthetic" / "properties.j
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A serializer by its snapshot's bytes; its values are bytes."""
+    """A serializer given by the bytes of its snapshot; its values are bytes."""
 
     snapshot: bytes
     length: int = -1
@@ -52,7 +52,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A subtask's keyed state: a stream, and where in it each key group begins."""
+    """A subtask's keyed state: a stream, and the offset of each key group in the stream."""
 
     stream: bytes
     offsets: tuple[int, ...]
@@ -64,7 +64,7 @@ class Handle:
 def read(
     *handles: Handle, max_parallelism: int = MAX_PARALLELISM, flink: str = "1.20"
 ) -> KeyedStates:
-    """Read the keyed states of an operator; ``flink`` determines which Kryo wrote them."""
+    """Read the keyed states of an operator; ``flink`` determines the version of Kryo."""
     files = MemoryFiles({POINTER: metadata(*handles, max_parallelism=max_parallelism, flink=flink)})
     return read_keyed_states(POINTER, files)
 
@@ -98,7 +98,7 @@ def _properties() -> bytes:
 
 
 def of_states(states: Sequence[Encoded], *, heap: bool = False, key: Serializer = LONG) -> Handle:
-    """All key groups of some states."""
+    """Return a handle with all key groups of some states."""
     if heap:
         stream, offsets = encode_heap(key, states, range(MAX_PARALLELISM))
     else:
@@ -107,7 +107,7 @@ def of_states(states: Sequence[Encoded], *, heap: bool = False, key: Serializer 
 
 
 def of_value(snapshot: bytes, value: bytes, *, heap: bool = False, name: str = "state") -> Handle:
-    """Return a value state that holds ``value`` under the key 1."""
+    """Return a handle with one value state, which holds ``value`` for the key 1."""
     group = key_group_of(1, MAX_PARALLELISM)
     entry = Entry(group, 1, None, value)
     return of_states([Encoded(name, "VALUE", VOID_NAMESPACE, Raw(snapshot), (entry,))], heap=heap)
@@ -130,7 +130,7 @@ def canonical_group(*entries: tuple[int, bytes, bytes]) -> bytes:
 
 
 def only(states: KeyedStates) -> KeyedState:
-    """Return the only state; raise the error with which it was refused."""
+    """Return the only state; raise the error if the state could not be read."""
     for unread in states.unread:
         raise unread.error
     (state,) = states.states
@@ -138,5 +138,5 @@ def only(states: KeyedStates) -> KeyedState:
 
 
 def told(state: KeyedState) -> list[dict[str, Any]]:
-    """Its entries, as they are shown."""
+    """Return the entries of a state as the command shows them."""
     return [entry_json(state, entry) for entry in state.entries()]

@@ -1,7 +1,7 @@
-"""Runs our Flink jobs with keyed state, and asks Flink what their snapshots hold.
+"""Run our Flink jobs with keyed state, and read their snapshots with Flink itself.
 
-The jobs are in `java/keyed`; the same sources compile against every Flink version, but for the
-folders in it.
+The jobs are in `java/keyed`. The same sources compile against every version of Flink, except the
+sources in its subfolders.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.jdk import compile_java, java_lines, run_java
 _JAVA = Path(__file__).parent / "java"
 _SHARED = ("LocalFlink.java", "Parts.java", "Progress.java")
 _HEAP = "1g"
-# Those whose set of jars has the ForSt state backend.
+# The versions whose set of jars has the ForSt state backend.
 ASYNC_STATE = ("2.2",)
 
 
@@ -40,9 +40,9 @@ def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
 def keyed_jobs(
     version: str, root: Path, names: Iterable[str], pojo: str = "pojo_2"
 ) -> Iterator[dict[str, Any]]:
-    """Run jobs of KeyedJobs in one JVM; what it told of each, as soon as it is done.
+    """Run jobs of KeyedJobs in one JVM, and yield the result of each job as soon as it is done.
 
-    Keys: `job`, `snapshots` (form -> its directory) and `operators`, in the words of
+    The keys of a result are `job`, `snapshots` (form -> directory) and `operators`, as in
     `tests.golden.state`.
     """
     jars = keyed_classpath(version, pojo)
@@ -50,9 +50,9 @@ def keyed_jobs(
 
 
 def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dict[str, Any]]]:
-    """Restore checkpoints with Flink's heap backend; the rows are those of `tests.golden.state`.
+    """Restore checkpoints with Flink's heap backend, and return rows as in `tests.golden.state`.
 
-    It restores canonical savepoints and what that backend itself wrote.
+    The heap backend restores canonical savepoints and its own checkpoints.
     """
     paths = [str(checkpoint.absolute()) for checkpoint in checkpoints]
     printed = run_java("testjobs.KeyedDump", keyed_classpath(version), paths, _HEAP)
@@ -61,7 +61,7 @@ def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dic
 
 
 def serializers(version: str) -> list[dict[str, Any]]:
-    """Return one value written by each of Flink's serializers: see Serializers.java."""
+    """Return one value that each of Flink's serializers has written (Serializers.java)."""
     jobs, *jars = keyed_classpath(version)
     program = compile_java([_JAVA / "serializers" / "Serializers.java"], [jobs, *jars])
     values: list[dict[str, Any]] = json.loads(

@@ -1,4 +1,4 @@
-"""Rows of keyed state in Arrow, held against what Flink told of them as JSON."""
+"""Compare rows of keyed state in Arrow with the JSON that Flink wrote for them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def expected_states(entry: dict[str, Any]) -> dict[tuple[str, str], dict[str, An
 
 
 def assert_same_rows(actual: pa.Table, expected: Iterable[dict[str, Any]]) -> None:
-    """Every row is one that Flink told, and the other way round; they have no order."""
+    """Assert that the rows are those that Flink reported, in any order."""
     left: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in expected:
         left[row["key_group"]].append(row)
@@ -44,7 +44,7 @@ def assert_same_rows(actual: pa.Table, expected: Iterable[dict[str, Any]]) -> No
 
 
 def with_numbers(table: pa.Table) -> pa.Table:
-    """Replace dates by days and microseconds since the epoch: Python's own dates have an end."""
+    """Replace dates by days and microseconds since the epoch: Python's dates end in year 9999."""
     return table.cast(pa.schema([(field.name, _numbers(field.type)) for field in table.schema]))
 
 
@@ -69,7 +69,7 @@ def _is_row(row: dict[str, Any], expected: dict[str, Any], schema: pa.Schema) ->
 
 
 def is_value(actual: Any, expected: Any, type_: pa.DataType) -> bool:
-    """Whether a value of a column is what Flink told of it."""
+    """Return whether the value of a column equals the value that Flink reported."""
     if actual is None or expected is None:
         return actual is expected
     if types.is_struct(type_):
@@ -101,7 +101,7 @@ def is_value(actual: Any, expected: Any, type_: pa.DataType) -> bool:
     if types.is_floating(type_) and expected in _NOT_FINITE:
         return str(actual) == str(float(expected))
     if types.is_string(type_) and actual != expected:
-        return _from_json(actual) == (expected,)  # of one type here and of another there
+        return _from_json(actual) == (expected,)  # the types may differ
     return bool(actual == expected and isinstance(actual, bool) == isinstance(expected, bool))
 
 
@@ -111,7 +111,7 @@ def _zip(actual: Any, expected: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _moment(expected: str) -> int:
-    """Cut to microseconds; a time alone is of 1970-01-01, as a java.sql.Time is."""
+    """Return microseconds since the epoch; a time without a date is on 1970-01-01, as in Java."""
     match = _MOMENT.fullmatch(expected)
     assert match is not None, expected
     day, hour, minute, second, fraction = match.groups()
@@ -121,7 +121,7 @@ def _moment(expected: str) -> int:
 
 
 def _day(expected: str) -> int:
-    """Since the epoch: the calendar repeats after 400 years."""
+    """Return days since the epoch, for any year: the calendar repeats every 400 years."""
     year, month, day = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)", expected).groups()  # type: ignore[union-attr]
     cycles, rest = divmod(int(year), 400)
     days = date(rest + 400, int(month), int(day)) - date(1970, 1, 1)

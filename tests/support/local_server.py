@@ -1,4 +1,4 @@
-"""An HTTP server of this process, for what a test has it answer."""
+"""An HTTP server in this process, with the answers that a test defines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 
 class QuietHandler(BaseHTTPRequestHandler):
-    """Writes no line to stderr for each request."""
+    """A request handler that does not log requests to stderr."""
 
     def log_message(self, *_: object) -> None:
         pass

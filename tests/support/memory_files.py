@@ -1,4 +1,4 @@
-"""A ByteSource over a dictionary: checkpoints that are changed byte by byte, off the disk."""
+"""A ByteSource over a dictionary, for checkpoints that tests change byte by byte."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 
 class MemoryFiles:
-    """Files by absolute path."""
+    """Files in memory, by absolute path."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = dict(files)
 
     @classmethod
     def of(cls, directory: Path) -> MemoryFiles:
-        """All files below a directory, under their own paths."""
+        """Read all files below a directory, and keep their paths."""
         paths = (path for path in directory.rglob("*") if path.is_file())
         return cls({str(path): path.read_bytes() for path in paths})
 

@@ -1,4 +1,4 @@
-"""Saved plans that somebody has edited, and given the checksum of what they then hold."""
+"""Edit saved plans, with or without a new checksum."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Edit = Callable[[dict[str, Any]], None]
 
 
 def edit_plan(path: Path, edit: Edit) -> None:
-    """Edit a plan and leave its checksum as it was."""
+    """Edit a plan, and keep its old checksum."""
     plan = json.loads(path.read_text())
     edit(plan)
     path.write_text(json.dumps(plan))
 
 
 def edit_and_seal_plan(path: Path, edit: Edit) -> None:
-    """Edit a plan and compute its checksum anew, as the documentation describes it."""
+    """Edit a plan, and compute the new checksum as the documentation describes."""
     edit_plan(path, edit)
     plan = json.loads(path.read_text())
     plan.pop("sha256", None)

@@ -1,9 +1,9 @@
-"""A recorder of the command lines that tests run, to hold a refactoring against.
+"""Record the command lines that tests run, to compare them before and after a refactoring.
 
-``record OUT.jsonl [pytest arguments…]`` runs the fast tests, or what the arguments select, and
-writes a line for each call of ``tests.support.command.migrate`` and for each ``subprocess.run``
-that names ``migrate``. ``compare A.jsonl B.jsonl`` shows the calls that differ. To record an older
-tree, copy this file into it.
+``record OUT.jsonl [pytest arguments…]`` runs the fast tests, or the tests that the arguments
+select. It writes a line for each call of ``tests.support.command.migrate``, and for each
+``subprocess.run`` that names ``migrate``. ``compare A.jsonl B.jsonl`` shows the calls that differ.
+To record an older tree, copy this file into that tree.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Call = dict[str, Any]
 
 FAST = ["-q", "-n", "2", "--dist", "loadscope", "-m", "not integration and not slow"]
 FAST += ["--ignore", "tests/integration"]
-_TEXT_SIZE = 10_000  # A longer text is kept as its hash alone.
-# A time within this of now differs from run to run; an older one is of a golden checkpoint.
+_TEXT_SIZE = 10_000  # Of a longer text only the hash is kept.
+# A time this close to now differs between runs. An older time comes from a golden checkpoint.
 _NEAR_SECONDS = 2 * 86_400
 _VARYING = {
     "<venv>": re.compile(rf"{re.escape(sys.prefix)}\b"),
     "<root>": re.compile(rf"{re.escape(str(Path(__file__).parents[2]))}\b"),
     "<tmp>": re.compile(r"/tmp/(recording-\d+/|page-|tmp)[a-z0-9_]{8}\b"),
     "<uuid>": re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<=bucket-)[0-9a-f]{32}"),
-    # Of paths and times: in names of plans and of incomplete files, ids and checksums.
+    # Hashes of paths and times, in names of plans and of incomplete files, ids and checksums.
     "<hash>": re.compile(
         r"(?<=-)[0-9a-f]{16}(?=\.json|\.tmp)|(?<=\"id\": \")[0-9a-f]{16}(?=\")|\b[0-9a-f]{64}\b"
     ),
@@ -56,7 +56,7 @@ _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d):?(\d\d)(:?\d\d(\.\d+)?)?(
 
 
 def normalise(text: str) -> str:
-    """Replace what differs from run to run: paths, ports, UUIDs, times, durations, process ids."""
+    """Replace what differs between runs: paths, ports, UUIDs, times, durations, process ids."""
     for name, pattern in _VARYING.items():
         text = pattern.sub(name, text)
     return _NUMBER.sub(_near_number, _DATE.sub(_near_date, text))
@@ -97,15 +97,15 @@ class Recorder:
         tempfile._name_sequence = (item.hexdigest()[:8] for item in hashes)  # type: ignore[attr-defined]
 
     def make_directory(self, *_: object, **__: object) -> Path:
-        """Return a new directory, for ``TempPathFactory.mktemp``; all names have one length."""
+        """Replace ``TempPathFactory.mktemp``: make a directory with a name of fixed length."""
         self._roots.append(Path(tempfile.mkdtemp(prefix="", dir=self._directory)))
         return self._roots[-1]
 
     def wrap(self, function: Callable[..., Any], *prefix: str) -> Callable[..., Any]:
-        """Return the function, recorded where its arguments after the prefix are a command."""
+        """Return a function that also records each call whose arguments are a command of ours."""
 
         def recorded(*arguments: Any, **options: Any) -> Any:
-            # A command of subprocess.run is its first argument: words, or a text for a shell.
+            # The first argument of subprocess.run is the command: words, or a text for a shell.
             words = arguments if prefix else arguments[0]
             words = [words] if isinstance(words, str | Path) else [*prefix, *words]
             words = [normalise(str(word)) for word in words]
@@ -142,7 +142,7 @@ class Recorder:
         }
         self._index += 1
         with self._path.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
+            fcntl.flock(file, fcntl.LOCK_EX)  # held until the file is closed
             file.write(json.dumps(call) + "\n")
 
 
@@ -150,7 +150,7 @@ def _states(roots: set[Path]) -> dict[Path, tuple[int, int, int]]:
     states = {}
     files = (Path(top, name) for root in roots for top, _, names in os.walk(root) for name in names)
     for path in files:
-        with contextlib.suppress(FileNotFoundError):  # removed by another process
+        with contextlib.suppress(FileNotFoundError):  # another process has removed it
             stat = path.lstat()
             states[path] = stat.st_ino, stat.st_mtime_ns, stat.st_size
     return states
@@ -161,7 +161,7 @@ def _text(output: str | bytes | None) -> str:
 
 
 def _content(path: Path) -> dict[str, str]:
-    """Return the hash of a file's normalised content, and its text where that is short."""
+    """Return the hash of a file's normalised content, and the text if it is short."""
     if not path.is_file():
         return {"sha256": "no file"}
     try:
@@ -177,7 +177,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Record the calls of a run that ``record`` has started."""
     recorder = Recorder(Path(os.environ["RECORDING"]), Path(os.environ["RECORDING_DIRECTORY"]))
     config.pluginmanager.register(recorder)
-    # Test modules, which import them by name, are imported later.
+    # Test modules import these by name, but are themselves imported later.
     command.migrate = recorder.wrap(command.migrate, "migrate")
     subprocess.run = recorder.wrap(subprocess.run)
     pytest.TempPathFactory.mktemp = recorder.make_directory  # type: ignore[method-assign]
@@ -185,7 +185,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def record(path: Path, arguments: Sequence[str]) -> int:
     """Run pytest and record its calls, sorted by test; return pytest's exit code."""
-    # The first free name: paths are the same in each recording, unless two run at once.
+    # Take the first free name: then each recording has the same paths, unless two run at once.
     names = (Path(f"/tmp/recording-{number}") for number in itertools.count())
     directory = next(name for name in names if not name.exists())
     directory.mkdir()

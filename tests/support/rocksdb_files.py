@@ -1,4 +1,4 @@
-"""Files of RocksDB's own, as Flink's backend lays them out: written by RocksDB itself."""
+"""Write the files of a RocksDB database with RocksDB itself, in the layout of Flink's backend."""
 
 from __future__ import annotations
 

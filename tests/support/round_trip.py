@@ -1,7 +1,7 @@
-"""Has Flink's own classes read and write checkpoint bytes, without a cluster.
+"""Read and write checkpoint bytes with Flink's own classes, without a cluster.
 
-The Java side is `java/RoundTrip*.java` and `java/AllHandles.java`; `flink` is a version like "2.2".
-What Flink says comes back as parsed JSON, in the words of `tests.support.encoder`.
+The Java programs are `java/RoundTrip*.java` and `java/AllHandles.java`. `flink` is a version such
+as "2.2". The result of a program is parsed JSON, with the names of `tests.support.encoder`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SOURCES = (*_JAVA.glob("RoundTrip*.java"), _JAVA / "AllHandles.java")
 
 
 def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
-    """Everything that Flink finds in each `_metadata` file, down to the fields of every handle."""
+    """Return what Flink reads from each `_metadata` file, including the fields of every handle."""
     with tempfile.TemporaryDirectory() as directory:
         records = Path(directory, "records")
         records.write_bytes(
             b"".join(struct.pack(">i", len(element)) + element for element in encoded)
         )
-        # Relative handles resolve against a checkpoint that exists.
+        # The directory must exist, because relative handles are resolved against it.
         pointer = Path(directory, "chk-1")
         pointer.mkdir()
         (pointer / "_metadata").touch()
@@ -37,10 +37,10 @@ def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
 
 
 def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes]]]) -> list[Told]:
-    """Restore the operators with the given ids with Flink, per checkpoint directory.
+    """Restore operators with Flink: pairs of a checkpoint directory and its operator ids.
 
-    By hexadecimal operator id: per subtask the elements of every operator state and the splits of
-    its reader, and the state of the enumerator.
+    The results are by hexadecimal operator id. A result has the elements of every operator state
+    and the splits of the reader for each subtask, and the state of the enumerator.
     """
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as requests:
         for checkpoint, operator_ids in checkpoints:
@@ -53,7 +53,7 @@ def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes
 def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[Any]:
     """Decode elements of a KafkaSink's "writer" or "committer" list states with Flink.
 
-    Of a writer: its prefix and the transactions under way; of a committer: its requests.
+    A writer element has a prefix and the open transactions, a committer element has requests.
     """
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as requests:
         requests.writelines(f"{kind} {element.hex()}\n" for kind, element in elements)
@@ -62,13 +62,13 @@ def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[
 
 
 def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Told:
-    """Flink writes a `_metadata` file with every kind of handle; what it finds on loading it."""
+    """Let Flink write a `_metadata` file with every kind of handle; return what it reads back."""
     (output,) = _run(flink, "AllHandles", "metadata", str(metadata_version), str(directory))
     return output
 
 
 def checkpoint_properties(flink: str) -> dict[str, Told]:
-    """Java-serialized CheckpointProperties, in hex, by the kind of checkpoint."""
+    """Return Java-serialized CheckpointProperties in hex, by the kind of checkpoint."""
     (output,) = _run(flink, "AllHandles", "properties")
     return output
 

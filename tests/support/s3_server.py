@@ -1,8 +1,8 @@
-"""An S3 server of its own, moto's, that logs what it was asked for and how much it sent.
+"""Run moto's S3 server, and log each request and the size of its answer.
 
     python -m tests.support.s3_server LOG
 
-Prints its port. A line of the log is a JSON object: method, path, range, status, bytes.
+The program prints its port. A line of the log is a JSON object: method, path, range, status, bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Application = Callable[[_Environment, Callable[..., Any]], Iterable[bytes]]
 
 
 class _Logged:
-    """A WSGI application whose every answer is noted."""
+    """A WSGI application that logs each answer of another application."""
 
     def __init__(self, application: _Application, log: Path) -> None:
         self._application = application

@@ -1,6 +1,6 @@
-"""A Kafka broker that asks who is there: SASL and client certificates over TLS, and ACLs.
+"""A Kafka broker that authenticates its clients: SASL and client certificates over TLS, and ACLs.
 
-The plain listener stays, for the fixtures: whoever comes through it is a super user.
+The fixtures use the plain listener, whose clients are super users.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOGIN = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A certificate, its key, and the certificates between it and a root (the root last)."""
+    """A certificate, its key, and the chain of certificates that signed it (the root last)."""
 
     name: str
     key: ec.EllipticCurvePrivateKey
@@ -54,7 +54,7 @@ class Identity:
 
     @property
     def chain_pem(self) -> str:
-        """The certificate and what lies between it and the root, which others must know."""
+        """The certificate and the intermediate certificates, without the root."""
         return "".join(map(certificate_pem, (self.certificate, *self.issuers[:-1])))
 
     def key_pem(self, password: str | None = None) -> str:
@@ -78,7 +78,7 @@ def certificate_pem(certificate: x509.Certificate) -> str:
 
 
 class Authority:
-    """A root that signs by an intermediate authority, as companies' do."""
+    """A root authority that signs through an intermediate authority, as in companies."""
 
     def __init__(self, name: str = "tests") -> None:
         self._root = _issue(f"{name}-root", None)
@@ -86,7 +86,7 @@ class Authority:
 
     @property
     def pem(self) -> str:
-        """The root's certificate: what is to be trusted."""
+        """The certificate of the root, which clients must trust."""
         return certificate_pem(self._root.certificate)
 
     @property
@@ -94,7 +94,7 @@ class Authority:
         return self._root.certificate
 
     def identity(self, name: str, hosts: Sequence[x509.GeneralName] = ()) -> Identity:
-        """Return a new key, and a certificate for it by the intermediate authority."""
+        """Return a new key, and its certificate from the intermediate authority."""
         return _issue(name, self._intermediate, hosts, is_authority=False)
 
 
@@ -129,10 +129,10 @@ def _issue(
 
 
 class SecuredBroker(Broker):
-    """A broker with listeners of every secured kind, and nothing allowed until `allow` says so.
+    """A broker with a listener of every secured kind; users may do nothing until `allow` is called.
 
-    SASL: SCRAM-SHA-512 and PLAIN over TLS. MTLS: client certificates. ELSEWHERE: as SASL, with a
-    certificate for another host.
+    The listener SASL has SCRAM-SHA-512 and PLAIN over TLS. MTLS has client certificates. ELSEWHERE
+    is like SASL, but its certificate is for another host.
     """
 
     def __init__(self, plain_users: dict[str, str] | None = None) -> None:
@@ -170,7 +170,7 @@ class SecuredBroker(Broker):
         shutil.rmtree(self._stores, ignore_errors=True)
 
     def add_scram_user(self, name: str, password: str) -> None:
-        """Give a user a password for SCRAM-SHA-512."""
+        """Add a user with a password for SCRAM-SHA-512."""
         credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, _SCRAM_ITERATIONS)
         upsertion = UserScramCredentialUpsertion(name, credential, password.encode())
         for future in self._admin.alter_user_scram_credentials([upsertion]).values():
@@ -191,7 +191,7 @@ class SecuredBroker(Broker):
             future.result(_ANSWER_SECONDS)
 
     def _store(self, identity: Identity) -> Path:
-        """Write a PEM store as the broker reads it: key and certificates in one file."""
+        """Write a PEM store for the broker: the key and the certificates in one file."""
         file = self._stores / f"{identity.name}.pem"
         file.write_text(identity.key_pem() + identity.chain_pem)
         return file

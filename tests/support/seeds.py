@@ -1,4 +1,4 @@
-"""Seeds for queries whose one stream is Kafka's, from positions that need no checkpoint."""
+"""Write seeds for queries with a single Kafka stream, from given offsets."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from migrate.targets.source_options import SparkSource
 
 
 def write_seed(next_offsets: NextOffsets, directory: Path) -> None:
-    """Write the checkpoint location of a query whose stream 0 is to start there."""
+    """Write the checkpoint location of a query whose stream 0 starts at these offsets."""
     write_checkpoint([SparkSource(0, next_offsets)], location(str(directory)))

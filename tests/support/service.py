@@ -1,4 +1,4 @@
-"""A real system that the tests start, and stop whatever becomes of it."""
+"""A real system that the tests start, and that is stopped in any case."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing_extensions import Self
 
 
 class Service:
-    """Started by ``with``, and closed at its end, or where it does not start."""
+    """A context manager that starts a system, and closes it at the end or if the start fails."""
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the system, and wait until it answers."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop it, however far it has come."""
+        """Stop the system, even if it has started only in part."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

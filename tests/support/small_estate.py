@@ -1,4 +1,4 @@
-"""A small estate beside a real broker: jobs of several kinds, and the topics that they read."""
+"""Checkpoints of a few jobs of several kinds, and their topics on a real broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_job(root: Path, job: int, number: int, topic: str, starts: list[int]) 
 
 
 class SmallEstate:
-    """Some jobs, and the topics that they read: two partitions of 40 and 10 records."""
+    """A few jobs, and the topics that they read, with two partitions of 40 and 10 records."""
 
     def __init__(self, root: Path, broker: Broker) -> None:
         self.root = root
@@ -70,9 +70,9 @@ class SmallEstate:
 
 
 def scan(*arguments: str | Path) -> Result:
-    """``migrate scan`` as a process of its own, where there is neither PySpark nor Java.
+    """Run ``migrate scan`` as a separate process without PySpark and Java.
 
-    In this process there may be a Spark session, which it would use.
+    In this process the scan would use the Spark session, if there is one.
     """
     nowhere = {name: os.environ[name] for name in os.environ if name not in ("PATH", "JAVA_HOME")}
     done = subprocess.run(

@@ -1,7 +1,7 @@
-"""A real Spark for the tests: one local session, and streaming queries from Kafka run to their end.
+"""A real Spark for the tests: a local session that runs streaming queries from Kafka to their end.
 
-Its Kafka connector comes from the locked jars, so that nothing is resolved at run time. Every query
-writes through Spark's own exactly-once file sink and is read back from there.
+The Kafka connector comes from the locked jars, so that nothing is resolved at run time. Every query
+writes to Spark's own exactly-once file sink, from which the tests read the records.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ from tests.support.jars import cache_dir, classpath, read_lock
 from tests.support.jdk import QUICK_START, find_jdk
 from tests.support.kafka import Record
 
-# Whichever PySpark runs here: .venv's, or one of spark_versions.
+# The connector for the imported PySpark, which is that of .venv or one of spark_versions.
 CONNECTOR = f"spark-{pyspark_version}"
-# There is none for each of them.
+# Not every version of Spark has a release of Delta Lake.
 _DELTA = f"delta-{pyspark_version}"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
-# Small, so that a query takes several micro-batches: a start that were right in batch 0 alone, or
-# wrong from batch 1 on, would show.
+# Few, so that a query has several micro-batches. So a test fails if only batch 0 has the right start.
 _RECORDS_PER_BATCH = 400
 
 
 class SparkQueryError(RuntimeError):
-    """A streaming query that failed, did not end, or did not write each record it read."""
+    """A streaming query failed, did not end, or did not write each record that it read."""
 
 
 def launch_environment() -> dict[str, str]:
-    """Return the variables that Spark's launcher takes from the environment alone."""
+    """Return the variables that Spark's launcher reads only from the environment."""
     return {
         "JAVA_HOME": str(find_jdk()),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,  # functions of ours run in this environment
+        "PYSPARK_PYTHON": sys.executable,  # our functions run with this Python
     }
 
 
@@ -53,7 +52,7 @@ def process_environment(conf_dir: Path) -> dict[str, str]:
     """Return the environment of a process that starts a Spark of its own, with quick JVMs.
 
     Args:
-        conf_dir: an empty directory, for the defaults of this Spark.
+        conf_dir: an empty directory for the configuration of this Spark.
     """
     names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
     defaults = "".join(f"{name} {' '.join(QUICK_START)}\n" for name in names)
@@ -76,11 +75,11 @@ _IVY = """\
 def submit_environment(home: Path) -> dict[str, str]:
     """Return the environment of ``spark-submit --packages`` for Kafka, and of ``spark-shell``.
 
-    Ivy finds what is asked for among the locked jars, and nothing elsewhere; what that needs in
-    turn, which POMs would tell, is on the class path anyway.
+    Ivy looks for the packages only among the locked jars. The dependencies of a package, which a
+    POM would name, are on the class path already.
 
     Args:
-        home: an empty directory, for the defaults of this Spark and its files.
+        home: an empty directory for the configuration and the files of this Spark.
     """
     environment = process_environment(home)
     ivy = home / "ivysettings.xml"
@@ -101,13 +100,13 @@ def submit_environment(home: Path) -> dict[str, str]:
 class Spark:
     """A local Spark session with two threads; a context manager.
 
-    One per process: PySpark keeps its JVM until the interpreter ends.
+    Only one session per process is possible: PySpark keeps its JVM until the interpreter ends.
     """
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="spark-"))
         os.environ.update(launch_environment())
-        # Another Spark that happens to be installed must not be run in place of the locked one.
+        # Without this, another installed Spark could run instead of the locked one.
         os.environ.pop("SPARK_HOME", None)
         settings = {
             "spark.master": "local[2]",
@@ -128,8 +127,8 @@ class Spark:
                 "spark.databricks.delta.snapshotPartitions": "1",  # 50 by default
             }
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        # Spark warns at length (what a failed query has to say comes as an exception), and leaves
-        # an `artifacts` directory where it is started.
+        # Spark logs many warnings (a failed query raises an exception anyway), and it creates an
+        # `artifacts` directory in its working directory.
         with (self._home / "log").open("wb") as log:
             options = {"stderr": log, "cwd": self._home}
             gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # PySpark's
@@ -153,9 +152,9 @@ class Spark:
     def stream(
         self, bootstrap_servers: str, name: str | None = None, /, **options: str
     ) -> DataFrame:
-        """Return a stream from Kafka, with a name from Spark 4.2 on.
+        """Return a stream from Kafka, which can have a name since Spark 4.2.
 
-        If the seed is ignored, it starts at the log end.
+        If the query ignores its seed, the stream starts at the log end.
         """
         reader = self._session.readStream
         if name is not None:
@@ -172,13 +171,13 @@ class Spark:
         starting_offsets: str | None = None,
         stateful: bool = False,
     ) -> list[Record]:
-        """Run one query over what Kafka holds now; every record in its sink, sorted.
+        """Run a query over the current records in Kafka, and return the sorted records of its sink.
 
-        The sink lies beside the checkpoint directory: a query that is run again adds to it.
-        `subscription` is the source's own option, as `{"subscribe": "orders,payments"}`. Without
-        `starting_offsets` Spark's default holds, `latest`: a query whose checkpoint directory were
-        not heeded would read nothing. A stateful query keeps each record's identity in a state
-        store and passes on those it meets for the first time.
+        The sink is next to the checkpoint directory, and a query that runs again adds records to
+        it. `subscription` is an option of the source, such as `{"subscribe": "orders,payments"}`.
+        Without `starting_offsets` the default of Spark is used, `latest`: then a query that ignored
+        its checkpoint directory would read nothing. A stateful query keeps the identity of each
+        record in a state store, and writes a record only the first time.
         """
         source = (
             self._session.readStream.format("kafka")
@@ -205,7 +204,7 @@ class Spark:
         )
         read = run_to_end(query)
         written = self._written(sink)
-        # Without this a stateful query would hide a record that it read twice.
+        # Without this check a stateful query would hide that it has read a record twice.
         if len(written) - before != read:
             raise SparkQueryError(
                 f"the query read {read} records and wrote {len(written) - before}"
@@ -221,7 +220,7 @@ class Spark:
 
 
 def run_to_end(query: StreamingQuery) -> int:
-    """Wait for the end of a query; how many records it read from its source."""
+    """Wait for the end of a query, and return how many records it read from its source."""
     try:
         if not query.awaitTermination(_QUERY_SECONDS):
             raise SparkQueryError(f"the query has not ended after {_QUERY_SECONDS} s")

@@ -1,4 +1,4 @@
-"""Checkpoint locations of Spark queries written by hand, for what no Spark would write."""
+"""Checkpoint locations of Spark queries with content that Spark itself would not write."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
-# Of a Kafka source that starts topic t, partition 0, at 3.
+# The seed of a Kafka source that starts partition 0 of topic t at offset 3.
 SEED = '\0v1\n{"t":{"0":3}}'
 
 
 def spark_directory(path: Path, files: Mapping[str, str]) -> Path:
-    """Write files by their paths and return their directory."""
+    """Write files by their relative paths, and return the directory."""
     for name, content in files.items():
         file = path / name
         file.parent.mkdir(parents=True, exist_ok=True)

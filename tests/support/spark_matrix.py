@@ -1,10 +1,10 @@
-"""Measures the support matrix of Spark, and writes docs/spark-matrix.md from what was measured.
+"""Test which versions of Spark are supported, and write docs/spark-matrix.md.
 
-    python -m tests.support.spark_matrix [NAME…]      # such as 4.1; without one, all
+    python -m tests.support.spark_matrix [NAME…]      # such as 4.1; all without one
 
-Each Spark runs tests/integration/test_spark_versions.py; a cell is what came of one test. What was
-measured is kept in docs/spark-matrix.json, so that one line can be measured anew. A line of Spark
-that is new here gets its golden checkpoint locations too.
+tests/integration/test_spark_versions.py runs with each version of Spark. A cell is the outcome of
+one test. The outcomes are kept in docs/spark-matrix.json, so that a single version can be tested
+again. The golden checkpoint locations of a new version are also written.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ RESULTS = ROOT / "docs" / "spark-matrix.json"
 TABLE = ROOT / "docs" / "spark-matrix.md"
 _TESTS = "tests/integration/test_spark_versions.py"
 
-# Of what this Spark does not have.
+# The cell of a feature that this version of Spark does not have.
 DOES_NOT_APPLY = "—"
 
 _KEPT = "test_a_copy_goes_on_from_other_positions_with_the_counts_it_has"
-# The heading of each column, and the test that it is.
+# The heading of each column, and the test whose outcomes the column shows.
 COLUMNS: Mapping[str, str] = {
     "startingOffsets, stateless": "test_starts_exactly[stateless-options]",
     "startingOffsets, stateful": "test_starts_exactly[stateful-options]",
@@ -52,11 +52,11 @@ COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One line of Spark.
+    """The outcomes with one minor version of Spark.
 
     Attributes:
-        cells: what came of each test, by its name: passed, failed, not run, or DOES_NOT_APPLY.
-        not_run: why none was; empty where they were.
+        cells: the outcome of each test, by name: passed, failed, not run, or DOES_NOT_APPLY.
+        not_run: why no test was run; empty if the tests were run.
     """
 
     line: str
@@ -68,7 +68,7 @@ class Measured:
 
 
 def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS) -> Measured:
-    """Run the tests with one line of Spark."""
+    """Run the tests with one minor version of Spark."""
     own = name == line_of(OWN)
     version = OWN if own else environments()[name].version
     on = datetime.now(timezone.utc).date().isoformat()
@@ -91,7 +91,7 @@ def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS
 
 
 def outcomes(report: Path) -> Iterable[tuple[str, str]]:
-    """Yield each test's name in a JUnit report, and its outcome."""
+    """Yield the name and the outcome of each test in a JUnit report."""
     for case in ElementTree.parse(report).iter("testcase"):
         kinds = {child.tag for child in case}
         failed = kinds & {"failure", "error"}
@@ -100,7 +100,7 @@ def outcomes(report: Path) -> Iterable[tuple[str, str]]:
 
 
 def read_results(results: Path = RESULTS) -> list[Measured]:
-    """Return the last measurement of each Spark release line."""
+    """Return the last outcomes of each minor version of Spark."""
     if not results.exists():
         return []
     return [Measured(**entry) for entry in json.loads(results.read_text(encoding="utf-8"))]
@@ -109,7 +109,7 @@ def read_results(results: Path = RESULTS) -> list[Measured]:
 def table(
     measured: Iterable[Measured], columns: Mapping[str, str] = COLUMNS, text: str | None = None
 ) -> str:
-    """docs/spark-matrix.md, or a page of other columns and another text."""
+    """Return the text of docs/spark-matrix.md, or of a page with other columns and another text."""
     rows = [
         "| Spark | " + " | ".join(columns) + " |",
         "|---|" + "---|" * len(columns),
@@ -124,7 +124,7 @@ def table(
 
 
 def _connector(version: str) -> str:
-    """Which release of the Kafka connector it runs with, where that is another."""
+    """Return a text that names the Kafka connector if its version is not that of Spark."""
     jars = read_lock().get(f"spark-{version}", [])
     (connector,) = {jar.version for jar in jars if "sql-kafka" in jar.artifact} or {version}
     return f" and the Kafka connector of {connector}" if connector != version else ""

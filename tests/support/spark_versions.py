@@ -1,10 +1,10 @@
-"""Makes an environment for each Spark that is not the one in .venv, and runs programs in it.
+"""Make an environment for each Spark other than the one in .venv, and run programs in it.
 
-An environment is a folder in the cache with one PySpark and its py4j, by their locked hashes. Put
-before everything else on Python's path it stands in for .venv's own, so that whatever runs there,
-tests included, runs unchanged with another Spark.
+An environment is a folder in the cache with one PySpark and its py4j, by their locked hashes. The
+folder comes first on Python's path and so replaces the PySpark in .venv. So any program, including
+the tests, runs unchanged with another Spark.
 
-    python -m tests.support.spark_versions 4.1                        # make it
+    python -m tests.support.spark_versions 4.1                        # make the environment
     python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py
 """
 
@@ -28,21 +28,21 @@ from tests.support.jars import cache_dir, classpath
 
 LOCK = Path(__file__).with_suffix(".toml")
 ROOT = Path(__file__).parents[2]
-# The release in .venv, which needs no environment.
+# The release of PySpark in .venv, which needs no environment.
 OWN = version("pyspark")
 
 
 class SparkVersionError(RuntimeError):
-    """An environment that cannot be made."""
+    """An environment cannot be made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where one PySpark is, or will be.
+    """The folder of one PySpark, which may not be installed yet.
 
     Attributes:
-        name: the line of Spark, such as ``4.1``.
-        version: the release of it.
+        name: the minor version of Spark, such as ``4.1``.
+        version: the release of Spark.
     """
 
     name: str
@@ -58,10 +58,10 @@ class Environment:
         return self.path.is_dir()
 
     def make(self) -> None:
-        """Install it, and fetch its Kafka connector, where they are not there yet.
+        """Install PySpark and fetch its Kafka connector, if they are missing.
 
         Raises:
-            SparkVersionError: the registry does not have it.
+            SparkVersionError: PySpark cannot be installed.
         """
         classpath(f"spark-{self.version}")
         if self.is_made:
@@ -71,7 +71,7 @@ class Environment:
             requirements = Path(staging, "requirements.txt")
             requirements.write_text("\n".join(self.requirements), encoding="ascii")
             stage = Path(staging, "stage")
-            # PySpark comes as a source archive: built with the locked tools of .venv.
+            # PySpark is a source archive, which is built with the locked tools in .venv.
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
             command += ["--no-build-isolation", "--require-hashes", "--target", str(stage)]
             made = subprocess.run(
@@ -79,16 +79,16 @@ class Environment:
             )
             if made.returncode != 0:
                 raise SparkVersionError(f"PySpark {self.version}: {made.stderr.strip()}")
-            shutil.rmtree(stage / "bin", ignore_errors=True)  # names the folder it was made in
+            shutil.rmtree(stage / "bin", ignore_errors=True)  # its scripts name the stage folder
             stage.rename(self.path)
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables with which Python finds this PySpark first."""
+        """Return the environment variables that let Python find this PySpark first."""
         path = os.pathsep.join([str(self.path), str(ROOT)])
         return {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
 
     def run(self, module: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run a Python module with it; its output is kept."""
+        """Run a Python module with this PySpark, and capture its output."""
         return subprocess.run(
             [sys.executable, "-m", module, *map(str, arguments)],
             env=self.variables(),
@@ -100,13 +100,13 @@ class Environment:
 
 
 def line_of(release: str) -> str:
-    """4.0.0 is of the line 4.0."""
+    """Return the minor version of a release: 4.0 for 4.0.0."""
     return ".".join(release.split(".")[:2])
 
 
 @cache
 def environments() -> Mapping[str, Environment]:
-    """Every one that is locked, by the line of Spark."""
+    """Return every locked environment, by the minor version of Spark."""
     with LOCK.open("rb") as file:
         locked = tomllib.load(file)
     return {

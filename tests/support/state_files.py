@@ -1,4 +1,4 @@
-"""Small checkpoints of a KafkaSource whose state is in files, here or elsewhere."""
+"""Small checkpoints of a KafkaSource whose state is in separate files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPLIT_DISTRIBUTE = DistributionMode.SPLIT_DISTRIBUTE
 def split_stream(
     partition: int, others: Sequence[ListState] = (), compressed: bool = False
 ) -> tuple[bytes, PartitionableHandle]:
-    """Return a stream with a split of this partition, and its handle without a location."""
+    """Return a state stream with a split of this partition, and a handle without a location."""
     element = encode_reader_element(encode_split("orders", partition, 100 + partition))
     reader = ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,))
     stream, states = encode_operator_state_stream(6, compressed, [*others, reader])
@@ -42,7 +42,7 @@ def source_operator(*handles: PartitionableHandle) -> Operator:
 
 
 def write_in_files(directory: Path, subtasks: int = 1, checkpoint_id: int = 7) -> Path:
-    """Write a checkpoint whose subtasks each keep their split in a file."""
+    """Write a checkpoint in which each subtask has its split in a file."""
     handles = []
     files = {}
     for index in range(subtasks):

@@ -1,8 +1,8 @@
-"""The matrix of Spark versions with which keyed state goes on: docs/state-matrix.md.
+"""Test with which versions of Spark keyed state can be continued, and write docs/state-matrix.md.
 
-It is measured as by tests/support/spark_matrix.py, with tests/integration/test_state_versions.py.
+This works like tests/support/spark_matrix.py, with tests/integration/test_state_versions.py.
 
-    python -m tests.support.state_matrix [NAME…]      # such as 4.1; without one, all
+    python -m tests.support.state_matrix [NAME…]      # such as 4.1; all without one
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ goes on from a copy of the location over no records, and emits all of its state.
 def main(names: list[str]) -> None:
     for name in names or sorted({line_of(OWN), *environments()}):
         cells = measure(name, _TESTS, COLUMNS)
-        # Another line may have been measured meanwhile.
+        # Another process may have tested another version meanwhile.
         measured = {**{line.line: line for line in read_results(RESULTS)}, name: cells}
         lines = [measured[line] for line in sorted(measured)]
         text = json.dumps([asdict(line) for line in lines], indent=2)

@@ -1,4 +1,4 @@
-"""Runs StatefulJob: a real Flink job with keyed state, stopped with a savepoint in the middle."""
+"""Run real Flink jobs with keyed state, and stop them with a savepoint."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SHARED = ("LocalFlink.java", "Progress.java", "KafkaLines.java")
 def stateful_job(
     version: str, bootstrap_servers: str, topic: str, records: int, workdir: Path
 ) -> tuple[Path, list[str]]:
-    """Run StatefulJob.java; return its savepoint and the lines that its sink has committed.
+    """Run StatefulJob.java, and return its savepoint and the lines that its sink has committed.
 
-    It processes at least ``records`` of each of the topic's two partitions.
+    The job processes at least ``records`` records of each of the topic's two partitions.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -49,8 +49,8 @@ def idle_keys_job(
     """Run IdleKeysJob.java, whose state has a time to live.
 
     Returns:
-        The savepoint, and what Flink itself counted and summed for each user after it was started
-        from there again: by the function, and by SQL.
+        The savepoint, and the counts and sums of each user that Flink itself has after a restart
+        from the savepoint: those of the function, and those of SQL.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -98,7 +98,7 @@ def totals_processor() -> Any:
     """Return a Spark stateful processor that continues from each user's count and sum."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    # Within a function it is sent to the workers whole.
+    # A class within a function is pickled by value for the workers.
     class Totals(StatefulProcessor):
         def init(self, handle: Any) -> None:
             self.total = handle.getValueState("total", "n BIGINT, total BIGINT")

@@ -1,7 +1,7 @@
-"""Where checkpoints live, for tests: real servers on 127.0.0.1 behind the URLs that users give.
+"""Object stores and file systems for checkpoints: real servers on 127.0.0.1, for the tests.
 
-Each is a context manager: the root's URL, and a way to put a directory below it. Their clients are
-configured as a user would, by the environment.
+Each function is a context manager, which yields the URL of a root and a way to put a directory
+below it. The clients are configured by the environment, as a user would do it.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from tests.support.jdk import compile_java, java_command
 from tests.support.kafka import free_ports
 
 _START_SECONDS = 60
-# gcsfs asks what kind of bucket it is over gRPC, which the emulator does not speak.
+# gcsfs asks over gRPC for the kind of a bucket, and the emulator does not support gRPC.
 _WITHOUT_GRPC = {"GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A running store: the URL of an empty root, and the file system that fills it."""
+    """A running store: the URL of an empty root, and a file system that can write there."""
 
     root: str
     system: Any
 
     def put(self, directory: Path, name: str) -> str:
-        """Copy a directory below the root; its URL."""
+        """Copy a directory below the root, and return the URL of the copy."""
         url = f"{self.root}/{name}"
         for file in sorted(path for path in directory.rglob("*") if path.is_file()):
             target = f"{url}/{file.relative_to(directory)}"
@@ -52,7 +52,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class S3:
-    """moto's S3 server, and what it was asked for."""
+    """moto's S3 server, with a log of its requests."""
 
     store: Store
     endpoint: str
@@ -66,7 +66,7 @@ class S3:
         self.log.write_text("")
 
     def deny_everybody(self) -> None:
-        """From now on a request needs credentials that the server knows; it knows none."""
+        """Refuse all requests from now on, because the server knows no credentials."""
         self._reset_auth("0")
 
     def admit_everybody(self) -> None:
@@ -81,7 +81,7 @@ class S3:
 
 @contextmanager
 def given(settings: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
-    """Clients find these settings there meanwhile, as a user would give them."""
+    """Add settings within a ``with`` statement, and restore the old settings at its end."""
     before = dict(settings)
     settings.update(values)
     try:
@@ -119,7 +119,7 @@ def s3() -> Iterator[S3]:
 
 @contextmanager
 def gs() -> Iterator[Store]:
-    """gcp-storage-emulator with one bucket."""
+    """Run gcp-storage-emulator with one bucket."""
     import fsspec.config
 
     (port,) = free_ports(1)
@@ -139,13 +139,13 @@ def gs() -> Iterator[Store]:
 
 
 def azurite() -> str | None:
-    """Microsoft's emulator, of npm, where it is installed."""
+    """Return the path of Azurite, Microsoft's emulator from npm, if it is installed."""
     return shutil.which("azurite-blob")
 
 
 @contextmanager
 def abfs() -> Iterator[Store]:
-    """Azurite with one container."""
+    """Run Azurite with one container."""
     from adlfs import AzureBlobFileSystem
 
     program = azurite()
@@ -185,7 +185,7 @@ def webhdfs() -> Iterator[Store]:
     with tempfile.TemporaryDirectory() as directory:
         command = java_command("MiniHdfs", [classes, *jars], [directory], heap="256m")
         with _process(command, Path(directory)) as port:
-            user = getpass.getuser()  # who started it may do all
+            user = getpass.getuser()  # the user who started HDFS has all permissions
             system = WebHDFS("127.0.0.1", port, user=user, skip_instance_cache=True)
             yield Store(f"webhdfs://{user}@127.0.0.1:{port}/flink", system)
 
@@ -197,7 +197,7 @@ def _process(
     endpoint: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """Run a server; yield the port in its first line, or 0 if it answers at ``endpoint``."""
+    """Run a server; yield the port that it prints first, or 0 if it answers at ``endpoint``."""
     errors = directory / "stderr"
     with errors.open("w") as stderr:
         server = subprocess.Popen(

@@ -1,7 +1,8 @@
-"""The whole way of a migration on the real systems: Kafka, Flink, our command, Spark.
+"""A complete migration on the real systems: Kafka, Flink, our command, Spark.
 
-`hand_over` lets a Flink job read some records and takes its savepoint while Kafka goes on growing;
-`go_on` has a Spark query read on from what `migrate to-spark` said, and accounts for every record.
+`hand_over` runs a Flink job on some of the records, stops it with a savepoint, and then produces
+more records. `go_on` runs a Spark query from the offsets of `migrate to-spark`. `account` counts
+every record.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from tests.support.kafka import Broker, Record
 from tests.support.spark import Spark
 
 TopicPartition = tuple[str, int]
-# Partition -> (log start offset, log end offset)
+# Topic-partition -> (log start offset, log end offset)
 Watermarks = dict[TopicPartition, tuple[int, int]]
 
 _COMMAND_SECONDS = 120
-# How much lands in every partition after the job has stopped.
+# The number of records produced to every partition after the job has stopped.
 _LATE_RECORDS = 50
 
 
 class Progress(Enum):
-    """How far the Flink job came in a partition."""
+    """How much of a partition the Flink job has read."""
 
     UNTOUCHED = "untouched"
     PARTLY_READ = "partly read"
@@ -39,7 +40,7 @@ class Progress(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How a Spark query takes over: what it is given, and whether it keeps state."""
+    """How a Spark query continues: the form of its start offsets, and whether it keeps state."""
 
     start: str
     stateful: bool
@@ -55,10 +56,10 @@ MODES = [Mode(start, stateful) for start in (STARTING_OFFSETS, SEED) for statefu
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What Flink left behind, and what is in Kafka by the time Spark takes over.
+    """What Flink has processed, and what is in Kafka when Spark continues.
 
-    `processed` is what Flink's own exactly-once sink committed; `truth` is every record that a
-    plain consumer reads from Kafka. Neither has passed through our decoder.
+    `processed` are the records that Flink's own exactly-once sink committed. `truth` is every
+    record that a plain consumer reads from Kafka. Our decoder is not used for either of them.
     """
 
     bootstrap_servers: str
@@ -69,11 +70,11 @@ class Handover:
     at_stop: Watermarks
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition that holds records now."""
+        """Return every partition that has records now."""
         return sorted({(topic, partition) for topic, partition, _, _ in self.truth})
 
     def progress(self, partition: TopicPartition) -> tuple[Progress, int]:
-        """How far Flink came, by its sink and the broker, and the log start offset it met."""
+        """Return how much of a partition Flink has read, and the log start at the stop."""
         if partition not in self.at_stop:
             return Progress.ADDED_LATER, 0
         log_start, log_end = self.at_stop[partition]
@@ -87,7 +88,7 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One partition's records, counted."""
+    """The counts of one partition's records."""
 
     topic: str
     partition: int
@@ -99,15 +100,15 @@ class Account:
 
 
 class CommandError(RuntimeError):
-    """A command of ours that did not exit with 0."""
+    """A run of our command did not exit with 0."""
 
 
 def hand_over(
     flink_version: str, broker: Broker, workdir: Path, say: Callable[[str], None]
 ) -> Handover:
-    """Produce, let Flink read some and stop it with a savepoint; then produce more.
+    """Produce records, let Flink read some, stop it with a savepoint, and produce more records.
 
-    The broker must be new: the topics are made here.
+    The broker must be new, because this function creates the topics.
     """
     orders, payments = topics = ("orders", "payments")
     broker.create_topic(orders, 5)
@@ -121,7 +122,7 @@ def hand_over(
         (payments, 1): 80,
     }.items():
         _produce(broker, partition, 0, count)
-    # Aged out before the job is there: a part of what it will read, and all it could have read.
+    # Expire records before the job starts: a part of one partition, and all of another.
     broker.delete_records(orders, 1, before=50)
     broker.delete_records(orders, 4, before=30)
     say(f"Kafka holds {_total(_watermarks(broker, topics))} records in {orders} and {payments}.")
@@ -163,7 +164,7 @@ def hand_over(
 def go_on(
     handover: Handover, spark: Spark, mode: Mode, workdir: Path, say: Callable[[str], None]
 ) -> list[Account]:
-    """Ask `migrate to-spark` where to start, and have a Spark query read on from there."""
+    """Run a Spark query from the offsets of `migrate to-spark`."""
     checkpoint_dir = Path(tempfile.mkdtemp(prefix="query-", dir=workdir)) / "checkpoint"
     arguments = ["to-spark", str(handover.savepoint)]
     arguments += ["--bootstrap-servers", handover.bootstrap_servers]
@@ -183,7 +184,7 @@ def go_on(
 
 
 def migrate(*arguments: str, say: Callable[[str], None]) -> str:
-    """Run our command as its user would; what it wrote to stdout."""
+    """Run our command as a user does, and return its stdout."""
     say(f"$ migrate {' '.join(arguments)}")
     done = subprocess.run(
         [Path(sys.executable).with_name("migrate"), *arguments],
@@ -201,10 +202,10 @@ def migrate(*arguments: str, say: Callable[[str], None]) -> str:
 
 
 def account(handover: Handover, read_on: Iterable[Record]) -> list[Account]:
-    """Flink's records, and those read on, together against what is in Kafka, by partition.
+    """Compare the records of Flink and of Spark together with those in Kafka, by partition.
 
-    A record counts by its topic, partition, offset and value: one that no Kafka consumer finds
-    there is as wrong as one that was processed twice.
+    A record is identified by its topic, partition, offset and value. A record that is not in Kafka
+    is as wrong as a record that was processed twice.
     """
     truth, flink, others = Counter(handover.truth), Counter(handover.processed), Counter(read_on)
     processed = flink + others

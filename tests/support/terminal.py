@@ -1,4 +1,4 @@
-"""``migrate`` on a terminal, which it may ask on."""
+"""Run ``migrate`` on a terminal, where it may ask questions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _SECONDS = 90
 
 
 class Session:
-    """A run of ``migrate``: its stdin a terminal, stdout and stderr pipes."""
+    """A run of ``migrate`` whose stdin is a terminal, and whose stdout and stderr are pipes."""
 
     def __init__(self, process: subprocess.Popen[str], terminal: int) -> None:
         self.process = process
         self._terminal = terminal
 
     def await_question(self) -> None:
-        """Read stderr until it has asked."""
+        """Read stderr until the command has asked its question."""
         assert self.process.stderr is not None
         while "[y/N]" not in (line := self.process.stderr.readline()):
             assert line, "it ended without asking"
 
     def answer(self, text: str) -> tuple[int, str]:
-        """Type a line; the exit code, and what else was said on stderr."""
+        """Type a line, and return the exit code and the rest of stderr."""
         os.write(self._terminal, f"{text}\n".encode())
         _, stderr = self.process.communicate(timeout=_SECONDS)
         return self.process.returncode, stderr
@@ -36,7 +36,7 @@ class Session:
 
 @contextmanager
 def on_terminal(*arguments: str | Path) -> Iterator[Session]:
-    """Start ``migrate`` with these arguments; it is killed at the end where it still runs."""
+    """Start ``migrate`` with these arguments, and kill it at the end if it still runs."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "migrate", *map(str, arguments)],

@@ -1,8 +1,8 @@
-"""A Kafka broker behind a wire of our own, that can be cut, held or robbed of an answer.
+"""A Kafka broker behind a proxy that can cut a connection, or hold or lose a request's answer.
 
-The proxy stands between client and broker and knows just enough of Kafka's protocol (every frame
-is an `i32` length; a request begins with `i16` api key, `i16` api version, `i32` correlation id,
-an answer with the correlation id) to spring a trap at one kind of request.
+The proxy reads only the part of Kafka's protocol that it needs to catch one kind of request. Every
+frame begins with an `i32` length. A request then has `i16` api key, `i16` api version and `i32`
+correlation id; an answer has the correlation id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONNECT_SECONDS = 5
 
 
 class Api(IntEnum):
-    """Kinds of requests, by their key: org.apache.kafka.common.protocol.ApiKeys."""
+    """Kinds of requests by api key (org.apache.kafka.common.protocol.ApiKeys)."""
 
     OFFSET_COMMIT = 8
     DESCRIBE_GROUPS = 15
@@ -30,7 +30,7 @@ class Api(IntEnum):
 
 
 class Fault(Enum):
-    """What happens to a request that runs into a trap."""
+    """What happens to a request that a trap catches."""
 
     CUT = "the connection ends before the broker has it"
     HOLD = "it waits until the trap is released, and goes on to the broker"
@@ -39,7 +39,7 @@ class Fault(Enum):
 
 
 class Trap:
-    """Springs at requests of one kind: lets the first `after` pass, and catches `times` of them."""
+    """Catches requests of one kind: the first `after` pass, and the next `times` are caught."""
 
     def __init__(self, api: Api, fault: Fault, times: int, after: int) -> None:
         self.api = api
@@ -68,18 +68,18 @@ class Trap:
         self._released.wait()
 
     def release(self) -> None:
-        """Let go what is held, and catch no more."""
+        """Release the requests that are held, and catch no more requests."""
         with self._lock:
             self._left = 0
         self._released.set()
 
 
 class _Cut(Exception):
-    """The connection is to end here."""
+    """The connection must be closed."""
 
 
 class Wire:
-    """The proxy: listens on a port of its own and passes every connection on to the broker."""
+    """The proxy, which listens on its own port and forwards every connection to the broker."""
 
     def __init__(self, broker_address: str) -> None:
         host, port = broker_address.split(":")
@@ -97,7 +97,7 @@ class Wire:
         return trap
 
     def count(self, api: Api) -> int:
-        """How many requests of this kind have come by."""
+        """Return how many requests of this kind have passed the proxy."""
         return self._counts.get(api, 0)
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class _Connection:
         self._wire = wire
         self._client = client
         self._broker = broker
-        # Correlation id of a request whose answer is trapped.
+        # Correlation id of a request -> the trap that catches its answer.
         self._answers: dict[int, Trap] = {}
 
     def start(self) -> None:
@@ -194,9 +194,10 @@ def _receive(source: socket.socket, count: int) -> bytes:
 
 
 class WiredBroker(Broker):
-    """A broker, a local process, with a second address behind a wire; tests have the first.
+    """A broker as a local process, with a second address that is behind the proxy.
 
-    The wire outlives a stop or a kill of the broker, as an address does.
+    Tests use the first address for their own requests. The proxy keeps running and keeps its
+    address when the broker is stopped or killed.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
@@ -205,12 +206,12 @@ class WiredBroker(Broker):
         self.wire = Wire(self.address(_LISTENER))
         properties: Path = self._node._properties
         advertised = f"PLAINTEXT://{self.bootstrap_servers},{_LISTENER}://{self.wire.address}"
-        # The last of two lines counts: clients that come by the wire are to stay on it.
+        # The last of two equal keys counts. So clients of the proxy are told its address again.
         with properties.open("a") as file:
             file.write(f"advertised.listeners={advertised}\n")
 
     def kill(self) -> None:
-        """SIGKILL, as a machine that loses its power."""
+        """Kill the broker with SIGKILL, like a machine that loses power."""
         assert isinstance(self._node, _ProcessNode)
         process = self._node._process
         assert process is not None
