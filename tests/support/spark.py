@@ -31,7 +31,7 @@ _DELTA = f"delta-{pyspark_version}"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
-# Few, so that a query has several micro-batches. So a test fails if only batch 0 has the right start.
+# Few, so that a query has several micro-batches: a wrong start of a later batch would show, too.
 _RECORDS_PER_BATCH = 400
 
 

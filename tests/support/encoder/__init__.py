@@ -1,16 +1,17 @@
-"""Writes what Flink writes into a checkpoint: an encoder to hold the decoder against.
+"""An encoder that writes checkpoints as Flink does, to test the decoder.
 
-It is a second, independent reading of Flink's and the Kafka connector's sources: it shares no code
-with `decoder`, and `tests/integration/test_encoder.py` has Flink's own classes read its bytes back.
+The encoder was written independently from the sources of Flink and the Kafka connector, and it
+shares no code with `decoder`. In `tests/integration/test_encoder.py` Flink's own classes read its
+bytes back.
 
     metadata        the `_metadata` file: operators, subtasks and every kind of state handle
-    operator_state  the stream that a partitionable operator-state handle points at
-    kafka           what KafkaSource keeps in its readers and in its enumerator
-    hybrid, legacy  what HybridSource and FlinkKafkaConsumer keep
-    sink            what KafkaSink keeps
+    operator_state  the stream that a partitionable operator-state handle refers to
+    kafka           the state of KafkaSource: its readers and its enumerator
+    hybrid, legacy  the state of HybridSource and FlinkKafkaConsumer
+    sink            the state of KafkaSink
     keyed_values    serializers of keys, namespaces and values, and their snapshots
-    keyed_state     canonical streams of keyed state, and the heap backend's
-    data_output     Java's `DataOutput`, on which all of them are written
+    keyed_state     streams of keyed state: canonical, and of the heap backend
+    data_output     Java's `DataOutput`, which all of them use
 """
 
 from tests.support.encoder.data_output import DataOutput, modified_utf8

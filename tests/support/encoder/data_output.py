@@ -13,7 +13,7 @@ _LONGEST_UTF = 0xFFFF
 
 
 class DataOutput:
-    """A growing byte string, written to like a `java.io.DataOutputStream`."""
+    """A byte string to append to, with the methods of `java.io.DataOutputStream`."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -64,8 +64,8 @@ class DataOutput:
 def modified_utf8(value: str) -> bytes:
     """Return the bytes of `DataOutput.writeUTF` after its length.
 
-    UTF-8 but for two things: NUL takes two bytes, and a character beyond U+FFFF is written as its
-    two UTF-16 surrogates, of three bytes each.
+    The bytes differ from UTF-8 in two cases: NUL has two bytes, and a character beyond U+FFFF is
+    written as its two UTF-16 surrogates, of three bytes each.
     """
     encoded = bytearray()
     units = struct.iter_unpack(">H", value.encode("utf-16-be", errors="surrogatepass"))

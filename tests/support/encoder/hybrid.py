@@ -1,4 +1,4 @@
-"""What a HybridSource keeps: the state of the source that it reads, wrapped.
+"""The state of a HybridSource, which wraps the state of its current source.
 
 The layouts are those of `HybridSourceSplitSerializer` and `HybridSourceEnumeratorStateSerializer`
 (flink-connector-base 1.15.4, 2.2.0).
@@ -12,7 +12,7 @@ from tests.support.encoder.data_output import DataOutput
 def encode_hybrid_split(
     source_index: int, split_id: str, split: bytes, split_version: int = 0
 ) -> bytes:
-    """Version 0, the only one: a split of the source at `source_index`."""
+    """Encode a split of the source at `source_index`; version 0 is the only version."""
     out = DataOutput()
     out.i32(source_index)
     out.utf(split_id)
@@ -24,7 +24,7 @@ def encode_hybrid_split(
 def encode_hybrid_enumerator(
     source_index: int, enumerator_version: int, enumerator: bytes
 ) -> bytes:
-    """Version 0, the only one: the enumerator of the source that is read now."""
+    """Encode the enumerator of the current source; version 0 is the only version."""
     out = DataOutput()
     out.i32(source_index)
     out.i32(enumerator_version)

@@ -1,10 +1,11 @@
-"""What KafkaSource keeps in a checkpoint: splits in its readers, assignments in its enumerator.
+"""The state of a KafkaSource: splits in its readers, assignments in its enumerator.
 
 The layouts are those of the connector's `KafkaPartitionSplitSerializer` and
 `KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
-`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. Those of DynamicKafkaSource
-are of `DynamicKafkaSourceSplitSerializer` and `DynamicKafkaSourceEnumStateSerializer` (the later
-two of these connectors, and main of June 2026 for split version 2 and enumerator version 3).
+`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. The layouts of
+DynamicKafkaSource are those of `DynamicKafkaSourceSplitSerializer` and
+`DynamicKafkaSourceEnumStateSerializer` (connectors 3.4.0-1.20 and 5.0.0-2.2; for split version 2
+and enumerator version 3 the main branch of June 2026).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dataclasses import dataclass
 
 from tests.support.encoder.data_output import DataOutput
 
-# The name under which every FLIP-27 source keeps its splits (`SourceOperator`).
+# The name of the operator state in which every FLIP-27 source stores its splits (`SourceOperator`).
 READER_STATE = "SourceReaderState"
 
-# Markers in place of a starting offset; LATEST and COMMITTED may stand for a stopping offset too.
+# Markers instead of a starting offset. LATEST and COMMITTED may also replace a stopping offset.
 LATEST = -1
 EARLIEST = -2
 COMMITTED = -3
@@ -34,7 +35,7 @@ _SPLIT_SERIALIZER_VERSION = 0
 
 @dataclass(frozen=True, slots=True)
 class KafkaSplit:
-    """A topic-partition and where its reading starts and stops."""
+    """A topic-partition with its starting and its stopping offset."""
 
     topic: str
     partition: int
@@ -44,7 +45,7 @@ class KafkaSplit:
 
 @dataclass(frozen=True, slots=True)
 class EnumeratorSplit:
-    """A split as the enumerator knows it; the subtask is on record in version 0 only."""
+    """A split in the enumerator's state; only version 0 stores the subtask."""
 
     split: KafkaSplit
     status: int = ASSIGNED
@@ -53,7 +54,7 @@ class EnumeratorSplit:
 
 @dataclass(frozen=True, slots=True)
 class StreamCluster:
-    """What a stream is on one cluster; initializers are serialized Java objects, or None."""
+    """A stream's topics on one cluster; initializers are serialized Java objects, or None."""
 
     topics: Sequence[str]
     bootstrap_servers: str
@@ -62,7 +63,7 @@ class StreamCluster:
 
 
 def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING_OFFSET) -> bytes:
-    """`KafkaPartitionSplitSerializer` version 0, the only one there is."""
+    """Encode a split as `KafkaPartitionSplitSerializer` does; version 0 is the only version."""
     out = DataOutput()
     out.utf(topic)
     out.i32(partition)
@@ -72,7 +73,7 @@ def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING
 
 
 def encode_reader_element(split: bytes, version: int = _SPLIT_SERIALIZER_VERSION) -> bytes:
-    """One element of SourceReaderState: any source's split with its serializer's version."""
+    """Encode an element of SourceReaderState: a split of any source with its version."""
     out = DataOutput()
     out.i32(version)
     out.sized(split)
@@ -82,10 +83,10 @@ def encode_reader_element(split: bytes, version: int = _SPLIT_SERIALIZER_VERSION
 def encode_enumerator(
     version: int, splits: Sequence[EnumeratorSplit], initial_discovery_finished: bool = True
 ) -> bytes:
-    """`KafkaSourceEnumStateSerializer` versions 0 to 3.
+    """Encode an enumerator as `KafkaSourceEnumStateSerializer` versions 0 to 3 do.
 
-    Versions 0 and 1 have no room for a status and for `initial_discovery_finished`, versions 1 and
-    2 none for offsets.
+    Versions 0 and 1 have no status and no `initial_discovery_finished`. Versions 1 and 2 have no
+    offsets.
     """
     out = DataOutput()
     match version:
@@ -114,7 +115,7 @@ def encode_enumerator(
 def encode_dynamic_split(
     cluster: str, split: KafkaSplit, version: int = 1, retained_until: int | None = None
 ) -> bytes:
-    """`DynamicKafkaSourceSplitSerializer` versions 1 and 2: the inner split has no length."""
+    """Encode a split as `DynamicKafkaSourceSplitSerializer` versions 1 and 2 do."""
     out = DataOutput()
     out.utf(cluster)
     if version == 2:
@@ -131,7 +132,7 @@ def encode_dynamic_split(
 def encode_dynamic_reader_element(
     cluster: str, split: KafkaSplit, version: int = 1, retained_until: int | None = None
 ) -> bytes:
-    """One element of a DynamicKafkaSource's SourceReaderState."""
+    """Encode an element of a DynamicKafkaSource's SourceReaderState."""
     encoded = encode_dynamic_split(cluster, split, version, retained_until)
     return encode_reader_element(encoded, version)
 
@@ -143,11 +144,11 @@ def encode_dynamic_enumerator(
     clusters: Mapping[str, bytes],
     retained: Mapping[str, tuple[int, bytes]] | None = None,
 ) -> bytes:
-    """`DynamicKafkaSourceEnumStateSerializer` versions 1 to 3.
+    """Encode an enumerator as `DynamicKafkaSourceEnumStateSerializer` versions 1 to 3 do.
 
-    `streams` are by stream id and cluster id; `clusters` is what `encode_enumerator` wrote, by
-    cluster id, and `cluster_version` its version. Version 1 has no room for initializers, and
-    only version 3 has some for `retained`: until when, and again what `encode_enumerator` wrote.
+    `streams` are by stream id and cluster id. `clusters` are the results of `encode_enumerator` by
+    cluster id, and `cluster_version` is their version. Version 1 has no initializers. Only version
+    3 has `retained`: an end time and a result of `encode_enumerator`, by cluster id.
     """
     if retained is not None and version < 3:
         raise ValueError(f"version {version} retains no clusters")
@@ -188,8 +189,8 @@ def encode_coordinator(
 ) -> bytes:
     """Encode the coordinator state of a source operator, as `SourceCoordinator` writes it.
 
-    Version 0 was followed by the bytes of its `SplitAssignmentTracker`, which Flink has not read
-    since; version 1 ends with the enumerator's.
+    In version 0 the bytes of the `SplitAssignmentTracker` follow, which Flink no longer reads. In
+    version 1 the bytes of the enumerator are the last.
     """
     if assignment_tracker and version != 0:
         raise ValueError(f"coordinator state of version {version} holds no assignment tracker")

@@ -1,4 +1,4 @@
-"""The streams of keyed state: canonical savepoints, and what the heap backend writes itself.
+"""The streams of keyed state: canonical savepoints, and checkpoints of the heap backend.
 
 The layouts are those of `KeyedBackendSerializationProxy`, `FullSnapshotAsyncWriter`,
 `HeapSnapshotStrategy` and `CopyOnWriteStateMapSnapshot` (flink-runtime 1.20.3).
@@ -16,7 +16,7 @@ from tests.support.encoder.keyed_values import ListOf, MapOf, Serializer
 _PROXY_VERSION = 6
 _SNAPSHOT_VERSION = 2
 _KEY_VALUE = 0
-# In the first byte of a key: a state's id follows its entry.
+# This bit in the first byte of a key says that the id of a state follows the entry.
 _META_DATA_FOLLOWS = 0x80
 _END_OF_KEY_GROUP = 0xFFFF
 _SEPARATOR = b","
@@ -27,7 +27,7 @@ Kind: TypeAlias = Literal["VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a state holds under a key and a namespace: of a list all of it, of a map too."""
+    """The value of a state for a key and a namespace; a complete list or map is one value."""
 
     key_group: int
     key: Any
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class KeyedState:
-    """A state; `value` is the serializer of the whole value: of a list, a `ListOf`."""
+    """A state; `value` is the serializer of the complete value, such as a `ListOf` for a list."""
 
     name: str
     kind: Kind
@@ -77,7 +77,7 @@ def _serializer(out: DataOutput, serializer: Serializer) -> None:
 def encode_canonical(
     key: Serializer, states: Sequence[KeyedState], key_groups: range, max_parallelism: int
 ) -> tuple[bytes, tuple[int, ...]]:
-    """Encode a canonical savepoint's stream and the offset of each key group: 0 if it is empty."""
+    """Encode a canonical savepoint's stream; return it with the key groups' offsets (0: empty)."""
     out = DataOutput()
     out.raw(encode_head(key, states))
     offsets = []
@@ -92,7 +92,7 @@ def encode_canonical(
         if pairs:
             out.raw(pairs[0][0].to_bytes(2, "big"))
         following_states = [number for number, _ in pairs[1:]] + [_END_OF_KEY_GROUP]
-        # One more than there are pairs, where there are none.
+        # Without pairs `following_states` still has one item, so the lengths differ.
         for (number, (name, value)), following in zip(pairs, following_states, strict=False):
             last = following != number
             out.sized(bytes((name[0] | _META_DATA_FOLLOWS,)) + name[1:] if last else name)
@@ -105,7 +105,7 @@ def encode_canonical(
 def _pairs(
     key: Serializer, state: KeyedState, entry: Entry, wide: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield keys and values as RocksDB stores them: of a map, one for each of its keys."""
+    """Yield keys and values as RocksDB stores them; a map has one pair for each of its keys."""
     head = DataOutput()
     head.raw(entry.key_group.to_bytes(2 if wide else 1, "big"))
     both_vary = key.length < 0 and state.namespace.length < 0
@@ -133,14 +133,14 @@ def _pairs(
 
 
 def _length(length: int) -> bytes:
-    """Low byte first, as many as it takes."""
+    """Encode a length, low byte first, in as many bytes as necessary."""
     return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
 
 
 def encode_heap(
     key: Serializer, states: Sequence[KeyedState], key_groups: range
 ) -> tuple[bytes, tuple[int, ...]]:
-    """Encode a stream as the heap backend does, and the offset of each key group."""
+    """Encode a stream of the heap backend; return it with the offset of each key group."""
     out = DataOutput()
     out.raw(encode_head(key, states))
     offsets = []
@@ -163,7 +163,7 @@ def _of(state: KeyedState, key_group: int) -> Iterable[Entry]:
 
 
 def key_group_of(key: int | str, max_parallelism: int) -> int:
-    """`KeyGroupRangeAssignment.assignToKeyGroup` of a Long's or a String's hash code."""
+    """Return `KeyGroupRangeAssignment.assignToKeyGroup` for a Long or a String."""
     if isinstance(key, int):
         code = (key ^ key >> 32) & _UNSIGNED
     else:
@@ -174,7 +174,7 @@ def key_group_of(key: int | str, max_parallelism: int) -> int:
 
 
 def _murmur(code: int) -> int:
-    """`MathUtils.murmurHash`: of one block of four bytes, and never negative."""
+    """Return `MathUtils.murmurHash` of one block of four bytes; it is never negative."""
     code = _turned(code * 0xCC9E2D51 & _UNSIGNED, 15) * 0x1B873593 & _UNSIGNED
     code = (_turned(code, 13) * 5 + 0xE6546B64 & _UNSIGNED) ^ 4
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):

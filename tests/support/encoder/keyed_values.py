@@ -1,9 +1,9 @@
-"""Serializers of keys, namespaces and values: their snapshots, and what they write.
+"""Serializers of keys, namespaces and values: their snapshots, and the values that they write.
 
-A serializer here is a frozen value with Flink's class in it. `write_snapshot` writes what
-`TypeSerializerSnapshot.writeVersionedSnapshot` does, `write` what `TypeSerializer.serialize` does
-(flink-core and flink-runtime 1.20.3). Values are Python's: None, bool, int, float, str, bytes,
-tuple, list, dict.
+A serializer here is a frozen value that names Flink's class. `write_snapshot` writes the same bytes
+as `TypeSerializerSnapshot.writeVersionedSnapshot`, and `write` the same bytes as
+`TypeSerializer.serialize` (flink-core and flink-runtime 1.20.3). Values have Python types: None,
+bool, int, float, str, bytes, tuple, list, dict.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
 
 class Serializer(Protocol):
-    """How values of a type are written, and what a reader is told of it.
+    """A serializer of a type: it writes values, and a snapshot for their reader.
 
-    `length` is Flink's `getLength()`: -1 where values differ in length.
+    `length` is Flink's `getLength()`: -1 if values differ in length.
     """
 
     @property
@@ -37,7 +37,7 @@ class Serializer(Protocol):
 
 
 def _text(out: DataOutput, value: str | None) -> None:
-    """`StringValue.writeString`: UTF-16 units, each in 7 bits a byte, after their number plus 1."""
+    """Write like `StringValue.writeString`: the number of UTF-16 units plus 1, and the units."""
     if value is None:
         out.raw(b"\0")
         return
@@ -65,12 +65,12 @@ def _char(out: DataOutput, value: str) -> None:
 
 
 def _big_integer(out: DataOutput, value: int) -> None:
-    """`BigIntSerializer`: 1, 2 and 3 stand for 0, 1 and 10, 0 for null."""
+    """Write like `BigIntSerializer`: 0 stands for null, and 1, 2 and 3 for 0, 1 and 10."""
     special = {0: 1, 1: 2, 10: 3}
     if value in special:
         out.i32(special[value])
         return
-    # One bit for the sign, as BigInteger.toByteArray has it.
+    # One more bit for the sign, as in BigInteger.toByteArray.
     bits = (~value if value < 0 else value).bit_length() + 1
     data = value.to_bytes((bits + 7) // 8, "big", signed=True)
     out.i32(len(data) + 4)
@@ -83,7 +83,7 @@ def _longs(out: DataOutput, value: Sequence[int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A type whose snapshot is nothing but its class: `SimpleTypeSerializerSnapshot`."""
+    """A type whose snapshot contains only its class: `SimpleTypeSerializerSnapshot`."""
 
     snapshot: str
     length: int
@@ -127,7 +127,7 @@ LONGS = Simple(
     -1,
     _longs,
 )
-# It says that it has no bytes, and writes one.
+# Its `getLength()` is 0, but it writes one byte.
 VOID_NAMESPACE = Simple(
     "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot",
     0,
@@ -148,7 +148,7 @@ def _composite(
     nested: Sequence[Serializer],
     outer: Callable[[], None] = lambda: None,
 ) -> None:
-    """`CompositeTypeSerializerSnapshot`, and `NestedSerializersSnapshotDelegate`."""
+    """Write like `CompositeTypeSerializerSnapshot` and `NestedSerializersSnapshotDelegate`."""
     out.utf(snapshot)
     out.i32(_COMPOSITE_VERSION)
     out.i32(_COMPOSITE_MAGIC)
@@ -161,7 +161,7 @@ def _composite(
 
 @dataclass(frozen=True, slots=True)
 class TupleOf:
-    """A tuple of 1 to 25 fields, of which only texts can be null."""
+    """A tuple of 1 to 25 fields; only a text field can be null."""
 
     fields: tuple[Serializer, ...]
 
@@ -182,7 +182,7 @@ class TupleOf:
 
 @dataclass(frozen=True, slots=True)
 class RowOf:
-    """A row, any of whose fields can be null; its kind is +I."""
+    """A row of kind +I; any field can be null."""
 
     fields: tuple[Serializer, ...]
     length: int = -1
@@ -240,7 +240,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class NullableOf:
-    """Anything or null, which takes as many bytes where `padding` is the value's length."""
+    """A nullable value; a null is as long as a value if `padding` is the value's length."""
 
     of: Serializer
     padding: int = 0
@@ -263,7 +263,7 @@ class NullableOf:
 
 @dataclass(frozen=True, slots=True)
 class Pojo:
-    """A POJO without subclasses: a field's declaring class is the POJO's."""
+    """A POJO without subclasses, which itself declares all of its fields."""
 
     class_name: str
     fields: tuple[tuple[str, Serializer], ...]

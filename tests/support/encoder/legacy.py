@@ -1,4 +1,4 @@
-"""What a FlinkKafkaConsumer keeps: partitions as Kryo writes them, each with an offset.
+"""The state of a FlinkKafkaConsumer: partitions as Kryo writes them, each with an offset.
 
 The layouts are those of `FlinkKafkaConsumerBase` and `KafkaTopicPartition` (connector 1.15.4),
 `KryoSerializer` (flink-core 1.15.4) and Kryo's `Output` (2.24.0).
@@ -17,12 +17,12 @@ LEGACY_LATEST = -915623761774
 LEGACY_GROUP = -915623761773
 
 _FIRST_OCCURRENCE = 1
-# Kryo writes ASCII of other lengths as it writes any text.
+# Kryo has a special form for ASCII text of these lengths.
 _SHORT_ASCII = range(2, 64)
 
 
 def encode_legacy_element(topic: str, partition: int, offset: int, class_id: int = 0x57) -> bytes:
-    """One element of the state; `class_id` is Kryo's, which depends on the job's types."""
+    """Encode an element of the state; the `class_id` in Kryo depends on the types of the job."""
     out = DataOutput()
     out.raw(_varint(class_id) + _varint(_FIRST_OCCURRENCE))
     out.raw(_signed_varint(_hash_code(topic) * 31 + partition))
@@ -33,7 +33,7 @@ def encode_legacy_element(topic: str, partition: int, offset: int, class_id: int
 
 
 def _hash_code(text: str) -> int:
-    """Java's `String.hashCode`, not yet cut to 32 bits."""
+    """Return Java's `String.hashCode` before it is reduced to 32 bits."""
     length = len(text)
     return sum(ord(char) * 31 ** (length - 1 - index) for index, char in enumerate(text))
 
@@ -46,7 +46,7 @@ def _varint(value: int) -> bytes:
 
 
 def _signed_varint(value: int) -> bytes:
-    """Zig-zag, of what remains in 32 bits."""
+    """Encode the low 32 bits of a value as a zig-zag varint."""
     value &= 0xFFFFFFFF
     negative = value >> 31
     return _varint((value << 1 & 0xFFFFFFFF) ^ (0xFFFFFFFF if negative else 0))

@@ -1,11 +1,11 @@
 """The `_metadata` file: operators, their subtasks and every kind of state handle.
 
-One class per kind of handle that a reader may meet, named as in Flink; where Flink has written a
-kind in two forms, the fields that came later are None for the older one. The layouts are those of
+There is one class for each kind of handle in a checkpoint. If Flink has written a kind in two
+forms, the fields that were added later are None in the older form. The layouts are those of
 `MetadataV2Serializer` to `MetadataV6Serializer`, `MetadataV2V3SerializerBase` and
 `ChannelStateHandleSerializerV1` and `V2` (flink-runtime 1.15.4, 1.20.3, 2.2.0).
 
-`state_size` is what Flink answers to `getStateSize()`.
+`state_size` is the result of Flink's `getStateSize()`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _NULL_HANDLE = 0
 
 
 class DistributionMode(IntEnum):
-    """How a restore deals out the elements of an operator state (`OperatorStateHandle.Mode`)."""
+    """How a restore distributes the elements of an operator state (`OperatorStateHandle.Mode`)."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
     BROADCAST = 2
 
 
-# ---- stream handles: where some bytes are ------------------------------------------------------
+# ---- stream handles: the location of bytes -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ByteStreamHandle:
-    """Bytes held in the metadata itself."""
+    """Bytes that are in the metadata itself."""
 
     name: str
     data: bytes
@@ -54,7 +54,7 @@ class ByteStreamHandle:
 
 @dataclass(frozen=True, slots=True)
 class FileHandle:
-    """A file named by its URI; a size of -1 is one that Flink could not ask for."""
+    """A file given by its URI; its size is -1 if Flink could not determine the size."""
 
     uri: str
     size: int
@@ -71,7 +71,7 @@ class FileHandle:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFileHandle:
-    """A file named from the directory of the metadata. Its size comes last, not first."""
+    """A file given by its path below the metadata's directory. The size is the last field."""
 
     path: str
     size: int
@@ -111,7 +111,7 @@ class SegmentHandle:
 
 @dataclass(frozen=True, slots=True)
 class EmptySegmentHandle:
-    """The place of a segment that was never written."""
+    """A placeholder for a segment that was never written."""
 
     @property
     def state_size(self) -> int:
@@ -123,7 +123,7 @@ class EmptySegmentHandle:
 
 @dataclass(frozen=True, slots=True)
 class StreamKeyGroupsHandle:
-    """Key groups where a plain stream is expected: `KeyGroupsStateHandle` is one, too."""
+    """Key groups in place of a stream handle: `KeyGroupsStateHandle` is also a stream handle."""
 
     first_key_group: int
     offsets: tuple[int, ...]
@@ -154,9 +154,9 @@ StreamHandle: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class StateOffsets:
-    """Where in its stream one named operator state lies (`OperatorStateHandle.StateMetaInfo`).
+    """The offsets of a named operator state in its stream (`OperatorStateHandle.StateMetaInfo`).
 
-    One offset per element; a broadcast state has one, for the whole of it.
+    A list state has one offset per element. A broadcast state has a single offset.
     """
 
     name: str
@@ -171,7 +171,7 @@ class StateOffsets:
 
 @dataclass(frozen=True, slots=True)
 class PartitionableHandle:
-    """Operator state: named states and the stream they lie in."""
+    """Operator state: named states, and the stream that contains them."""
 
     states: tuple[StateOffsets, ...]
     delegate: StreamHandle
@@ -188,9 +188,9 @@ class PartitionableHandle:
 
 @dataclass(frozen=True, slots=True)
 class FileMergingOperatorHandle:
-    """Operator state in a segment of a merged file, and the directories such files are in.
+    """Operator state in a segment of a merged file, and the directories of the merged files.
 
-    A subtask without operator state has one as well: `empty`, of no states and an empty segment.
+    A subtask without operator state also has such a handle: `empty`, with an empty segment.
     """
 
     states: tuple[StateOffsets, ...]
@@ -220,9 +220,9 @@ OperatorHandle: TypeAlias = PartitionableHandle | FileMergingOperatorHandle
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsHandle:
-    """Key groups in one stream: a full snapshot, a savepoint's, or raw keyed state.
+    """Key groups in one stream: a full snapshot, a savepoint, or raw keyed state.
 
-    The id came later; a savepoint's handle has none to this day.
+    The id was added later. The handle of a savepoint still has no id.
     """
 
     first_key_group: int
@@ -247,10 +247,10 @@ class KeyGroupsHandle:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalHandle:
-    """RocksDB's files: its metadata, those it shares with other checkpoints, and its own.
+    """The files of RocksDB: its metadata, the files shared with other checkpoints, private files.
 
     Shared and private files are pairs of the local path and the handle. `checkpointed_size` and
-    `handle_id` came later, together.
+    `handle_id` were added later, in the same version.
     """
 
     checkpoint_id: int
@@ -290,7 +290,7 @@ class IncrementalHandle:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogHandle:
-    """The changelog backend's state: materialized handles and the changes since."""
+    """The state of the changelog backend: materialized handles, and the changes after them."""
 
     first_key_group: int
     key_groups: int
@@ -320,7 +320,7 @@ class ChangelogHandle:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogBytesHandle:
-    """Changes held in the metadata: pairs of a key group (-1 for meta data) and bytes."""
+    """Changes in the metadata itself: pairs of a key group (-1 for meta data) and bytes."""
 
     first_key_group: int
     key_groups: int
@@ -350,7 +350,7 @@ class ChangelogBytesHandle:
 class ChangelogFilesHandle:
     """Changes in files: pairs of the offset in the stream and the stream's handle.
 
-    Its size is written, not added up: several handles may point into one file.
+    The handle stores its size, which is not the sum of the files: several handles may share a file.
     """
 
     first_key_group: int
@@ -396,7 +396,7 @@ KeyedHandle: TypeAlias = (
 class ChannelHandle:
     """The records of one channel: (gate, channel) for input, (partition, subpartition) for output.
 
-    Channels share a file: the size is the channel's own, whatever the delegate says.
+    Channels share a file. The size is that of the channel, not that of the delegate handle.
     """
 
     subtask: int
@@ -420,7 +420,7 @@ class ChannelHandle:
 
 @dataclass(frozen=True, slots=True)
 class MergedChannelHandle:
-    """All the channels of a subtask that share one file (metadata 6)."""
+    """All channels of a subtask that share one file (metadata version 6)."""
 
     subtask: int
     size: int
@@ -443,7 +443,7 @@ class MergedChannelHandle:
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """The state of one subtask; a finished one has none."""
+    """The state of one subtask; a finished subtask has no state."""
 
     index: int
     finished: bool = False
@@ -472,7 +472,7 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator; the id is the 16 bytes that its hexadecimal form spells out in order."""
+    """An operator; its id is 16 bytes, in the order of the hexadecimal form."""
 
     operator_id: bytes
     parallelism: int
@@ -486,7 +486,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class MasterState:
-    """State of a hook of the checkpoint coordinator."""
+    """The state of a hook of the checkpoint coordinator."""
 
     version: int
     name: str
@@ -495,7 +495,7 @@ class MasterState:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """A whole checkpoint."""
+    """The metadata of a checkpoint."""
 
     checkpoint_id: int
     operators: tuple[Operator, ...] = ()
@@ -505,8 +505,8 @@ class Metadata:
 def encode_metadata(metadata: Metadata, version: int, properties: bytes = b"") -> bytes:
     """Encode a `_metadata` file.
 
-    `properties` are the Java-serialized CheckpointProperties that follow since version 4; the real
-    ones are in `tests/golden/synthetic/properties.json`. What a version cannot hold is refused.
+    `properties` are the Java-serialized CheckpointProperties at the end since version 4. Real ones
+    are in `tests/golden/synthetic/properties.json`. Values that a version cannot store are refused.
     """
     if version not in METADATA_VERSIONS:
         raise ValueError(f"no metadata of version {version}")
@@ -547,7 +547,7 @@ def _write_operator(out: DataOutput, operator: Operator, version: int) -> None:
     elif operator.coordinator or operator.finished:
         raise ValueError("version 2 has no coordinator state and no finished operators")
     else:
-        out.i32(1)  # Once the length of the operator chain.
+        out.i32(1)  # formerly the length of the operator chain
     if operator.finished:
         if operator.subtasks or operator.coordinator:
             raise ValueError("a finished operator has no state")
@@ -569,8 +569,8 @@ def _write_subtask(out: DataOutput, subtask: Subtask, version: int) -> None:
         return
     out.i32(subtask.index)
     if version == 2:
-        out.i64(-1)  # Once the duration.
-        out.i32(0)  # Once the number of legacy states.
+        out.i64(-1)  # formerly the duration
+        out.i32(0)  # formerly the number of legacy states
     for operator_handle in (subtask.managed_operator, subtask.raw_operator):
         out.i32(0 if operator_handle is None else 1)
         if operator_handle is not None:

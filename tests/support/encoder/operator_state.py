@@ -1,7 +1,7 @@
-"""The stream that a partitionable operator-state handle points at.
+"""The stream that a partitionable operator-state handle refers to.
 
-A header, versioned on its own, that describes the states and how their elements are serialized;
-then the elements of the list states one after the other, then the broadcast states. Elements are
+The stream begins with a header, which has its own version and describes the states and their
+serializers. The elements of the list states follow, and then the broadcast states. Elements are
 byte arrays here, as those of every FLIP-27 source are.
 
 The layouts are those of `OperatorBackendSerializationProxy`, `StateMetaInfoSnapshotReadersWriters`,
@@ -28,7 +28,7 @@ _OPERATOR = 1
 _BROADCAST = 2
 
 _SERIALIZER = "org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer"
-# Class and serialVersionUID of the serializer and its superclasses, for Java's serialization.
+# Class and serialVersionUID of the serializer and its superclasses, for Java serialization.
 _SERIALIZER_CLASSES = (
     (_SERIALIZER, 1),
     ("org.apache.flink.api.common.typeutils.base.TypeSerializerSingleton", 8766687317209282373),
@@ -50,8 +50,8 @@ _MIN_COMPRESSION_RATIO = 0.85
 class ListState:
     """A list state and its elements.
 
-    Each is a byte array, or, if `sized` is false, the output of another serializer than the meta
-    info names.
+    An element is a byte array. If `sized` is false, it is the output of another serializer than
+    that in the meta info.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ListState:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastState:
-    """A broadcast state and its entries, from byte arrays to byte arrays."""
+    """A broadcast state and its entries, whose keys and values are byte arrays."""
 
     name: str
     entries: tuple[tuple[bytes, bytes], ...]
@@ -76,12 +76,12 @@ def encode_operator_state_stream(
     *,
     header_per_state: bool = False,
 ) -> tuple[bytes, tuple[StateOffsets, ...]]:
-    """Encode the stream and, for its handle, the offsets of every state.
+    """Encode the stream; return it with the offsets of every state for the handle.
 
-    Compression came with version 6, broadcast states with version 3. A compressed stream has one
-    header of Snappy's, before the first state; with `header_per_state` one before each, as Flink
-    1.18.0 and 1.18.1 write it (DefaultOperatorStateBackendSnapshotStrategy @ 1.18.1, 1.18.2,
-    1.19.3, 1.20.3, 2.0.0 to 2.3.0).
+    Compression was added in version 6, and broadcast states in version 3. A compressed stream has
+    one Snappy header, before the first state. With `header_per_state` it has a header before each
+    state, as Flink 1.18.0 and 1.18.1 write it (DefaultOperatorStateBackendSnapshotStrategy @
+    1.18.1, 1.18.2, 1.19.3, 1.20.3, 2.0.0 to 2.3.0).
     """
     if proxy_version not in PROXY_VERSIONS:
         raise ValueError(f"no operator-state stream of version {proxy_version}")
@@ -131,7 +131,7 @@ def _entries(state: BroadcastState) -> bytes:
 
 
 def _byte_array(element: bytes) -> bytes:
-    """`BytePrimitiveArraySerializer`."""
+    """Encode an element like `BytePrimitiveArraySerializer`."""
     out = DataOutput()
     out.sized(element)
     return out.to_bytes()
@@ -168,14 +168,14 @@ def _write_meta_info(
 
 
 def _write_serializer_snapshot(out: DataOutput) -> None:
-    """Write a serializer since Flink 1.7: the class of its snapshot, which is empty here."""
+    """Write a serializer as since Flink 1.7: the class of its snapshot, which is empty here."""
     out.i32(2)
     out.utf(_SERIALIZER_SNAPSHOT)
     out.i32(_SERIALIZER_SNAPSHOT_VERSION)
 
 
 def _write_serializers_with_resilience(out: DataOutput, count: int) -> None:
-    """Write serializers until Flink 1.6: each Java-serialized, then described, with its offsets."""
+    """Write serializers as until Flink 1.6: offsets, Java-serialized serializers and snapshots."""
     buffer = DataOutput()
     out.i32(count)
     for _ in range(count):
@@ -210,7 +210,7 @@ def _java_serialized_serializer() -> bytes:
 
 
 def _data(compressed: bool, element: bytes) -> bytes:
-    """One element, or whole broadcast state: Flink flushes before each, so a chunk starts there."""
+    """Encode an element or a broadcast state; Flink flushes before it, so a chunk starts here."""
     if not compressed:
         return element
     blocks = (element[i : i + _BLOCK_SIZE] for i in range(0, len(element), _BLOCK_SIZE))

@@ -1,4 +1,4 @@
-"""What a KafkaSink keeps, its writers' state and its committers', and what a FileSink's writers do.
+"""The state of a KafkaSink's writers and committers, and of a FileSink's writers.
 
 The layouts are those of the connector's `KafkaWriterStateSerializer` and
 `KafkaCommittableSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
@@ -33,7 +33,7 @@ class Committable:
 
 
 def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int]) -> bytes:
-    """One element of the writers' state; version 2 lists transactions by id, with a checkpoint."""
+    """Encode an element of the writers' state; in version 2 `under_way` is id -> checkpoint."""
     state = DataOutput()
     state.utf(prefix)
     if version == 2:
@@ -50,7 +50,7 @@ def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int
 def encode_file_writer_element(
     bucket: str, bucket_path: str, in_progress: bytes | None, version: int = 3
 ) -> bytes:
-    """One element of a FileSink's writers: a bucket, and what it takes to go on with its file."""
+    """Encode an element of a FileSink's writers: a bucket, and its in-progress file or None."""
     state = DataOutput()
     state.i32(0x1E764B79)
     identifier = bucket.encode()
@@ -70,9 +70,9 @@ def encode_file_writer_element(
 def encode_committer_element(
     flink: str, checkpoints: Mapping[int, Mapping[int, Sequence[Committable]]]
 ) -> bytes:
-    """One element of the committers' state, as the given Flink writes it.
+    """Encode an element of the committers' state, as this version of Flink writes it.
 
-    `checkpoints` are committables by checkpoint and subtask. Flink 1.14 knows neither.
+    `checkpoints` are committables by checkpoint and subtask. Flink 1.14 stores neither of these.
     """
     out = DataOutput()
     out.i32(_MAGIC)

@@ -1,10 +1,10 @@
-"""Hypothesis strategies: checkpoints that Flink could have written, and some it only could read.
+"""Hypothesis strategies for checkpoints that Flink can write, or at least read.
 
-metadata    `metadatas`: handles of every kind, which point at nothing
-kafka       `kafka_checkpoints`: whole checkpoints of jobs with KafkaSources, with the files
-            they need and the facts they hold
-dialect     what a release of Flink can read, to keep either within it
-primitives  the numbers, texts and paths that both are made of
+metadata    `metadatas`: handles of every kind, whose files do not exist
+kafka       `kafka_checkpoints`: complete checkpoints of jobs with KafkaSources, with their
+            files and the expected content
+dialect     the formats that a release of Flink can read, to limit the other strategies
+primitives  the numbers, texts and paths for the other strategies
 """
 
 from tests.support.strategies.dialect import (

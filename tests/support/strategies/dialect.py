@@ -1,4 +1,4 @@
-"""What a release of Flink and its connector can read."""
+"""The formats that a release of Flink and its connector can read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.support.encoder import METADATA_VERSIONS
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The formats that a Flink version writes.
+    """The formats that a version of Flink can read.
 
-    These are the versions of each format, the newest type code of a state handle, whether a split
-    may still wait for its starting offset (`KafkaPartitionSplit.MIGRATED`), and whether there are
-    Kafka sources that are not KafkaSources.
+    The fields are the versions of each format, the newest type code of a state handle, whether a
+    split may have no starting offset yet (`KafkaPartitionSplit.MIGRATED`), and whether there are
+    Kafka sources of other classes than KafkaSource.
     """
 
     metadata_versions: tuple[int, ...] = METADATA_VERSIONS

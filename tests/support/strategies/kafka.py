@@ -1,4 +1,4 @@
-"""Whole checkpoints of jobs with KafkaSources: metadata, state files, and the facts they hold."""
+"""Complete checkpoints of jobs with KafkaSources: metadata, state files and expected content."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ _source_ids = st.lists(operator_ids, min_size=1, max_size=2, unique=True)
 
 @dataclass(frozen=True, slots=True)
 class KafkaSourceFacts:
-    """What a KafkaSource holds: its readers' splits, by subtask, and its enumerator's state.
+    """The content of a KafkaSource: its readers' splits by subtask, and its enumerator's state.
 
-    What the enumerator's version has no room for is as it was drawn, not as it can be read back.
-    `hybrid_index` is its place in the list of the HybridSource that it is inside of, if it is.
+    Values that the enumerator's version does not store are as they were drawn, so they cannot be
+    read back. `hybrid_index` is the source's index in its HybridSource, if it is part of one.
     """
 
     operator_id: bytes
@@ -94,7 +94,7 @@ class KafkaSourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class LegacyFacts:
-    """What a FlinkKafkaConsumer lists: subtask, topic, partition, stored offset."""
+    """The content of a FlinkKafkaConsumer: subtask, topic, partition, stored offset."""
 
     operator_id: bytes
     listed: tuple[tuple[int, str, int, int], ...]
@@ -102,9 +102,9 @@ class LegacyFacts:
 
 @dataclass(frozen=True, slots=True)
 class KafkaCheckpoint:
-    """A checkpoint and the facts about each of its Kafka sources.
+    """A checkpoint, and the expected content of each of its Kafka sources.
 
-    It is its metadata, and its state files by path below the job's directory.
+    The checkpoint has metadata, and state files by path below the job's directory.
     """
 
     version: int
@@ -114,7 +114,7 @@ class KafkaCheckpoint:
     legacy: tuple[LegacyFacts, ...] = ()
 
     def store(self, job_directory: Path, properties: bytes = b"") -> Path:
-        """Write the metadata and the state files; the directory of the checkpoint."""
+        """Write the metadata and the state files, and return the checkpoint's directory."""
         checkpoint = job_directory / CHECKPOINT
         checkpoint.mkdir(parents=True)
         encoded = encode_metadata(self.metadata, self.version, properties)
@@ -128,13 +128,13 @@ class KafkaCheckpoint:
 
 @dataclass(slots=True)
 class _Files:
-    """The state files of one checkpoint as they come up, and the URI of the job's directory."""
+    """Collects the state files of one checkpoint, for a job's directory with a given URI."""
 
     job_uri: str
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, path: str, data: bytes) -> str:
-        """Keep a file; its URI."""
+        """Add a file, and return its URI."""
         self.contents[path] = data
         return f"{self.job_uri}/{path}"
 
@@ -143,12 +143,12 @@ class _Files:
 def kafka_checkpoints(
     draw: st.DrawFn, version: int, job_uri: str, dialect: Dialect = EVERYTHING
 ) -> KafkaCheckpoint:
-    """Checkpoints of jobs with Kafka sources among other operators.
+    """Draw a checkpoint of a job with Kafka sources and other operators.
 
-    Those of version 2 are older than KafkaSource: it has only FlinkKafkaConsumers.
+    A checkpoint of version 2 is older than KafkaSource and has only FlinkKafkaConsumers.
 
-    The readers' states lie inline, in files and in segments of files, compressed or not; files
-    outside the checkpoint's own directory are named by absolute URIs below `job_uri`.
+    The readers' states are inline, in files or in segments of files, compressed or not. Files
+    outside the checkpoint's directory have absolute URIs below `job_uri`.
     """
     files = _Files(job_uri)
     source_ids = draw(_source_ids)
@@ -210,7 +210,7 @@ def _kafka_source(
 ) -> tuple[Operator, KafkaSourceFacts]:
     parallelism = draw(st.integers(1, 4))
     splits = draw(kafka_splits(dialect))
-    # None for a split that was read to its end, or never assigned.
+    # None for a split that was read to its end, or was never assigned.
     readers = [draw(st.none() | st.integers(0, parallelism - 1)) for _ in splits]
     hybrid_index = draw(_hybrid_indexes) if dialect.other_sources else None
     held_by = {
@@ -252,7 +252,7 @@ def _enumerator_split(
 ) -> EnumeratorSplit:
     if reader is None:
         return EnumeratorSplit(split, draw(st.sampled_from((ASSIGNED, UNASSIGNED))))
-    # The enumerator keeps where the split started, not where its reader has got to.
+    # The enumerator stores where the split started, not the position of its reader.
     initial = replace(split, starting_offset=draw(_starting_offsets(dialect)))
     return EnumeratorSplit(initial, ASSIGNED, reader)
 
@@ -318,7 +318,7 @@ def _state_subtask(
         draw(st.permutations([state, *draw(_other_list_states)])),
         draw(_broadcast_states) if proxy_version >= 3 else (),
     )
-    # Flink writes the states of a handle in the order of a hash map.
+    # Flink writes the states of a handle in the order of a hash map, so any order is possible.
     states = tuple(draw(st.permutations(offsets)))
     return Subtask(index, managed_operator=_place(draw, states, stream, dialect, files))
 

@@ -1,4 +1,4 @@
-"""Keyed state: a few states of generated types, under keys and namespaces, in one checkpoint."""
+"""Checkpoints with a few keyed states of generated types, keys and namespaces."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.support.encoder.keyed_state import (
 )
 from tests.support.strategies.primitives import blobs, ints, longs, texts
 
-# Metadata that every release reads, and that needs no properties.
+# Every release reads this version of the metadata, and it needs no properties.
 _METADATA_VERSION = 3
 _OPERATOR = bytes(range(16))
-# A POJO that the Java programs of the tests have.
+# A POJO class that the Java programs of the tests define.
 _ADDRESS = of.Pojo("testjobs.Things$Address", (("number", of.INT), ("street", of.STRING)))
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A serializer, values for it, and how one of them is told."""
+    """A serializer, a strategy for its values, and a function that converts a value to JSON."""
 
     serializer: of.Serializer
     values: st.SearchStrategy[Any]
@@ -80,7 +80,7 @@ def _fields(types: list[Type], nullable: bool) -> Type:
 
 
 def _list(item: Type) -> Type:
-    """Without nulls: a list state takes none (HeapListState#add @ Flink 2.2.0)."""
+    """Return a list without nulls, because a list state has none (HeapListState#add @ 2.2.0)."""
     return Type(
         of.ListOf(item.serializer),
         st.lists(item.values.filter(lambda each: each is not None), max_size=3),
@@ -136,7 +136,7 @@ class KeyedCheckpoint:
     rows: dict[str, list[dict[str, Any]]]
 
     def damaged(self, at: int, byte: int) -> KeyedCheckpoint:
-        """Return a copy with another byte somewhere in its key groups."""
+        """Return a copy in which one byte of the key groups is replaced."""
         (operator,) = self.metadata.operators
         (subtask,) = operator.subtasks
         handle = subtask.managed_keyed
@@ -157,7 +157,7 @@ class KeyedCheckpoint:
 
 @st.composite
 def keyed_checkpoints(draw: st.DrawFn) -> KeyedCheckpoint:
-    """Canonical, or the heap backend's; at most four states, and key groups of one subtask."""
+    """Draw a canonical or a heap backend's checkpoint, with up to four states and one subtask."""
     key = draw(st.sampled_from(_KEYS))
     max_parallelism = draw(st.sampled_from((1, 7, 128, 129, 300)))
     states: list[KeyedState] = []
@@ -172,7 +172,7 @@ def keyed_checkpoints(draw: st.DrawFn) -> KeyedCheckpoint:
                 st.tuples(key.values, namespace.values), max_size=4, unique_by=lambda it: str(it)
             )
         )
-        # The lists and maps that Flink keeps have something in them.
+        # Flink does not store empty lists and maps.
         values = value.values.filter(bool) if kind in ("LIST", "MAP") else value.values
         entries = tuple(
             Entry(key_group_of(at, max_parallelism), at, under, draw(values))

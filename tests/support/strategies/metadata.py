@@ -1,4 +1,4 @@
-"""Metadata with handles of every kind, which point at nothing."""
+"""Metadata with handles of every kind, whose files do not exist."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tests.support.strategies.primitives import (
     uris,
 )
 
-# A job has at most 2^15 key groups; a handle covers a few of them here.
+# A job has at most 2^15 key groups, and a handle here covers a few of them.
 _key_group_starts = st.integers(0, MAX_PARALLELISM - 8)
 _key_group_counts = st.integers(1, 8)
 _key_group_offsets = st.lists(longs, min_size=1, max_size=4).map(tuple)
@@ -61,7 +61,7 @@ _one_in_six = st.integers(0, 5).map(lambda number: number == 5)
 
 @cache
 def stream_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[StreamHandle]:
-    """Stream handles of every kind."""
+    """Draw stream handles of every kind."""
     plain: st.SearchStrategy[StreamHandle] = (
         st.builds(ByteStreamHandle, texts, blobs)
         | st.builds(FileHandle, uris, st.just(-1) | sizes)
@@ -73,14 +73,14 @@ def stream_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[StreamHan
 
 
 def segment_handles() -> st.SearchStrategy[SegmentHandle | EmptySegmentHandle]:
-    """Segments of merged files, the empty one among them."""
+    """Draw segments of merged files, including the empty segment."""
     segments = st.builds(SegmentHandle, uris, sizes, sizes, st.sampled_from((0, 1)), names)
     return segments | st.just(EmptySegmentHandle())
 
 
 @cache
 def operator_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[OperatorHandle]:
-    """Operator-state handles whose states are not a source's."""
+    """Draw operator-state handles whose states are not those of a source."""
     states = tuples_of(
         st.builds(StateOffsets, texts, st.sampled_from(DistributionMode), offset_lists),
         unique_by=lambda state: state.name,
@@ -95,7 +95,7 @@ def operator_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[Operato
 
 @cache
 def keyed_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[KeyedHandle]:
-    """Keyed-state handles of every kind, old and new."""
+    """Draw keyed-state handles of every kind, old and new."""
     plain = _key_groups_handles(dialect) | _incremental_handles(dialect)
     changes = _changelog_bytes_handles() | _changelog_files_handles(dialect)
     checkpoint_ids = st.none() if dialect.newest_handle < 14 else st.none() | longs
@@ -128,7 +128,7 @@ def _incremental_handles(draw: st.DrawFn, dialect: Dialect) -> IncrementalHandle
     old = draw(st.booleans())
     return IncrementalHandle(
         checkpoint_id=draw(longs),
-        # Ids that are no UUIDs are older than FLINK-6964.
+        # Before FLINK-6964 ids were not UUIDs.
         backend_id=draw(texts if old else st.uuids().map(str)),
         first_key_group=draw(_key_group_starts),
         key_groups=draw(_key_group_counts),
@@ -185,7 +185,7 @@ def channel_handles(
 
 @cache
 def subtasks(version: int, dialect: Dialect = EVERYTHING) -> st.SearchStrategy[Subtask]:
-    """Subtasks with any state; their indexes are for an operator to give."""
+    """Draw subtasks with any state; the operator sets their indexes."""
     operator_states = st.none() | operator_handles(dialect)
     keyed_states = st.none() | keyed_handles(dialect)
     channels = tuples_of(channel_handles(version, dialect)) if version > 2 else st.just(())
@@ -211,7 +211,7 @@ def subtasks(version: int, dialect: Dialect = EVERYTHING) -> st.SearchStrategy[S
 @cache
 @st.composite
 def operators(draw: st.DrawFn, version: int, dialect: Dialect = EVERYTHING) -> Operator:
-    """Draw an operator that is no Kafka source."""
+    """Draw an operator that is not a Kafka source."""
     operator = Operator(
         operator_id=draw(operator_ids),
         parallelism=1,
@@ -241,7 +241,7 @@ _coordinators = st.none() | st.builds(ByteStreamHandle, texts, blobs)
 
 @cache
 def operator_names(version: int) -> st.SearchStrategy[str | None]:
-    """Names and uids, which came with version 5; Flink knows no empty ones."""
+    """Draw names or uids, which exist since version 5; they are never empty."""
     return st.none() if version < 5 else st.none() | names
 
 

@@ -1,4 +1,4 @@
-"""Numbers, texts and paths as checkpoints hold them."""
+"""Numbers, texts and paths as they occur in checkpoints."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _Value = TypeVar("_Value")
 MAX_PARALLELISM = 2**15
 HIGHEST_INT = 2**31 - 1
 HIGHEST_LONG = 2**63 - 1
-# Sums of a few of these still fit a long.
+# The sum of a few such sizes fits into a long.
 _HIGHEST_SIZE = 2**48
 
-# With NUL and characters beyond U+FFFF, which modified UTF-8 writes in its own way.
+# With NUL and characters beyond U+FFFF, which modified UTF-8 encodes differently from UTF-8.
 texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.just("\0é€😀")
 names = texts.filter(bool)
 blobs = st.binary(max_size=24)
@@ -25,7 +25,7 @@ longs = st.integers(-(2**63), HIGHEST_LONG)
 sizes = st.integers(0, _HIGHEST_SIZE)
 offset_lists = st.lists(sizes, max_size=4).map(tuple)
 
-# No dots, double slashes or blanks at an end: Flink's Path would tidy them up.
+# Without dots, double slashes or blanks at an end, because Flink's Path would remove them.
 relative_paths = st.lists(st.text("abc0-_ü", min_size=1, max_size=6), min_size=1, max_size=2).map(
     "/".join
 )
@@ -39,5 +39,5 @@ def tuples_of(
     max_size: int = 2,
     unique_by: Callable[[_Value], object] | None = None,
 ) -> st.SearchStrategy[tuple[_Value, ...]]:
-    """Tuples of any length up to `max_size`."""
+    """Draw tuples of any length up to `max_size`."""
     return st.lists(items, max_size=max_size, unique_by=unique_by).map(tuple)
