@@ -53,9 +53,9 @@ def find_siblings(
 ) -> Siblings:
     """Find the siblings of a checkpoint; a savepoint has none.
 
-    A store is asked whether each higher number is complete, and for the times of the nearest and
-    the lowest numbers of the checkpoint's own run and of one of the last checkpoints of each other
-    run.
+    The store is asked whether each higher number is complete. It is also asked for the times of the
+    nearest neighbours and of the lowest number in the checkpoint's own run, and for one time in
+    each other run.
 
     Args:
         checkpoint: the absolute directory of the checkpoint.

@@ -6,9 +6,10 @@ directory of ``_metadata``; the file's base name in that directory; the part of 
 job id, in the job's current directory; the absolute URI.
 
 A handle could name any file of the machine or the store. A file outside of the checkpoint (after
-links are resolved) is opened only if that is allowed. A savepoint consists of its directory, a
-``chk-<n>`` also of ``shared/`` and ``taskowned/`` beside it; the same directories with Flink's
-random S3 entropy in their path belong to it too. No two handles may share bytes of a file.
+links are resolved) is opened only if that is allowed. The files of a savepoint are in its
+directory; the files of a ``chk-<n>`` may also be in ``shared/`` and ``taskowned/`` beside it. Each
+of these directories may have Flink's random S3 entropy in its path. No two handles may share bytes
+of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -36,7 +37,7 @@ from decoder.metadata.model import (
 )
 from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 
-# A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
+# A job id of 32 hex digits, which names the directory with a job's chk-<n>, shared/ and taskowned/.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _BESIDE_A_CHECKPOINT = ("shared", "taskowned")
 # The root of an object store. A path in a store outside of the checkpoint is refused without
@@ -64,9 +65,9 @@ class _Claim(NamedTuple):
 class Claims:
     """The ranges of files that were read so far, by path; several threads may add to them.
 
-    Flink writes each subtask's operator state to a file, or a segment of a merged file, of its own.
-    Flink never writes handles that share bytes. In a hostile checkpoint they could have one large
-    file read and decoded once for each handle.
+    Flink writes each subtask's operator state to a separate file, or to a separate segment of a
+    merged file. Flink never writes handles that share bytes. In a hostile checkpoint they could
+    have one large file read and decoded once for each handle.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
     2.2.0.

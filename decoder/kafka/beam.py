@@ -4,22 +4,23 @@ In Beam 2.50 the source is read by UnboundedSourceWrapper, which is a Flink Sour
 element of its list state is the source, in Java serialization, followed by the source's
 CheckpointMark, encoded with the source's coder. Neither is preceded by its length.
 
-In Beam 2.62 it is read by a Flink ``Source``. A split is a FlinkSourceSplit, an object of Java's
-serialization. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is
-the source's CheckpointMark, or null before the split's reader is created. Splits without a reader
-are in the enumerator's state, a HashMap from subtask (Integer) to splits (ArrayList).
+In Beam 2.62 the source is read by a Flink ``Source``. A split is a FlinkSourceSplit, an object of
+Java's serialization. Its field ``beamSplitSource`` is the source that reads the split;
+``splitState`` is the source's CheckpointMark, or null before the split's reader is created. Splits
+without a reader are in the enumerator's state, a HashMap from subtask (Integer) to splits
+(ArrayList).
 
 The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding: an array of
 PartitionMark. It is stored in blocks of ``long n`` and n items, and ends with n = 0; if n is
 negative, the block has -n items and a ``long`` with its size in bytes comes first. An item is
 ``string topic, int partition, long nextOffset, long watermarkMillis``: in the order of the class's
 declaration with an older Avro, or sorted by name with a newer one. An int or long is a zig-zag
-varint, a string a ``long`` length and UTF-8. ``nextOffset`` is the offset of the record to be read
-next, or -1 if the reader has not yet asked Kafka for its starting offset. The watermark is the last
-one of the reader.
+varint; a string is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the offset of the record to
+be read next, or -1 if the reader has not yet asked Kafka for its starting offset.
+``watermarkMillis`` is the reader's last watermark.
 
-Beam restores a mark only if it lists the source's partitions in the source's order. So the field
-order with which the mark parses to that list is the right one.
+Beam restores a mark only if it lists the source's partitions in the source's order. So the right
+field order is the one with which a mark decodes to exactly these partitions.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.

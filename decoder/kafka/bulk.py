@@ -29,12 +29,13 @@ _I32 = Struct(">i")
 _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
 _SPLIT_BYTES = 2 + 4 + 8 + 8  # bytes of a split without the topic name
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
-# By enumerator version: how many bytes are before an entry's topic (in version 3 the split's
-# length), and the format of the numbers after it: the partition; from version 2 on the status; in
-# version 3 the split's two offsets between them.
+# By enumerator version: the number of bytes before an entry's topic (the split's length in version
+# 3), and the format of the numbers after the topic. Version 1 has the partition; version 2 the
+# partition and the status; version 3 the partition, two offsets and the status.
 _ENTRIES = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The number of entries that are unpacked at a time; so few stay in the processor's caches.
+# The number of entries that are unpacked at a time, which is small enough for the processor's
+# caches.
 _AT_ONCE = 1024
 
 # A tuple (head, *numbers) for each split or entry.
@@ -72,8 +73,7 @@ def read_uniform_entries(
     """Read ``count`` entries of an enumerator of version 1 to 3 from ``start`` on.
 
     Returns:
-        The position after the entries and the entries, or None if one of them needs the strict
-        reader.
+        (the position after the entries, the entries), or None if the strict reader must read them.
     """
     before_topic, numbers = _ENTRIES[version]
     known: dict[bytes, str] = {}

@@ -18,9 +18,10 @@ _Row = TypeVar("_Row", bound=NamedTuple)
 
 
 class Rows(Sequence[_T_co]):
-    """A sequence whose items are made anew in each iteration; it equals any with equal items.
+    """A sequence whose items are made anew in each iteration.
 
-    ``fields`` iterates over tuples of the items' fields, in a third of the time.
+    It equals every sequence with equal items. ``fields`` iterates over tuples of the items' fields,
+    in a third of the time.
     """
 
     __slots__ = ("_length", "_walk", "fields")

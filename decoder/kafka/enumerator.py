@@ -146,7 +146,7 @@ def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
 
 
 def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
-    """Read versions 1 to 3; if there are many entries, all at once if possible."""
+    """Read versions 1 to 3; read many entries all at once where possible."""
     if version == 3:
         count = cursor.i32("partitions")
         cursor.version("split", _SPLIT_VERSIONS)

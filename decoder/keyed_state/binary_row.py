@@ -65,7 +65,7 @@ def _corrupt(problem: str) -> DecodeError:
     return DecodeError(ErrorKind.CORRUPT, f"binary row: {problem}")
 
 
-# -- the whole -----------------------------------------------------------------------------------
+# -- rows, arrays and maps -----------------------------------------------------------------------
 
 
 def _row(type_: types.SqlRow) -> Read:

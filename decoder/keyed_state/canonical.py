@@ -136,7 +136,7 @@ class CanonicalReader:
     def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
         """Yield the state's entries in one key group, in batches.
 
-        ``what`` names it in errors.
+        ``what`` names the key group in errors.
 
         Raises:
             DecodeError: Flink never writes such bytes, or a value cannot be read.

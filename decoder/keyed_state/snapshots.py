@@ -354,7 +354,7 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
 }
 
 
-# -- the others -----------------------------------------------------------------------------------
+# -- other snapshots ------------------------------------------------------------------------------
 
 
 def _enum(reader: _Reader) -> Type:
@@ -382,7 +382,7 @@ def _pojo(reader: _Reader) -> Type:
 
 
 def _framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
-    """Read a snapshot in a frame; an unknown one makes only its own type unreadable."""
+    """Read a snapshot in a frame; if it is unknown, only its own type is unreadable."""
     if frame is None:
         return Unreadable(name, "its serializer was not known to the job that wrote it")
     try:

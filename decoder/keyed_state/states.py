@@ -181,8 +181,8 @@ def read_keyed_states(
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. No error is
-            raised for an operator whose state cannot be listed; it is in ``unread``.
+        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. If an
+            operator's state cannot be listed, no error is raised, and the state is in ``unread``.
     """
     file = read_metadata(pointer, source)
     files = StateFiles(file.directory, file.source, allow_external_files)

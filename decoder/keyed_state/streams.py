@@ -18,7 +18,7 @@ from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
 # A stream of at most this size is read at once, and stays in memory as long as the state that it
-# belongs to. It is small, because there may be thousands of streams.
+# belongs to. The limit is small, because there may be thousands of streams.
 _WHOLE_BYTES = 256 * 1024
 # The fewest bytes that one read takes from a larger stream: the bytes that follow are needed next,
 # and a store gets fewer requests.

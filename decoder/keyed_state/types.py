@@ -2,7 +2,7 @@
 
 A type describes both the layout and the meaning of a value. Each type stands for one of Flink's
 serializers, or for several that write the same bytes; ``snapshots`` and ``logical_types`` name
-these serializers. The docstrings say as which Python value a value is read.
+these serializers. The docstrings name the Python value that the decoder returns ("read as").
 """
 
 from __future__ import annotations
@@ -361,7 +361,7 @@ class Sql:
     type: SqlType
 
 
-# -- what is not read, or not by its type alone --------------------------------------------------
+# -- Kryo, and unreadable values -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The lengths of values: whether Flink's serializer has a fixed one, and whether it may be 0.
+"""The lengths of values: whether a serializer has a fixed length, and whether it may be 0.
 
 Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
 """
@@ -59,7 +59,7 @@ def may_be_nothing(type_: types.Type) -> bool:
 
 
 def avro_may_be_nothing(type_: types.AvroType) -> bool:
-    """Return whether an Avro value may take no bytes; a reference is assumed to."""
+    """Return whether an Avro value may take no bytes; this is assumed of every reference."""
     match type_:
         case types.AvroScalar(kind):
             return kind is types.AvroKind.NULL

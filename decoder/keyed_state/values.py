@@ -136,7 +136,7 @@ def _length(data: bytes, position: int, of_nothing: bool = False) -> int:
     return count
 
 
-# -- without parts -------------------------------------------------------------------------------
+# -- values without parts ------------------------------------------------------------------------
 
 
 def _number(layout: str) -> Read:
@@ -305,7 +305,7 @@ def _enum(type_: types.JavaEnum) -> Read:
     return read
 
 
-# -- with parts ----------------------------------------------------------------------------------
+# -- values with parts ---------------------------------------------------------------------------
 
 
 def _struct(type_: types.Struct) -> Read:

@@ -136,7 +136,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
         _unknown(cursor, "operator state handle", kind, field)
     states = tuple(
         _read_named_state(cursor, field)
-        # a name's length, a mode and a count
+        # a state takes at least its name's length, a mode and a count
         for _ in range(cursor.count(f"{field} number of states", 7))
     )
     if len({state.name for state in states}) != len(states):
@@ -167,7 +167,7 @@ def _read_named_state(cursor: Cursor, field: str) -> NamedState:
     return NamedState(name, DistributionMode(mode), byte_offsets)
 
 
-# -- keyed state: stepped over -------------------------------------------------------------------
+# -- keyed state, which is skipped ---------------------------------------------------------------
 
 
 def _skip_key_groups(cursor: Cursor, field: str) -> None:
@@ -288,7 +288,7 @@ def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
     return size
 
 
-# -- channel state: records in flight, stepped over ----------------------------------------------
+# -- channel state (records in flight), which is skipped -----------------------------------------
 
 
 def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[int, int]) -> int:
