@@ -249,9 +249,9 @@ def _after_subsumption(
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: the checkpoint was deleted and no other may be read instead; or ``missing``
-            itself.
-        FileNotFoundError: it is ``missing``, and the checkpoint's ``_metadata`` still exists.
+        DecodeError: the checkpoint was deleted, and no newer one can be read instead; or
+            ``missing`` itself, if the checkpoint's ``_metadata`` still exists.
+        FileNotFoundError: ``missing`` itself, if the checkpoint's ``_metadata`` still exists.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)

@@ -17,7 +17,7 @@ class MetadataLayout(NamedTuple):
     """A version of ``_metadata``, and which optional parts it has."""
 
     version: int
-    written_by: str  # the Flink releases whose default it is
+    written_by: str  # the Flink releases that write this version by default
     # It has coordinator state, channel state, and finished operators and subtasks. Version 2 has
     # unused fields instead.
     since_1_11: bool

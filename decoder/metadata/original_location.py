@@ -1,8 +1,9 @@
-"""The directory in which Flink wrote a checkpoint; elsewhere, its time may be that of a copy.
+"""The directory in which Flink wrote a checkpoint, to recognise one that was copied.
 
-``_metadata`` holds no time. But the handle of a subtask's state names the checkpoint's directory,
-even if the state is inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0
-gives the handle the path of the file that a larger state would be written to.
+``_metadata`` holds no time, and the file's time may be that of a copy if the checkpoint is in
+another directory now. But the handle of a subtask's state names the checkpoint's directory, even if
+the state is inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 gives the
+handle the path of the file that a larger state would be written to.
 """
 
 from __future__ import annotations
