@@ -1,4 +1,4 @@
-"""A cut-over in one command. Each step observes, decides and acts; so does a run after a crash.
+"""A cut-over in one command. Each step observes, decides and acts, also in a run after a crash.
 
 ``spec`` describes what to do, ``record`` what was done. ``observe`` reads the ``facts``.
 ``target_state`` derives from the facts what the target holds, and ``decide`` chooses the next

@@ -2,8 +2,10 @@
 
 The command runs in a session of its own, so neither Ctrl-C nor the end of this program ends it. The
 command inherits a file lock, which is held as long as the command or a process that it has started
-is alive. By this lock a later run knows whether the command still runs. The shell around the
-command writes the exit code to a file. So a command that ended while no run waited is not repeated.
+is alive. A later run tests the lock to find out whether the command still runs.
+
+The shell around the command writes the exit code to a file. So a command that ended while no run
+waited is not repeated.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from migrate.model.wording import printable
 
 _LOG_LINES = 15
 _LOG_BYTES = 8192
-_CODE_DIGITS = 3  # exit codes end with 255
+_CODE_DIGITS = 3  # the highest exit code is 255
 # $0 is the state file. A signal to the process group ends the command but not this shell, which
 # then writes the exit code.
 _RUN_AND_WRITE_CODE = """
@@ -59,7 +61,7 @@ class Command:
         return False
 
     def exit_code(self) -> int | Literal["unknown"] | None:
-        """Return the exit code, ``unknown`` if none was written, or None if never run."""
+        """Return the exit code, ``unknown`` if none was written, or None if it never ran."""
         if not self.state.exists():
             return None
         code = self.state.read_bytes().strip()

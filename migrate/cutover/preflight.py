@@ -33,7 +33,7 @@ from migrate.targets.group.commit import write_obstacles
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
-# Flink may delete a checkpoint while it is read. Then the newest one is read: so many tries in all.
+# How often to read the newest checkpoint, because Flink may delete a checkpoint while it is read.
 _TRIES = 4
 
 # Programs that run a script on this machine, each with its options that take no value.
@@ -138,7 +138,7 @@ def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> It
 def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    It is no reason to refuse that the job still runs.
+    A plan is not refused because the job still runs.
 
     Raises:
         Refused: the plan must not be applied.

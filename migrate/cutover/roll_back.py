@@ -155,7 +155,7 @@ def find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     """Return how to undo the write of the target, or None if it was not written.
 
     Raises:
-        Refused: the user must undo the write.
+        Refused: only the user can undo the write.
     """
     target, record = facts.target, facts.record
     if isinstance(target, GroupFacts):

@@ -36,7 +36,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the stop that an earlier run requested. Raises as ``stop``."""
+    """Wait for the stop that an earlier run requested. Raises the same errors as ``stop``."""
     job = _job(facts)
     log.info(f"Flink stops {job.job.name} ({job.job.job_id}) already, as an earlier run asked")
     return _await_end(context, job)

@@ -139,7 +139,7 @@ def verify_start(
             reasons.append(reason)
         if row is not None:
             by_partition[row.topic, row.partition] = _updated(row, final, reason, evidence)
-    # ``_outcome`` has already judged what a log without its first batches does not show.
+    # ``_outcome`` has already taken into account that the log has lost its first batches.
     whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
     outcomes = [partition.outcome for partition in partitions]
     report = VerificationReport(

@@ -33,12 +33,12 @@ _JOBS_PER_TEAM = 100
 _DAMAGED_EVERY = 20
 _VANISHING_EVERY = 25
 _DIGITS = string.digits + string.ascii_lowercase
-# There are not ten thousand names of a shorter length.
+# Shorter topics keep their names, because too few names have the same length.
 _SHORTEST_TOPIC = 4
 
 
 class Fate(Enum):
-    """Whether and how a checkpoint of the estate is damaged, or that it will vanish."""
+    """The state of a checkpoint: whole, damaged in some way, or deleted during a scan."""
 
     WHOLE = "whole"
     VANISHING = "vanishing"
@@ -164,8 +164,8 @@ def _template(entry: Mapping[str, Any]) -> _Template:
     path = Path(entry["path"])
     files = {Path(name): (GOLDEN / name).read_bytes() for name in entry["files"]}
     positions = tuple(positions_of(entry))
-    # The topics of these keep their names: Snappy's frames have checksums, a FlinkKafkaConsumer's
-    # state has a hash of each topic, and Beam writes topics with Avro.
+    # These checkpoints keep the names of their topics: Snappy's frames have checksums, the state of
+    # a FlinkKafkaConsumer has a hash of each topic, and Beam writes topics with Avro.
     as_it_is = "/compressed" in entry["name"] or {"legacy_sources", "beam_sources"} & entry.keys()
     topics = {position.topic for position in positions if len(position.topic) >= _SHORTEST_TOPIC}
     return _Template(

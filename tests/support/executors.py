@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.support.jdk import QUICK_START, find_jdk
 
-# The packages that some release of PyArrow needs; those that are installed are copied.
+# The packages that some release of PyArrow needs; the installed ones are linked.
 _FOR_ARROW = ("pyarrow", "pyarrow.libs", "numpy", "numpy.libs")
 _FOR_PANDAS = ("pandas", "pandas.libs", "dateutil", "pytz", "six", "tzdata")
 _DRIVER = Path(__file__).with_name("executors_driver.py")

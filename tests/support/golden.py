@@ -16,7 +16,7 @@ MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
 _SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
 # The entry in the manifest of every checkpoint that a real Flink job wrote.
 WRITTEN: list[dict[str, Any]] = MANIFEST["checkpoints"]
-# Also the checkpoints that were made by hand, in layouts that no release writes, or not any more.
+# Also the checkpoints made by hand, in layouts that no release writes yet, or writes any more.
 ENTRIES: list[dict[str, Any]] = [
     *WRITTEN,
     *(

@@ -13,8 +13,8 @@ from tests.support.kafka import Broker, Record
 _JOIN_SECONDS = 30
 _READ_SECONDS = 60
 
-# The group protocols of Kafka 4. Clients assign the partitions in the classic one, brokers in the
-# other (KIP-848).
+# The group protocols of Kafka 4: in `classic` clients assign the partitions, in `consumer` brokers
+# do (KIP-848).
 PROTOCOLS = ("classic", "consumer")
 
 

@@ -54,7 +54,7 @@ def operator(
     count: int | None = None,
     max_parallelism: int = 1 << 15,
 ) -> bytes:
-    """Encode an operator; ``count`` is a wrong number of subtasks to write."""
+    """Encode an operator; ``count`` replaces the true number of its subtasks."""
     ids = pack(">qqii", 0, number, max(1, len(subtasks)), max_parallelism)
     number = len(subtasks) if count is None else count
     return ids + coordinator + pack(">i", number) + b"".join(subtasks)

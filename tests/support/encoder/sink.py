@@ -33,7 +33,7 @@ class Committable:
 
 
 def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int]) -> bytes:
-    """Encode an element of the writers' state; in version 2 `under_way` is id -> checkpoint."""
+    """Encode an element of the writers' state; version 2 stores transactions with checkpoints."""
     state = DataOutput()
     state.utf(prefix)
     if version == 2:
