@@ -138,7 +138,7 @@ def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> It
 def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    A plan is not refused because the job still runs.
+    The job may still run: that alone does not refuse the plan.
 
     Raises:
         Refused: the plan must not be applied.

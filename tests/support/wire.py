@@ -206,7 +206,7 @@ class WiredBroker(Broker):
         self.wire = Wire(self.address(_LISTENER))
         properties: Path = self._node._properties
         advertised = f"PLAINTEXT://{self.bootstrap_servers},{_LISTENER}://{self.wire.address}"
-        # The last of two equal keys counts. So clients of the proxy are told its address again.
+        # The last of two lines counts. It tells clients of the proxy to keep using the proxy.
         with properties.open("a") as file:
             file.write(f"advertised.listeners={advertised}\n")
 
