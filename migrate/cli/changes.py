@@ -17,6 +17,7 @@ from migrate.model.log import log
 from migrate.moves.options import MoveArguments
 from migrate.moves.plan import plan
 from migrate.planning import Plan
+from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
     from migrate.targets.group.commit import ChangeOutcome
@@ -89,9 +90,10 @@ def save_plan(
         raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")
     if chk is None:
         raise UsageError("name a checkpoint (CHK) to plan for")
+    file = local_path(path)  # a URL is refused before the work
     move = plan(chk, group=group, **arguments)
     show_plan(move, needed=group is not None and bool(move.refusals), wide=wide)
-    move.save(path)
+    move.save(file)
     to = ("to-spark",) if group is None else ("commit-group", "--group", group)
     apply = next_step.command(*to, "--plan", path, kafka=arguments)
     log.info(f"wrote {path}; next, once it is reviewed: {apply}")

@@ -69,9 +69,11 @@ class CutOverContext:
         """The path of the savepoint that the plan is made from, or None if there is none yet."""
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
-    @cached_property
-    def groups(self) -> ConsumerGroups:
-        """A client that reads consumer groups."""
+    def open_groups(self) -> ConsumerGroups:
+        """Return a new client that reads consumer groups.
+
+        A client that was idle while its broker restarted may get no answer to its next request.
+        """
         from migrate.kafka.groups import ConsumerGroups
 
         return ConsumerGroups(kafka(self.file.kafka()).config())

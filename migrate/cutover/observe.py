@@ -43,6 +43,8 @@ from migrate.targets.seed import is_unfinished
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from migrate.kafka.groups import ConsumerGroups
+
 
 _Fact = TypeVar("_Fact")
 
@@ -104,15 +106,20 @@ def _read_if(is_needed: bool, read: Callable[[], _Fact | None]) -> _Fact | Unava
         return Unavailable(error)
 
 
-def read_group(context: CutOverContext) -> GroupFacts:
+def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) -> GroupFacts:
     """Return the consumer group as it is now.
+
+    Args:
+        context: the cut-over.
+        groups: the client that reads the group; a new one by default.
 
     Raises:
         BrokerError: the broker did not answer.
     """
     group = context.spec.target.group
     assert group is not None
-    return GroupFacts(context.groups.view(group), context.groups.cluster_id())
+    groups = groups or context.open_groups()
+    return GroupFacts(groups.view(group), groups.cluster_id())
 
 
 def _read_location(

@@ -174,12 +174,19 @@ def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
 
 def _final_savepoint(context: CutOverContext, job_id: str, folder: str) -> Savepoint | None:
     """Return the savepoint in the folder that the job ended with according to Flink, or None."""
+    flink = context.flink
+
+    def reported() -> Savepoint | None:
+        savepoints = _savepoints_in(context, folder)
+        return reported_savepoint(savepoints, flink.details(job_id).ended_with)
+
     if not _savepoints_in(context, folder):
         return None
-    for _ in poll(context.flink.refresh_seconds() + _GRACE_SECONDS):
-        reported = context.flink.details(job_id).ended_with
-        savepoint = reported_savepoint(_savepoints_in(context, folder), reported)
-        if savepoint is not None:
+    # Ask for the savepoint first: a JobManager of a single job may be about to exit.
+    if (savepoint := reported()) is not None:
+        return savepoint
+    for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
+        if (savepoint := reported()) is not None:
             return savepoint
     return None
 

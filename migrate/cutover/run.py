@@ -196,7 +196,9 @@ def _plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
     record_end_of_stop(context, facts)
     if context.savepoint is None:
         raise Refused(["the job was not stopped, so there is nothing to go back from"])
-    facts = observe(context, *needs)
+    facts = observe(context, *needs)  # it may have changed, or may not answer any more
+    if decision := decide_roll_back(facts):
+        raise decision.error
     return find_undo(context, facts), restart_advice(facts)
 
 

@@ -50,9 +50,12 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     pause = _GROUP_PAUSE if facts.is_group else _PAUSE
     with timed(f"waiting for {what}"):
         facts = observe(context)
+        groups = context.open_groups() if facts.is_group else None
         for _ in poll(parse_duration(limit), pause):
             if facts.is_group:  # read only the group again, to be fast
-                facts = replace(facts, record=context.record.model, target=read_group(context))
+                facts = replace(
+                    facts, record=context.record.model, target=read_group(context, groups)
+                )
             else:
                 facts = observe(context, Need.TARGET)
             if isinstance(facts.target, Unavailable):

@@ -159,6 +159,7 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     }
     if "topic_map" in values:
         _check_topic_map(values["topic_map"])
+        values["topic_map"] = dict(values["topic_map"])
     if "partitions" in values:
         values["partitions"] = {
             topic: frozenset(numbers) for topic, numbers in values["partitions"].items()

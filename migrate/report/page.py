@@ -12,6 +12,9 @@ import hashlib
 from enum import Enum
 from importlib.resources import files
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
 from migrate.model.wording import printable
 
 
@@ -23,10 +26,6 @@ def render_page(name: str, **values: object) -> str:
             has a script, ``<name>.js``.
         values: the variables of the template.
     """
-    # Imported here, because only commands that write a page need Jinja2.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
     environment = Environment(
         loader=PackageLoader("migrate.report", "pages"),
         autoescape=True,

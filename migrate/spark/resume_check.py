@@ -179,7 +179,7 @@ def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
     message = summarize_failure(redact_secrets(answer["message"], secrets))
     if answer["failed"] == "start":
         raise UsageError(f"Spark did not start: {message} ({output})")
-    if "Failed to find data source: kafka" in message:
+    if "Failed to find data source: kafka" in answer["message"]:
         raise UsageError(f"{message} Name its connector: --spark-conf spark.jars.packages=…")
     raise QueryFailed(message)
 

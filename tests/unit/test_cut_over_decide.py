@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from decoder import StopKind
+from migrate.cutover import run
+from migrate.cutover.context import CutOverContext
 from migrate.cutover.decision import Action, Decision, Do, Done, Fail, Halt
 from migrate.cutover.facts import (
     CommandFacts,
@@ -24,6 +27,7 @@ from migrate.cutover.target_state import Started, StartedWork, started_work
 from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
+from migrate.model.errors import ServiceError
 from migrate.model.positions import SPARK, Origin
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.report.cut_over import (
@@ -654,3 +658,17 @@ def test_before_the_stop_there_is_no_way_back_to_name() -> None:
     assert restart_advice(facts) == ""
     decision = decide_roll_back(facts)
     assert isinstance(decision, Halt) and "the job was not stopped" in decision.reasons[0]
+
+
+def test_a_roll_back_is_decided_on_what_was_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen: the group did not answer the second look; the record then said that it went back, and
+    the group held the commits."""
+    flink = {"savepoint": "/s/savepoint-1", "finished": True}
+    facts = _facts(_record(flink=flink), target=_group(), target_name="group:g")
+    assert decide_roll_back(facts) is None
+    looks = iter([facts, replace(facts, target=Unavailable(ServiceError("away")))])
+    monkeypatch.setattr(run, "observe", lambda *_: next(looks))
+    monkeypatch.setattr(run, "record_end_of_stop", lambda *_: None)
+    context = cast(CutOverContext, SimpleNamespace(savepoint="/s/savepoint-1"))
+    with pytest.raises(ServiceError, match="away"):
+        run._plan_roll_back(context)

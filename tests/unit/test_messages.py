@@ -143,3 +143,10 @@ def test_a_password_of_a_letter_takes_no_letters_out_of_words() -> None:
         "the broker's answer to …: '…'"
     )
     assert redact_secrets("xhushx", {"sasl.password": "hush"}) == "x…x"
+
+
+def test_a_url_for_a_plan_is_refused_before_the_work() -> None:
+    """Seen: the broker was asked, the plan was shown, and only then the name was refused."""
+    refused = migrate("to-spark", "missing/chk-1", "--plan-out", "s3://bucket/plan.json")
+    assert (refused.code, refused.stdout) == (2, "")
+    assert "s3://bucket/" in refused.stderr

@@ -258,7 +258,7 @@ class _Batch:
             streams.append(reader.parquet(files))
         writer = self.query(*streams).writeStream.format("noop").outputMode(self.output_mode)
         with setting(self.spark, _NO_DATA_BATCHES, "false"):
-            progress = run_available(writer, self.stage).lastProgress
+            progress = run_available(writer, self.stage)
         return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty one
 
 

@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, NullType, StructField, StructType, TimestampType
@@ -40,7 +40,6 @@ from migrate.targets.primed_log import commit_version, copy_to_read
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 # Off for our query, because its fields may be nullable although those of the original are not.
@@ -96,14 +95,14 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
             spark.conf.set(name, before)
 
 
-def run_available(writer: DataStreamWriter, checkpoint: Path) -> StreamingQuery:
-    """Run a query over all available records, and return the query after it has ended."""
+def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] | None:
+    """Run a query over all available records, and return its last progress."""
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
         query.awaitTermination()
+        return query.lastProgress
     finally:
         query.stop()
-    return query
 
 
 def _numbered(name: str, type_: StructType) -> Column:
