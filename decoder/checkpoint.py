@@ -40,13 +40,13 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 MAX_METADATA_BYTES = 1 << 30
 # The bytes that are read first: most ``_metadata`` files are shorter and need only this read.
 _HEAD_BYTES = 64 * 1024
-# How often the read starts again because the job has completed a newer checkpoint meanwhile. A job
-# may complete checkpoints faster than a slow store delivers one: the last one read is then
-# returned, and its newer siblings show that the job runs.
+# The maximum number of times that the read starts again because the job has completed a newer
+# checkpoint meanwhile. A job may complete checkpoints faster than a slow store delivers one: the
+# last one read is then returned, and its newer siblings show that the job runs.
 _MOST_OVERTAKEN = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# The requests at once: a job may retain hundreds of checkpoints, and each takes a request to a
-# remote store.
+# The number of requests that are sent in parallel: a job may retain hundreds of checkpoints, and
+# each takes a request to a remote store.
 _PROBES_AT_ONCE = 16
 
 
@@ -62,8 +62,9 @@ class Checkpoint:
         operators: every operator of the job, in the order of ``_metadata``.
         sources: the recognised source state, by operator id.
         sinks: the recognised sink state, by operator id.
-        newer_siblings: the numbers of the job's newer complete checkpoints, the last written at the
-            end. They prove that the job ran on after this checkpoint.
+        newer_siblings: the numbers of the job's newer complete checkpoints, in the order in which
+            they were written, as far as their times are known. They prove that the job ran on after
+            this checkpoint.
         written_at: when ``_metadata`` was written, in epoch milliseconds: when the checkpoint
             completed, or when it was copied. None if the store keeps no times.
         earlier_run: the numbers of sibling checkpoints that are higher but were written before
@@ -162,7 +163,11 @@ def _path(pointer: str, files: ByteSource) -> str:
 
 
 class MetadataFile(NamedTuple):
-    """A ``_metadata`` file: content, bytes, path, and the checkpoint's directory and source."""
+    """A ``_metadata`` file that was read: its parsed content, its bytes and its path.
+
+    ``directory`` is the checkpoint's directory, and ``source`` the ByteSource that the file was
+    read from.
+    """
 
     metadata: Metadata
     data: bytes
@@ -229,7 +234,10 @@ def _read_checkpoint(
 
 
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
-    """Read ``_metadata`` and its bytes; of a large file of another kind only the head is read."""
+    """Return the parsed ``_metadata`` and its bytes.
+
+    If the head of a large file is not Flink's, the rest of the file is not read.
+    """
     data = files.read_range(path, 0, _HEAD_BYTES)
     if len(data) == _HEAD_BYTES:
         read_header(Cursor(data, path))

@@ -35,8 +35,8 @@ DYNAMIC_SPLIT_VERSIONS = (1, 2)
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The fewest bytes that one item takes: the lengths of its texts, one character for a cluster's id
-# and for a topic, and its numbers.
+# The minimum size of one item in bytes: two for the length of each text, one more for a cluster's
+# id or a topic, which cannot be empty, and the size of its numbers.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
@@ -83,7 +83,9 @@ class DynamicEnumeratorState(NamedTuple):
 
 
 def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
-    """Read one split of one of DYNAMIC_SPLIT_VERSIONS, which must use up ``cursor``.
+    """Read one split, which must end where ``cursor`` ends.
+
+    The version must be one of DYNAMIC_SPLIT_VERSIONS.
 
     Raises:
         DecodeError: the bytes are not exactly a DynamicKafkaSourceSplit.

@@ -1,7 +1,9 @@
-"""Java values that Python's own types cannot represent exactly: small, immutable classes.
+"""Classes for Java values that Python's own types cannot represent exactly.
+
+All of them but ``Pairs`` are immutable.
 
 java.time has nanoseconds and years up to 999,999,999; Python's datetime has microseconds and years
-1 to 9999. ``str`` of a value returns the text of Java's ``toString``.
+1 to 9999. ``str`` of a java.time value returns the text of Java's ``toString``.
 
 Source: java.time.{Instant, LocalDate, LocalTime, LocalDateTime, Duration, ZoneOffset},
 ISO_INSTANT @ JDK 17.
@@ -40,7 +42,7 @@ class LocalDate(NamedTuple):
 
     @classmethod
     def of_epoch_day(cls, days: int) -> LocalDate:
-        """Return the date that many days after 1970-01-01."""
+        """Return the date that is ``days`` days after 1970-01-01."""
         # Count from 1 March of year 0, so that a leap day is the last day of its year.
         cycle, day = divmod(days + _DAYS_TO_EPOCH, _CYCLE_DAYS)
         year = (day - day // 1460 + day // 36524 - day // 146096) // 365
@@ -91,7 +93,7 @@ class LocalTime(NamedTuple):
 
     @classmethod
     def of_nano_of_day(cls, nanos: int) -> LocalTime:
-        """Return the time that many nanoseconds after midnight, less than a day."""
+        """Return the time that is ``nanos`` nanoseconds (less than a day) after midnight."""
         seconds, nano = divmod(nanos, _NANOS)
         minutes, second = divmod(seconds, 60)
         hour, minute = divmod(minutes, 60)

@@ -165,7 +165,7 @@ def _big_decimal(value: Any) -> int | None:
     if value is None:
         return None
     sign, digits, exponent = value.as_tuple()
-    # The hash is the same if Java stores the unscaled value as a long.
+    # Java computes the same hash whether it stores the unscaled value as a long or as a BigInteger.
     unscaled = int("".join(map(str, digits)))
     return (31 * _magnitude_hash(-unscaled if sign else unscaled) - int(exponent)) & _MASK
 

@@ -99,8 +99,9 @@ _REGISTERED = {
 }
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
 # Kryo writes each element of these arrays with the serializer that is registered for its class.
-# Kryo 2.24 writes the fields of these objects in the same way; Kryo 5.6 does not.
 _ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
+# Kryo 2.24 also writes the fields of these classes with their registered serializers; Kryo 5.6 does
+# not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -111,8 +112,8 @@ _PARTS = {
     ),
     "java.time.OffsetTime": ("java.time.LocalTime", "java.time.ZoneOffset"),
 }
-# No object is of one of these classes itself; the value contains the name of the object's own
-# class.
+# Interfaces, abstract classes and Object. An object declared with one of these types is stored with
+# its own class, by id or by name.
 _ABSTRACT = frozenset(
     {
         "java.lang.Object",
@@ -155,8 +156,8 @@ def kryo_type(
         return Unreadable(name, f"Kryo writes it, with the job's own serializer of {own}")
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
-    # A class that already has an id gets another id only for a serializer of the job, which writes
-    # an unknown layout. So it gets no name here.
+    # A class that already has an id gets another one only if the job registers its own serializer
+    # for it. The layout of such a serializer is unknown, so the class's name is left empty here.
     known = _REGISTERED.values()
     names = (own if plain else "" for own, plain in registered if not (plain and own in known))
     return Kryo(name, tuple(names), replaced, version)
@@ -170,7 +171,7 @@ def _parts_of(name: str, version: int) -> Sequence[str]:
 
 
 def open_class(type_: Type) -> str | None:
-    """Return the first class in a type whose objects hold objects of any class, or None.
+    """Return the first class in a type that is abstract or a container of any objects, or None.
 
     It is not known in advance whether those objects can be read.
     """
@@ -220,7 +221,8 @@ class _Reader:
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # Kryo writes no class for a field or an element that can have only one class.
+            # ``class_name`` has not refused this class: for a field or an element that can have
+            # only one class, Kryo writes no class.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._little and name in _ENUMS):
@@ -406,9 +408,10 @@ class _Reader:
         """Read a collection.
 
         2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
-        5.6: varint n + 1, whose first byte has the high bit set if all objects are of one class;
-        the comparator if the collection is sorted; then that class (0: all are null), if ``nulls``
-        a ``bool`` whether some are null, and the objects without their classes.
+        5.6: varint n + 1; the comparator if the collection is sorted; n objects with their classes.
+        If the high bit of the first byte is set, all objects are of one class: then follow that
+        class (0: all are null), if ``nulls`` a ``bool`` whether some are null, and the objects
+        without their classes.
         """
         if not self._little:
             if sorted_:
@@ -508,8 +511,8 @@ class _Reader:
         """Read a LocalTime.
 
         2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: ``i8`` hour,
-        minute and second, varint nano; if the rest is 0, the last number that is written is
-        inverted, and the rest is left out.
+        minute and second, varint nano. If only zeros would follow, they are left out, and the
+        number before them is inverted (``~``).
         """
         if not self._little:
             hour, minute, nano = self.i8(), self.i8(), self.signed()
@@ -592,7 +595,10 @@ class _Reader:
         return f"{self.referable('java.time.LocalTime', depth)}{offset}"
 
     def timestamp(self, depth: int) -> Instant:
-        """Read a Timestamp: varlong milliseconds of its full seconds, varint nanoseconds."""
+        """Read a Timestamp: varlong milliseconds, varint nanoseconds of the second.
+
+        Only the full seconds of the milliseconds are used.
+        """
         millis = self.time()
         return self.check(Instant(millis // 1000, self.varint()))
 

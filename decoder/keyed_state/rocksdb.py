@@ -1,14 +1,14 @@
 """States in the files of RocksDB or ForSt: checkpoints, and native savepoints.
 
-The handle has a stream that holds only the head, and the database's files by name. Each state is a
+The handle has the database's files by name, and a stream that holds only the head. Each state is a
 column family with the state's name; keys and values of the rows have canonical form. The files may
 hold rows of other subtasks' key groups.
 
 RocksDB itself reads the files, through the package ``rocksdict`` from PyPI, which is imported when
 a state is read. The files are copied to a temporary directory and opened read-only. Elements of a
 LIST are stored as merge operands. The OPTIONS file names the merge operator, without which the
-elements would silently be missing. This file also names the task manager's log directories, which
-are removed from the copy.
+elements would silently be missing. It also names the task manager's log directories; in the copy
+these names are removed.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.

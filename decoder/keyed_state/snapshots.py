@@ -266,7 +266,10 @@ def _tuple(reader: _Reader, outer: int) -> Type:
 
 
 def _row(reader: _Reader, outer: int) -> Type:
-    """Read, from version 4 on, ``bool supportsRowKind`` (3: true, 2: false); the fields."""
+    """Read ``bool supportsRowKind`` and the fields' snapshots.
+
+    The bool is stored from version 4 on. Version 3 implies true, and older versions false.
+    """
     has_kind = reader.cursor.boolean("RowKind in a row") if outer >= 4 else outer == 3
     return Row(reader.nested(), has_kind)
 
@@ -284,7 +287,10 @@ def _nullable(reader: _Reader, outer: int) -> Type:
 
 
 def _linked_list(reader: _Reader, outer: int) -> Type:
-    """Read, from version 3 on, ``bool hasNullMask`` (2: true, 1: false); the elements' snapshot."""
+    """Read ``bool hasNullMask`` and the elements' snapshot.
+
+    The bool is stored from version 3 on. Version 2 implies true, and version 1 false.
+    """
     has_nulls = reader.cursor.boolean("nulls in a list") if outer >= 3 else outer == 2
     return LinkedList(reader.part(), has_nulls)
 
@@ -418,8 +424,8 @@ def _kryo(reader: _Reader) -> Type:
 def _avro(reader: _Reader) -> Type:
     """Read the content of an Avro snapshot.
 
-    Version 3: class and schema, both in the form of ``strings``. Version 2: ``UTF class, UTF
-    schema``. Version 1: ``UTF schema``.
+    Version 3: class and schema, both in the form that ``decoder.keyed_state.strings`` reads.
+    Version 2: ``UTF class, UTF schema``. Version 1: ``UTF schema``.
     """
     reader.known_versions(1, 2, 3)
     cursor = reader.cursor
@@ -469,7 +475,7 @@ def _binary_row_data(reader: _Reader) -> Type:
 
 
 def _row_data_key(reader: _Reader) -> Type:
-    """Read twice ``i32 n``, n bytes (generated code); the row's snapshot."""
+    """Read two pieces of generated code, each ``i32 n`` and n bytes; then the row's snapshot."""
     reader.known_versions(0)
     reader.cursor.skip_blob("equaliser of a row")
     reader.cursor.skip_blob("hash function of a row")
@@ -484,7 +490,7 @@ def _decimal_data(reader: _Reader) -> Type:
 
 
 def _timestamp_data(reader: _Reader) -> Type:
-    """Read ``i32 precision``; it is not stored whether the type has a local time zone."""
+    """Read ``i32 precision``; the snapshot does not say whether the type has a local time zone."""
     reader.known_versions(1)
     return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))
 

@@ -20,8 +20,8 @@ from decoder.state_files import StateFiles
 # A stream of at most this size is read at once, and stays in memory as long as the state that it
 # belongs to. The limit is small, because there may be thousands of streams.
 _WHOLE_BYTES = 256 * 1024
-# The fewest bytes that one read takes from a larger stream: the bytes that follow are needed next,
-# and a store gets fewer requests.
+# The minimum size of a read of a larger stream, except for the first one: the bytes that follow are
+# needed next, and a store gets fewer requests.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 
@@ -126,7 +126,7 @@ class KeyGroupsStream:
         return head
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Cut the key groups into shares, as ``StateSource.shares`` does."""
+        """Cut the key groups into shares, as ``StateSource.shares`` describes."""
         shares: list[tuple[range, int]] = []
         start = end = total = 0
         for key_group, offset in zip(self.key_groups, self.handle.byte_offsets, strict=True):

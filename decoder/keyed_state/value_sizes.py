@@ -44,7 +44,7 @@ def has_fixed_length(type_: types.Type) -> bool:
 
 
 def may_be_nothing(type_: types.Type) -> bool:
-    """Return whether a value may take no bytes, so that any number of values fits."""
+    """Return whether a value may take no bytes, so a few bytes may hold any number of values."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE

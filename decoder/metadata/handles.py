@@ -182,7 +182,7 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 
 
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
-    """Step over a KeyedStateHandle; return its size of state in bytes.
+    """Step over a KeyedStateHandle; return the size of its state in bytes.
 
     ``u8 type``: 0 null; 3, 7, 12 key groups; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes;
     10, 13 changelog files. The fields of each type are described at the functions below.
@@ -212,7 +212,7 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
 
 
 def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
-    """Step over an incremental handle, file by file; return its size of state in bytes.
+    """Step over an incremental handle, file by file; return the size of its state in bytes.
 
     ``i64 checkpointId, UTF backendId, i32 start, i32 n``, version 2: ``i64 checkpointedSize``; meta
     handle; twice (shared, private) ``i32 n`` x {``UTF localPath``, handle}; version 2: ``UTF
@@ -234,7 +234,7 @@ def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
 
 
 def _skip_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> int:
-    """Step over a changelog handle; return its size of state in bytes.
+    """Step over a changelog handle; return the size of its state in bytes.
 
     ``i32 start, i32 n, i64 size``; ``i32 n`` x keyed handle (materialized), ``i32 n`` x keyed
     handle (not materialized); ``i64 materializationId``; version 2: ``i64 checkpointId``; ``UTF
@@ -271,7 +271,7 @@ def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
 
 
 def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
-    """Step over changelog files; return their size of state in bytes.
+    """Step over changelog files; return the size of their state in bytes.
 
     ``i32 start, i32 n``; ``i32 k`` x {``i64 offset``, handle}; ``i64 size, i64 checkpointedSize,
     UTF handleId``; version 2: ``UTF storageId``.

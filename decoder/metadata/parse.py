@@ -184,9 +184,9 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
     """Read a subtask.
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
-    channel state. A negative index is ``-(index + 1)`` of a finished subtask, and nothing follows
-    it. Version 2 has ``i64, i32`` (unused; once a duration and a number of states) after the index,
-    and no channel state.
+    channel state. For a finished subtask ``-(index + 1)`` is stored as the index, and nothing
+    follows it. Version 2 has ``i64, i32`` (unused; once a duration and a number of states) after
+    the index, and no channel state.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
@@ -225,7 +225,11 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
 
 @lru_cache(MAX_PARALLELISM)
 def _finished_subtask(index: int) -> Subtask:
-    """Return a finished subtask; operators share it, because its input is only four bytes."""
+    """Return a finished subtask.
+
+    The result is cached, because a finished subtask takes only four bytes in the file, and a
+    hostile file may have many of them.
+    """
     return Subtask(index, True, None, None, 0, 0, 0)
 
 

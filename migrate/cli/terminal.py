@@ -19,7 +19,8 @@ from migrate.model.errors import UsageError
 from migrate.model.log import STAGE, log
 from migrate.model.wording import printable
 
-# Possible values of ``loudness``. Messages of this level of ``logging`` and above are shown.
+# Possible values of ``loudness``. Messages whose ``logging`` level is at least ``loudness`` are
+# shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
 

@@ -107,7 +107,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     assert command is not None and directory is not None and savepoint is not None
     if priming.is_running():
         log.info("the command that primes the location runs, as an earlier run has started it")
-    elif not location.names():  # otherwise the command has just ended
+    elif not location.names():  # if it holds files, the command has run and ended meanwhile
         environment = {
             "CUT_OVER_PLAN": str(context.record.plan_path),
             "CUT_OVER_SAVEPOINT": savepoint,

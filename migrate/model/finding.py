@@ -26,8 +26,9 @@ class CodePolicy:
             source the user chooses.
         another_source: whether the finding is about a source that cannot be chosen, so that it is
             dropped if the user names other sources.
-        unread: whether the finding is about a Kafka source that cannot be read. It then blocks a
-            plan of a checkpoint without other sources.
+        unread: whether the finding is about a Kafka source that cannot be read. If the checkpoint
+            has no other source, this finding blocks the plan, in place of the error that there is
+            no Kafka source.
         by_partition: whether the plan reports the finding again for each partition.
         undecided: whether the user must make a choice before the job can move, if the finding is a
             warning.

@@ -256,7 +256,7 @@ class Kafka:
     def is_named(self) -> bool:
         """Whether the user gave an option that reaches Kafka, so that a broker is asked.
 
-        An empty address (of an unset shell variable) counts too; ``kafka_config`` refuses it.
+        An empty address (of an unset shell variable) counts too; ``config`` refuses it.
         """
         named = (self.bootstrap_servers, self.kafka_config) != (None, None)
         return named or bool(self.kafka_properties)

@@ -121,7 +121,7 @@ def plan_parts(
     brokers = str(request.kafka.config()["bootstrap.servers"]) if request.kafka.is_named else None
     plans = []
     for sources in parts:
-        if into is not None and not sources:  # a source that keeps its positions
+        if into is not None and not sources:  # no positions move into this source: it keeps its own
             plans.append(Plan(positions.origin, request.target, (), snapshot=snapshot))
             continue
         plan = make_plan(

@@ -49,12 +49,12 @@ def scan(
     Args:
         roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.
         latest_only: read only the newest complete checkpoint of each job, and all savepoints.
-        output: write the tables ``checkpoints``, ``positions``, ``operators`` and ``findings``
-            below this directory; none of them may exist yet.
+        output: a new or empty directory, below which the tables ``checkpoints``, ``positions``,
+            ``operators`` and ``findings`` are written.
         format: the file format of the tables.
         plans: a new or empty directory, to which a plan is saved for each job that can move.
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
-            job's id. None plans for Spark.
+            job's id. If it is None, the plans are for Spark.
         master: the Spark master to run on, for example ``spark://host:7077``.
         progress: called repeatedly with the current stage and how much of it is done.
         arguments: see ``KafkaArguments``; if a broker is named, each job's lag is found.

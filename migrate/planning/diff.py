@@ -103,7 +103,8 @@ class Diff:
     """Two sides compared: rows sorted by topic and partition number.
 
     Attributes:
-        warnings: what would refuse a move from the checkpoint, if a side is one.
+        warnings: what the user must know about the sides: findings that would block a move from a
+            checkpoint, a group's note, a Spark query's output beyond its positions.
     """
 
     left: PositionSet

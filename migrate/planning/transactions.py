@@ -1,7 +1,7 @@
 """The pending transactions of a KafkaSink, and what the brokers say of their outcome.
 
-A checkpoint, even that of a stop, holds the transactions as they were before the commit: the job
-commits only after the checkpoint is complete, and may have died in between.
+A checkpoint, or a savepoint with which the job stopped, holds the transactions as they were before
+the commit: the job commits only after it is complete, and may have failed in between.
 """
 
 from __future__ import annotations

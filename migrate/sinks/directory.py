@@ -1,4 +1,4 @@
-"""Reading of a sink's directory, whose files are limited in size and whose content is checked."""
+"""Read the files of a sink's directory, up to a maximum size, and check their content."""
 
 from __future__ import annotations
 

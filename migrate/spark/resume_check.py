@@ -1,9 +1,9 @@
 """A check with a real Spark: at which offsets a query that starts from a seed begins to read.
 
-For each Kafka source of the seed a separate query runs, with a ``noop`` sink and a limit on
-records; it reads the topics in the source's seed. These queries start where the user's query
-starts, because the rest of the user's query does not influence its start. They run on copies that
-hold only the seeds; the directory itself is only read.
+For each Kafka source in the checkpoint location a separate query runs, with a ``noop`` sink and a
+limit on records; it reads the topics that the source's seed names. These queries start where the
+user's query starts, because the rest of the user's query does not influence its start. They run on
+copies that hold only the seeds; the directory itself is only read.
 
 librdkafka's properties become options of Spark's Kafka source, which are the Java client's
 properties with the prefix ``kafka.``. This is the inverse of ``migrate.kafka.config.java_client``,
@@ -37,7 +37,7 @@ from migrate.spark.jvm_output import last_lines, summarize_failure
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 
-# This many records prove that records can be read, and are read quickly.
+# The limit on records: enough to prove that records can be read, and few enough to be read quickly.
 _RECORDS = 1000
 _SAME = (
     "bootstrap.servers",

@@ -39,7 +39,9 @@ class _Kind(Enum):
 
 
 def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
-    """Return librdkafka's properties for the store files of a layer.
+    """Return librdkafka's properties for the store files that a layer of properties names.
+
+    A layer is the properties of a file, or those of the command line.
 
     The kind of a store is determined from the file's content, not from ``ssl.*store.type``: Java's
     default type is JKS, and with this type Java also reads PKCS12 files.

@@ -131,7 +131,7 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
     Fields and values of the same kind are matched by their order.
 
     Raises:
-        Refused: a kind has not as many values as fields.
+        Refused: the numbers of values and of fields differ for a kind.
     """
     field_kinds = [(field.name, field.of_an_average) for field in fields]
     value_kinds = [(value.kind, value.of_an_average) for value in values]
@@ -179,7 +179,10 @@ def _check_keys(types: Sequence[DataType], state: SparkState) -> None:
 
 
 def name_columns(expected: DataFrame, state: SparkState) -> DataFrame:
-    """Return the user's expected state; rename its columns, in their order, as in Spark's state."""
+    """Return the user's expected state, with the column names of Spark's state.
+
+    The columns are renamed by position.
+    """
     names = state.key_columns + state.value_columns
     if len(names) != len(expected.columns):
         raise Refused(
@@ -224,8 +227,8 @@ def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
         .otherwise("wrong")
         .alias("verdict"),
     )
-    # Flink may have several rows for a key, because an expression may map two keys to one. If one
-    # row is "wrong", the key is: "wrong" is greater than "right".
+    # Flink may have several rows for a key, because an expression may map two keys to one. A key
+    # with a "wrong" row is "wrong", because the maximum is taken and "wrong" sorts after "right".
     by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
     counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
     if of_flink_alone and not counts:

@@ -20,7 +20,8 @@ _MICROS = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _LOW = (1 << 64) - 1
-# If there are more columns than this, each has less capacity, down to a minimum.
+# If there are more columns than this, each has fewer rows, down to a minimum; texts have fewer
+# bytes from 9 columns on.
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -33,7 +34,9 @@ class Rejected(Exception):
 
 
 class Buffers:
-    """The columns of a program, with capacity for a number of rows and the kernel's values.
+    """The buffers that the kernel fills: the columns of a program.
+
+    Their capacity is a limited number of rows and of text bytes.
 
     Attributes:
         ops, columns, slots, valid, text, rows, capacity, used: arguments of the kernel (``_walk``).
@@ -88,7 +91,7 @@ class Buffers:
         return self.text[start : start + int(self.used[column])]
 
     def child(self, column: int) -> int:
-        """Return the number of the table with the elements of a list's column."""
+        """Return the index of the table that holds the elements of a list column."""
         return int(self.columns[column, k.CHILD])
 
     def lengths(self, column: int) -> _Numbers:
@@ -152,7 +155,7 @@ class Buffers:
                 return _fixed(type_, mask, values.astype(bits))
 
     def _converted(self, node: Node, values: _Numbers) -> _Numbers:
-        """Return the slots of a number's node as the numbers of its Arrow type."""
+        """Convert the slots of a numeric node to the numbers that its Arrow type stores."""
         column = node.column
         match node.form:
             case "timer":

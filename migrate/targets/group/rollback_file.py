@@ -95,7 +95,7 @@ class ChangeProgress(str, Enum):
     """How far a change came, as the group's offsets show."""
 
     APPLIED = "applied by an earlier run"
-    # The group's offsets do not show which of these two is true.
+    # The group's offsets do not show whether the change was never made or was taken back.
     UNCHANGED = "an earlier run changed nothing, or was taken back since"
     IN_PART = "applied in part by an earlier run"
     MOVED_ON = "the group has moved on since an earlier run"

@@ -6,8 +6,9 @@ enumerator. ``decoder.kafka`` describes the layouts.
 
 Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. An
 enumerator's entry keeps the starting offset with which the partition was discovered, so a changed
-position does not change the entry. A partition that is added to a reader must be an assigned entry.
-Otherwise Flink would discover it, and assign it a second time from its log start.
+position does not change the entry. A partition that is added to a reader must also have an entry in
+the enumerator, as an assigned partition. Otherwise Flink would discover it, and assign it a second
+time from its log start.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
