@@ -21,8 +21,8 @@ CREDENTIALS_REFUSED = (
 )
 
 # The start of a URL; if a URL contains another (k8s://https://host), the start of the inner one. A
-# single letter before a colon is a Windows drive. Each repetition at which a search may begin is
-# bounded: without a bound, the time would grow with the square of the text's length.
+# single letter before a colon is a Windows drive. The repetition in ``_BEGINNING`` is bounded:
+# otherwise the time of a search would grow with the square of the text's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
 # Within a text a URL ends at a space, at a quote, or where another URL begins.
@@ -49,9 +49,10 @@ _SECRET_NAMES = (
     r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?:api|access|account|private|secret)[._-]?key"
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
-# Names that are also ordinary words, as in `unexpected token: x`: they count only before `=`.
+# Names that are also ordinary words, as in `unexpected token: x`: without quotes they count only
+# before `=`; in quotes, also before `:`, `=>` and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
-# In a path, `/key=` is the name of a partition.
+# A name after a slash does not count, because `/key=` in a path is the name of a partition.
 _NAMED_SECRET = re.compile(
     rf"""
     (?<![/\w.-])

@@ -8,8 +8,8 @@ reference marker, zig-zag varints ``cachedHash`` and ``partition``, reference ma
 markers are always 1. ``cachedHash`` is computed from the topic and the partition; so it shows
 whether the bytes are a KafkaTopicPartition.
 
-The offset is that of the last record processed; or -1 if no record is processed yet, and the
-partition is read from 0; or one of four markers.
+The offset is that of the last processed record, or -1 if the next record to read is at offset 0, or
+one of four markers.
 
 Kryo writes a string in one of two forms. ASCII of 2 to 63 characters: its bytes, with the high bit
 set on the last byte. Any other string: the number of characters plus one as a varint, then each

@@ -9,11 +9,11 @@ x {``UTF transactionalId, i64 checkpointId``} for the open transactions.
 
 ``streaming_committer_raw_states``: ``i32 magic 0xB91F252C``, then in version 1 (Flink 1.14) a
 versioned list of committables, in version 2 a versioned list of checkpoints. A checkpoint: ``i64
-checkpointId``; in version 1 of its list ``i32 subtasks``; a versioned list of subtasks. A subtask:
-from version 1 of its list on ``i32 subtask``; a versioned list (version 0) of requests; ``i32
-committables``; up to version 1 ``i32 drained``; ``i32 failed``. A request: ``i32
-committableVersion, i32 n``, n bytes of a committable, ``i32 retries, i32 state`` (2 failed, 3
-committed: these are done).
+checkpointId``; ``i32 subtasks`` if the list of checkpoints has version 1; a versioned list of
+subtasks. A subtask: ``i32 subtask`` if the list of subtasks has version 1 or 2; a versioned list
+(version 0) of requests; ``i32 committables``; ``i32 drained`` if the list of subtasks has version 0
+or 1; ``i32 failed``. A request: ``i32 committableVersion, i32 n``, n bytes of a committable, ``i32
+retries, i32 state`` (2 failed, 3 committed: these are done).
 
 KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 

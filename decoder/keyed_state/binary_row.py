@@ -1,18 +1,20 @@
 """Flink SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
 
-Numbers are **little-endian**, as on Flink's machines. A row: ``u8 RowKind`` and the null bits of
-the fields, the lowest bit first, padded together to a multiple of 8 bytes; then a slot of 8 bytes
-for each field. An array: ``i32 n``, null bits padded to a multiple of 4 bytes, n elements of 1, 2,
-4 or 8 bytes. A map: ``i32`` size of the key array in bytes, the array of keys, the array of values.
+Numbers are **little-endian**, except that a DECIMAL with more than 18 digits is a big-endian two's
+complement. A row: ``u8 RowKind`` and the null bits of the fields, the lowest bit first, padded
+together to a multiple of 8 bytes; then a slot of 8 bytes for each field. An array: ``i32 n``, null
+bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` size of the
+key array in bytes, the array of keys, the array of values.
 
 A slot holds the value itself, or where it is: ``i32 length``, then ``i32 offset`` from the first
 byte of the row or array. Text and bytes of up to 7 bytes are in the slot itself, whose highest byte
-is then 0x80 | length. For a timestamp with a precision above milliseconds, the nanoseconds of the
-millisecond are stored in place of the length.
+is then 0x80 | length. For a timestamp with a precision above milliseconds, the slot holds the
+nanoseconds within the millisecond in place of the length, and the ``i64`` milliseconds are at the
+offset.
 
 Flink writes the variable-length parts of a row one after another. This module accepts them anywhere
-in the row if their total size is at most the row's size, so that hostile input cannot have the same
-bytes read many times.
+in the row, but refuses a row whose parts have a larger total size than the row: otherwise hostile
+input could have the same bytes read many times.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """

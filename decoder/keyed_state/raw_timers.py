@@ -2,8 +2,9 @@
 
 A key group is ``F1 CD 85 9F`` (which announces a version), ``i32 2`` (the version), ``i32 n`` x
 {``UTF service``, serializer snapshots of key and namespace, twice (event time, processing time)
-``i32 n`` x timer}. A timer is key, namespace, ``i64`` timestamp. Nothing is compressed. The states
-get the names that state backends give to their timers.
+``i32 n`` x timer}. A timer is key, namespace, ``i64`` timestamp. Nothing is compressed. The timers
+of a service are returned as two states, with the names that state backends use for timers
+(``_timer_state/event_NAME``, ``_timer_state/processing_NAME``).
 
 Source: InternalTimerServiceSerializationProxy (version 2), InternalTimersSnapshotReaderWriters,
 PostVersionedIOReadableWritable, InternalTimeServiceManagerImpl, KeyedStateCheckpointOutputStream @
@@ -91,7 +92,10 @@ class RawTimersSource:
     def _services(
         self, data: bytes, key_group: int
     ) -> Iterator[tuple[str, Timer, int, Entry | None]]:
-        """Yield (service, type, state number, timer); for each service first with None as timer."""
+        """Yield (service, type, state number, timer) for each timer.
+
+        Before the timers of each service, yield one tuple with None in place of the timer.
+        """
         what = f"{self.what} key group {key_group}"
         cursor = Cursor(data, what)
         if not cursor.skip_if(_IDENTIFIER):

@@ -271,7 +271,7 @@ def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
 
 
 def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
-    """Step over changelog files; return the size of their state in bytes.
+    """Step over a handle of changelog files; return the size of its state in bytes.
 
     ``i32 start, i32 n``; ``i32 k`` x {``i64 offset``, handle}; ``i64 size, i64 checkpointedSize,
     UTF handleId``; version 2: ``UTF storageId``.

@@ -36,7 +36,7 @@ class _NotPlain(Exception):
 def incremental_bytes(
     data: bytes, start: int, end: int, *, version2: bool
 ) -> tuple[int, int] | None:
-    """Step over an incremental handle whose type is right before ``start``.
+    """Step over an incremental handle; ``start`` is the position after its type byte.
 
     The layout is that of ``handles.skip_incremental``.
 
@@ -83,7 +83,7 @@ def _one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
 
 
 def _stream(data: bytes, start: int) -> tuple[int, int]:
-    """Step over a FILE, RELATIVE or BYTE_STREAM handle; return its end and its size of state."""
+    """Step over a FILE, RELATIVE or BYTE_STREAM handle; return its end and its state's size."""
     size: int
     kind, size, length = _FILE.unpack_from(data, start)
     if kind == 2:  # FILE: size, URI

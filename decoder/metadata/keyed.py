@@ -1,7 +1,8 @@
-"""The keyed state handles of ``_metadata``, read in full, to read the keyed state itself.
+"""The keyed state handles of ``_metadata``.
 
-To read Kafka positions only the sizes of the handles are needed, which ``handles.skip_keyed_state``
-adds up. The layouts are described at the ``skip`` functions in ``handles``.
+This module reads the positions and files that are needed to read the keyed state itself. If only
+Kafka positions are read, the handles are skipped, and ``handles.skip_keyed_state`` returns the
+sizes of their states. The layouts are described at the ``skip`` functions in ``handles``.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """
@@ -35,9 +36,10 @@ class KeyGroupsState(NamedTuple):
 
 
 class IncrementalState(NamedTuple):
-    """IncrementalRemoteKeyedStateHandle: RocksDB's files by name, and ``meta``, the head's stream.
+    """IncrementalRemoteKeyedStateHandle: RocksDB's files by name, and ``meta``.
 
-    The handle has ``key_groups`` key groups from ``first`` on.
+    ``meta`` is the stream that describes the states. The handle has ``key_groups`` key groups from
+    ``first`` on.
     """
 
     first: int

@@ -54,7 +54,7 @@ def group_help(group: Any, ctx: Any, sections: Mapping[str, Mapping[str, str]]) 
     Args:
         group: Typer's group of all commands.
         ctx: the group's context.
-        sections: by the title of a section, its commands with their lines of help.
+        sections: the title of each section, with its commands and the help text of each.
     """
     blocks = [
         "Usage: migrate COMMAND [OPTIONS]",

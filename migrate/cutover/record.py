@@ -1,9 +1,10 @@
 """The record of a cut-over, which is written at each change, and the record's folder.
 
 The folder holds ``record.json`` and its page ``record.html``, ``plan.json``, the rollback file of a
-group, and the locks ``lock``, ``query.lock`` and ``prime.lock``. For the commands that start the
-query and prime its location, the folder holds their output (``query.log``, ``prime.log``), and the
-word "began" or their exit code (``query.state``, ``prime.state``).
+group, and the locks ``lock``, ``query.lock`` and ``prime.lock``. For each of the two commands that
+start the query and prime its location, the folder holds the output (``query.log``, ``prime.log``)
+and the state (``query.state``, ``prime.state``): the word "began" while the command runs, and then
+its exit code.
 """
 
 from __future__ import annotations
@@ -178,7 +179,8 @@ def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         # The stop writes to the recorded folder, no matter what the spec says now.
         yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
-        # Others had stopped the job. The job that the spec names now was never stopped.
+        # The spec named a savepoint before, so others had stopped that job. The job that the spec
+        # names now was never stopped.
         yield f"flink.savepoint was {flink.savepoint}, and is not there now"
     if record.moved_with is not None:
         decides = file.deciding_values()

@@ -31,8 +31,9 @@ class NotPrimed(CutOverStopped):
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    The record claims the target before the write. So a later run knows that the target is its own,
-    even if this run is killed in between.
+    Before the write, the record stores the values of the spec that decide where the target starts
+    (``moved_with``). So a later run knows that the target is its own, even if this run is killed in
+    between.
 
     Raises:
         Refused: the target must not be written.
@@ -107,7 +108,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     assert command is not None and directory is not None and savepoint is not None
     if priming.is_running():
         log.info("the command that primes the location runs, as an earlier run has started it")
-    elif not location.names():  # if it holds files, the command has run and ended meanwhile
+    elif not location.names():  # if the location is not empty, the command has already ended
         environment = {
             "CUT_OVER_PLAN": str(context.record.plan_path),
             "CUT_OVER_SAVEPOINT": savepoint,

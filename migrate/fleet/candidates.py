@@ -1,5 +1,6 @@
-"""Candidates: directories that may be checkpoints, how they are split into shares, and are read.
+"""Split candidates into shares, and read them.
 
+A candidate is a directory that may be a checkpoint.
 Reading a candidate never raises an error: the error is returned as a ``Failure``, so that the other
 candidates are still read.
 """
@@ -61,7 +62,8 @@ class Candidate:
         read_newest: whether to read, instead of ``pointer``, the checkpoint that is the newest
             complete one of the job directory at the time of reading.
         job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
-            None for the other checkpoints. ``mark_newest`` sets it.
+            for a savepoint, only its own number (-1 if it has none); None for the other
+            checkpoints. ``mark_newest`` sets it.
         failure: the reason why this directory could not be listed, or None.
     """
 
@@ -127,7 +129,7 @@ def pack(
     Args:
         candidates: the candidates to split.
         shares: the number of shares; None: computed from the number and size of the candidates.
-        limit: the average number of candidates in a share, at most, if ``shares`` is None.
+        limit: the highest average number of candidates in a share, if ``shares`` is None.
     """
     costs = [_OPEN_COST + (candidate.metadata_bytes or 0) for candidate in candidates]
     if shares is None:
@@ -192,8 +194,9 @@ class ReadCheckpoint(NamedTuple):
 
     Attributes:
         newest: whether it is the newest checkpoint of its job; each job has one.
-        listed: whether it counts as a checkpoint of the scan. False for a checkpoint that replaces
-            the vanished newest one, if it is also a candidate of its own and so counted already.
+        listed: whether it counts as a checkpoint of the scan. False for a checkpoint that is read
+            in place of a vanished newest one, if it is also a candidate: it is then counted as that
+            candidate.
     """
 
     candidate: Candidate
@@ -203,11 +206,12 @@ class ReadCheckpoint(NamedTuple):
 
 
 def read_marked(candidates: Iterable[Candidate], files: Files) -> Iterator[ReadCheckpoint]:
-    """Read candidates of ``mark_newest`` while their jobs run and delete older checkpoints.
+    """Read the candidates that ``mark_newest`` returned.
 
-    If the newest checkpoint of a job has vanished, the checkpoint that is the newest by now is read
-    too. Usually that checkpoint was not complete yet when the candidates were found, and so is a
-    candidate itself.
+    Their jobs may still run, and may delete older checkpoints in the meantime. If the newest
+    checkpoint of a job has vanished, the checkpoint that is the newest by now is read too. Usually
+    that checkpoint was not complete yet when the candidates were found, and so is a candidate
+    itself.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.job_numbers

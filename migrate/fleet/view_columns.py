@@ -64,7 +64,11 @@ _boolean = partial(_column, ValueType.BOOLEAN)
 
 
 def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
-    """Return a column for a sum of sizes, at most a long: a hostile checkpoint may claim more."""
+    """Return a column for a sum of sizes.
+
+    A hostile checkpoint may claim a sum that does not fit into a long. Such a sum becomes the
+    largest long.
+    """
     return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
 
 
@@ -243,7 +247,7 @@ _FINDINGS = (  # values of a Finding
     ),
     _string("message", "the finding in words", "message"),
 )
-# The columns that only one view has: every view also begins with HEAD and ends with ERROR.
+# The columns of each view between HEAD and ERROR, which every view has.
 OWN: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     CheckpointView.POSITIONS: _POSITIONS,
     CheckpointView.OPERATORS: _OPERATORS,

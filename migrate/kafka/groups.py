@@ -64,7 +64,7 @@ class ConsumerGroups:
     """The consumer groups of a cluster.
 
     Requests share one connection. After a failure, the next request opens a new connection.
-    Methods that read raise BrokerError.
+    The methods that only read may raise BrokerError.
     """
 
     def __init__(self, config: KafkaConfig) -> None:

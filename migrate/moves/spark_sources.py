@@ -66,8 +66,8 @@ def plan_streams(
         The next offsets of each Spark source, and all warnings.
 
     Raises:
-        Refused: what would lose or repeat records is not allowed; or a topic of an assigned Flink
-            source goes to no Spark source.
+        Refused: the move would lose or repeat records and no option allows it; or a topic of an
+            assigned Flink source goes to no Spark source.
         NoSuchSource: no source has one of the names.
         UsageError: options that do not go together.
     """

@@ -81,8 +81,8 @@ def verify(
         stopped_at_ms: with ``ttl_ms``, when the job was stopped, in epoch milliseconds. By default
             when the checkpoint's ``_metadata`` was written, or the last access in the state if that
             is later.
-        one_cluster: as for ``plan``: sources that read one topic read the same Kafka cluster, if
-            their state names none; here their positions must be equal, too.
+        one_cluster: as for ``plan``: whether to assume that sources of one topic read the same
+            Kafka cluster if their state names no cluster. Here their positions must also be equal.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:

@@ -51,7 +51,8 @@ class PlannedPartition(PartitionRow):
             again; None if not known. If there is a problem, they are those of the start that was
             refused. They do not count what a job that ran on has emitted since its last commit.
         reached: the job's next offset at this checkpoint; None if not known. If several sources
-            read the partition, it is the highest of theirs. Not saved.
+            read the partition, the highest of their next offsets; None if one of these is not
+            known. Not saved.
         unknown_to_some: whether a source reads the topic, but does not know this partition, and so
             may have read none of its records. Not saved.
         undiscovered: for a partition that no source knows, the number of offsets that are known to

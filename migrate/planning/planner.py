@@ -180,7 +180,12 @@ def _plan_partitions(
 
 
 def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
-    """Merge the sources' plans of a partition: the lowest next offset, the cost for all sources."""
+    """Merge the plans that several sources have for one partition.
+
+    The merged plan has the lowest next offset of the sources. From there, it counts the most
+    records that any source loses, and the most records that any source repeats. If some sources do
+    not know the partition, all records from the log start to the next offset count as lost.
+    """
     for planned in by_source:
         if planned.next_offset is None:
             return planned  # one source with a problem is enough to refuse the partition
@@ -194,7 +199,8 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # If the offset of a source is not known, Flink's group may be the group of that source.
+        # If one source's ``reached`` is not known, this value is None: the offset that Flink's
+        # group committed may be the offset of that source.
         reached=max(reached) if len(reached) == len(by_source) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,

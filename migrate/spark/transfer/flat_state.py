@@ -88,7 +88,10 @@ class SparkState:
 
 
 class _Part(NamedTuple):
-    """A field of the stored key or value, and its path in a struct with numbers for names."""
+    """A field of the stored key or value.
+
+    The fields of the struct in ``path`` are named by their numbers (``key._0``).
+    """
 
     path: str
     name: str

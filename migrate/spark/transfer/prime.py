@@ -1,8 +1,9 @@
 """``prime``: a checkpoint location from which a stateful query continues where Flink stopped.
 
-The user's own query runs one batch over rows that leave Flink's values in its state. The rows are
-read from files instead of from Kafka, and the output goes to a sink that writes nothing. Then the
-file sources in the checkpoint location are replaced by Kafka sources at Flink's positions
+The user's own query runs one batch over rows that make its state equal to Flink's; if rows also
+belong to windows that Flink has fired, an empty batch runs first. The rows are read from files
+instead of from Kafka, and the output goes to a sink that writes nothing. Then the file sources in
+the checkpoint location are replaced by Kafka sources at Flink's positions
 (``migrate.targets.primed_log``). A query that is started on this location begins with the next
 batch.
 
@@ -104,8 +105,9 @@ def prime(
     Args:
         query: a function that takes one DataFrame for each of ``rows``, in the same order, and
             returns the query's output. You call it later with Kafka's streams.
-        rows: for each stream the rows that leave Flink's values in the state; their schema is that
-            of the stream. ``aggregate_rows`` and ``seen_rows`` make the rows from Flink's state.
+        rows: for each stream, the rows from which the query computes Flink's values; their schema
+            is that of the stream. ``aggregate_rows`` and ``seen_rows`` make the rows from Flink's
+            state.
         positions: the offsets at which each stream continues in Kafka, in the order of ``rows``:
             ``startingOffsets`` as ``to_spark`` returns it, with one line for each stream, or
             mappings from topic and partition to the next offset. The positions must be those of the

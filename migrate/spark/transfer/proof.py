@@ -70,8 +70,8 @@ def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
     """Yield the orders that the values may have in the query; an order is a list of their numbers.
 
     Spark names the field of every count ``count``, and ``count(*)`` may be anywhere among the
-    counts of columns. So each place of ``count(*)`` gives an order. All other values are already in
-    the order of the query.
+    counts of columns. So there is one order for each possible place of ``count(*)``. All other
+    values are already in the order of the query.
     """
     numbers = range(len(values))
     yield numbers

@@ -41,7 +41,7 @@ class RestoredOffset(PartitionRow):
         now: the offset that the group holds; None if it holds none.
         target: the offset that the group gets back; None if it is to hold none.
         log: the partition's log now; None if the partition is gone, or if ``target`` is None.
-        doubt: why ``target`` may not be valid today; None if nothing shows it.
+        doubt: why ``target`` may not be valid today; None if there is no sign that it is not.
     """
 
     now: Committed | None
@@ -68,7 +68,7 @@ class RollbackTarget:
 
     Attributes:
         offsets: every offset that the group is to hold.
-        last_known: the file that has the offsets which the group has lost; None if it lost none.
+        last_known: the file from which lost offsets of the group are taken; None if none are taken.
     """
 
     offsets: Offsets

@@ -120,7 +120,8 @@ def _ran_on(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
-        # A user who names the job's directory gets the highest number, from whichever run.
+        # If the user names the job's directory, the checkpoint with the highest number is read, no
+        # matter which run wrote it.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
             "lower (the job began to count anew, or these are copies without their times: name "
