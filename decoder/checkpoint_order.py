@@ -22,12 +22,12 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 # In milliseconds: longer than copying takes between two small checkpoints, and shorter than a job
 # takes from its start to its first checkpoint.
 _APART = 10_000
-# How many runs of lower numbers are looked at, and how many of the last checkpoints of each: the
-# last may be incomplete and have no time. Each time is one request to the store, and the requests
-# are made one after another.
+# The maximum number of runs of lower numbers that are examined, and of checkpoints at the end of a
+# run whose times are asked for: the last checkpoint may be incomplete and have no time. Each time
+# takes one request to the store, and the requests are made one after another.
 _MOST_RUNS = 16
 _LAST_CHECKPOINTS_TRIED = 3
-# How many neighbours in the checkpoint's own run, on each side, have their time read.
+# The maximum number of neighbours on each side, in the checkpoint's own run, whose times are read.
 _MOST_OF_ITS_RUN = 8
 
 
@@ -54,8 +54,9 @@ def find_siblings(
     """Find the siblings of a checkpoint; a savepoint has none.
 
     The store is asked whether each higher number is complete. It is also asked for the times of the
-    nearest neighbours and of the lowest number in the checkpoint's own run, and for one time in
-    each other run.
+    nearest neighbours and of the lowest number in the checkpoint's own run. In each other run it is
+    asked for the time of the last checkpoint; if this checkpoint has no time, for those of the
+    checkpoints before it. Of the runs of lower numbers, only the first ``_MOST_RUNS`` are examined.
 
     Args:
         checkpoint: the absolute directory of the checkpoint.

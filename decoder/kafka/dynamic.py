@@ -98,7 +98,7 @@ def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
 
 
 def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorState:
-    """Read a DynamicKafkaSourceEnumState, which must use up ``cursor``.
+    """Read a DynamicKafkaSourceEnumState, which must end where ``cursor`` ends.
 
     Raises:
         DecodeError: the bytes are not exactly a DynamicKafkaSourceEnumState.

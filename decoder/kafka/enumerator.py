@@ -107,7 +107,7 @@ def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
 
 
 def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
-    """Read a KafkaSourceEnumState, which must use up ``cursor``.
+    """Read a KafkaSourceEnumState, which must end where ``cursor`` ends.
 
     Raises:
         DecodeError: the bytes are not exactly a KafkaSourceEnumState.

@@ -35,7 +35,7 @@ class HybridEnumeratorState(NamedTuple):
 
 
 def read_hybrid_split(cursor: Cursor) -> HybridSplit:
-    """Read one split of version 0, which must use up ``cursor``.
+    """Read one split of version 0, which must end where ``cursor`` ends.
 
     Raises:
         DecodeError: the bytes are not exactly a HybridSourceSplit.
@@ -49,7 +49,7 @@ def read_hybrid_split(cursor: Cursor) -> HybridSplit:
 
 
 def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorState:
-    """Read a HybridSourceEnumeratorState, which must use up ``cursor``.
+    """Read a HybridSourceEnumeratorState, which must end where ``cursor`` ends.
 
     Raises:
         DecodeError: the bytes are not exactly a HybridSourceEnumeratorState.

@@ -64,7 +64,7 @@ class LegacyConsumer(NamedTuple):
 
 
 def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
-    """Read one element, which must use up ``cursor``.
+    """Read one element, which must end where ``cursor`` ends.
 
     Raises:
         DecodeError: the bytes are not exactly a KafkaTopicPartition and a valid offset.

@@ -215,7 +215,7 @@ def _versioned_list(
     versions: tuple[int, ...],
     read_item: Callable[[Cursor, int], _Item],
 ) -> list[_Item]:
-    """Read ``i32 version, i32 n``, n x {``i32 len``, item}; each item must use up its bytes."""
+    """Read ``i32 version, i32 n``, n x {``i32 len``, item}; no bytes may follow an item."""
     version = cursor.version(what, versions)
     items = []
     for _ in range(cursor.count(what, 4)):

@@ -71,7 +71,7 @@ def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
 
 
 def read_split(cursor: Cursor, version: int) -> Split:
-    """Read one split, which must use up ``cursor``.
+    """Read one split, which must end where ``cursor`` ends.
 
     Raises:
         DecodeError: the bytes are not exactly a KafkaPartitionSplit.

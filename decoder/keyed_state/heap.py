@@ -291,10 +291,10 @@ def heap_parts(
 
 
 def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Yield blocks of about ``size`` bytes.
+    """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
-    The caller reads a long entry again after each call: so it is read a few times only, and not
-    once for each block.
+    The caller reads a long entry again from its start after each call. Each call doubles the
+    caller's bytes, so a long entry is read only a few times, and not once for each block.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block

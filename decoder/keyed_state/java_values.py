@@ -204,7 +204,7 @@ def duration_text(seconds: int, nano: int) -> str:
 
 
 def offset_text(seconds: int) -> str:
-    """Return a java.time.ZoneOffset of that many seconds, as Java prints it."""
+    """Return a java.time.ZoneOffset of ``seconds`` seconds, as Java prints it."""
     if seconds == 0:
         return "Z"
     minutes, second = divmod(abs(seconds), 60)

@@ -55,8 +55,9 @@ _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
 # The deepest nesting of objects. The bound protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The most objects of one value, and the most nulls of one collection. With repeated references, and
-# in a collection whose elements are all null, a few bytes could stand for any number of objects.
+# The maximum number of objects in one value, and of nulls in one collection. With repeated
+# references, and in a collection whose elements are all null, a few bytes could stand for any
+# number of objects.
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 

@@ -22,8 +22,8 @@ _I32 = Struct(">i")
 _I64 = Struct(">q")
 _FILE = Struct(">BqH")  # type, size, length of the URI
 
-# The most handles of a run; RocksDB has some tens of files per subtask. The bound limits the bytes
-# that are read twice if a run fails its check.
+# The maximum number of handles in a run; RocksDB has some tens of files per subtask. The bound
+# limits the bytes that are read twice if a run fails its check.
 _LONGEST_RUN = 128
 _MOST_RUN_BYTES = 64 * 1024
 _SHORTEST_RUN = 4
@@ -61,7 +61,7 @@ def incremental_bytes(
 
 
 def _files(data: bytes, position: int, count: int) -> tuple[int, int]:
-    """Step over ``count`` x {``UTF localPath``, stream handle}; return the end and state size."""
+    """Step over ``count`` x {``UTF localPath``, stream handle}; return their end and total size."""
     if count < 0:
         raise _NotPlain
     total = 0

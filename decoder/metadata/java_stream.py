@@ -53,8 +53,8 @@ _BYTES = "[B"
 # The deepest nesting. CheckpointProperties has three levels (properties, type, enum); a logical
 # type of SQL has six for each row in a row. The bound protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The most ancestors of a class; Flink's classes have one. Each object is read once per ancestor, so
-# many objects of a class with many ancestors could take very long.
+# The maximum number of ancestors of a class; Flink's classes have one. Each object is read once per
+# ancestor, so many objects of a class with many ancestors could take very long.
 _MAX_ANCESTORS = 16
 
 _FIELD = "Java object"

@@ -1,4 +1,4 @@
-"""The directory in which Flink wrote a checkpoint, to recognise one that was copied.
+"""The directory in which Flink wrote a checkpoint, to recognise a copied checkpoint.
 
 ``_metadata`` holds no time, and the file's time may be that of a copy if the checkpoint is in
 another directory now. But the handle of a subtask's state names the checkpoint's directory, even if

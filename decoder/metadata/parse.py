@@ -42,7 +42,7 @@ _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
 _NOTHING_MORE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
 _NOTHING = _NO_OPERATOR_STATE + _NULL + _NOTHING_MORE  # no managed keyed state either
 
-# The fewest bytes that an operator takes: its id, parallelism, max parallelism, a null coordinator
+# The minimum size of an operator in bytes: its id, parallelism, max parallelism, a null coordinator
 # handle (in version 2 an unused field of four bytes) and the number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
 

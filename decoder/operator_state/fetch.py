@@ -24,7 +24,7 @@ from decoder.state_files import StateFiles
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-# The requests at once; botocore keeps fewer connections open.
+# The number of requests that are sent in parallel; botocore keeps fewer connections open.
 _AT_ONCE = 16
 # A larger state is not read ahead, so that the states read ahead stay below 16 MiB in total.
 _LARGEST_AHEAD = 1024 * 1024

@@ -25,7 +25,8 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-# The most offsets in one file: each offset takes up to 4 KB while it is compared and reported.
+# The maximum number of offsets in one file: each offset takes up to 4 KB while it is compared
+# and reported.
 MOST_OFFSETS = 100_000
 # A file with 100,000 offsets has about 3 MB; parsed JSON may take thirty times the file's size.
 _LARGEST_FILE = 16 * 2**20

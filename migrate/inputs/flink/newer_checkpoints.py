@@ -17,7 +17,8 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# How many of the last checkpoints the interval is measured on: older ones may have had another.
+# The number of checkpoints, the last ones, from which the interval is measured: before them the job
+# may have had another interval.
 _LAST = 5
 
 

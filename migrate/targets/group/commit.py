@@ -33,7 +33,8 @@ PATIENCE = 60.0
 # How long after our commit, in seconds, the commit of another run may still arrive: a commit that
 # was sent before that run could see ours.
 _SETTLED_AFTER = 0.5
-# Pauses between attempts, in seconds. Each pause is twice as long as the previous one.
+# The first and the longest pause between attempts, in seconds. Each pause is twice as long as the
+# previous one, up to the longest.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
@@ -44,7 +45,7 @@ class Result(str, Enum):
     COMMITTED = "committed"  # the target was written, and read back
     UNCHANGED = "unchanged"  # the group held the target before, and holds it now
     FAILED = "failed"  # the target was not written: the group holds the same as before
-    DIFFERS = "differs"  # another offset was read back
+    DIFFERS = "differs"  # the target was not read back: another offset, or none
     UNKNOWN = "unknown"  # the group could not be read back
 
 
