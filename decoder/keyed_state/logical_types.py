@@ -18,8 +18,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the most types in one type. Objects may be referred to from many
-# places, so a few bytes could stand for a tree of any size.
+# The deepest nesting of types, and the maximum number of types in one type. Objects may be referred
+# to from many places, so a few bytes could stand for a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 

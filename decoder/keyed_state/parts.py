@@ -185,7 +185,7 @@ class KeyGroupsSource:
     def blocked(self) -> dict[int, str]:
         """Find the states that follow an unreadable state with entries, in the heap backend's form.
 
-        Each key group is read up to the unreadable state.
+        Each key group is parsed up to the unreadable state.
         """
         readable = self.head.unread is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:

@@ -71,7 +71,8 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 # The deepest nesting of serializers: deeper than the types of any job, and less than Python's stack
 # allows.
 _MAX_DEPTH = 32
-# The most padding bytes of a null value: as many as a value of its fixed-length type takes.
+# The maximum number of padding bytes of a null value, which takes as many bytes as any other value
+# of its fixed-length type.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38

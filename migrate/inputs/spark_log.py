@@ -58,8 +58,8 @@ def committed_positions(
         files: the storage to read from; by default local paths and object stores.
 
     Raises:
-        InputError: the directory is not a checkpoint location, or an entry in it is damaged or of
-            an unknown version.
+        InputError: the directory is not a checkpoint location, its query reads no Kafka source, or
+            an entry in it is damaged or of an unknown version.
         Refused: two sources of the query have different positions of one partition.
     """
     directory, files = str(directory), files or Files()
@@ -172,7 +172,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             after this batch; or a repartitioning of the query's state is unfinished.
     """
     # The offset log is read before the commit log. In the other order, a running query could commit
-    # a batch and plan two more between the two reads.
+    # a batch and plan the next one between the two reads, and both batches would seem uncommitted.
     planned = _planned(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:

@@ -81,7 +81,8 @@ class GroupFollower:
             Refused: the group has members, or is beyond the query; or the query's positions are
                 beyond these brokers' logs; or the brokers have none of its partitions. Nothing was
                 committed.
-            InputError, Refused: as for ``positions_after``.
+            InputError, Refused: as for ``newest_committed_batch`` and ``positions_after``; or the
+                query's file ``metadata`` is missing.
             BrokerError: the broker did not answer, or did not accept all offsets.
         """
         group = self._groups.view(self.group)
@@ -113,7 +114,7 @@ class GroupFollower:
         return Followed(batch, next_offsets, len(pending), lag)
 
     def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
-        """Warn once about each partition that the brokers no longer have."""
+        """Warn about missing partitions, except those that were missing in the previous round."""
         if new := sorted(missing - self._missing):
             names = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
             log.warning(

@@ -83,7 +83,8 @@ def restore(
             log; offsets of partitions that are gone are left out.
 
     Raises:
-        Refused: the group has members, has moved on, or has changed since the preview.
+        Refused: the group has members, has moved on, or has changed since the preview; or there is
+            already a file at ``rollback_path``. Nothing was changed.
         BrokerError: as for ``read_preview``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """

@@ -224,7 +224,7 @@ def earlier_run(
 
 
 def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
-    """Yield the rollback files in a folder; ignore all other files."""
+    """Yield the rollback files among the ``*.json`` files of a folder; ignore all other files."""
     for path in folder.glob("*.json"):
         try:
             if not path.is_file():

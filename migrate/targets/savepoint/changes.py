@@ -139,7 +139,8 @@ def split_shared_topics(
     to another, and it is not known which source is to read a partition that none of them has. If
     their sets overlap but differ, they may all subscribe to the topic, and one has not discovered
     all partitions yet; Flink would discover the missing ones. Then it is not known whether the
-    source is to read an added partition, so the change is refused.
+    source is to read an added partition, so the change is refused. It is also refused if one of the
+    sources names no cluster, and their sets of partitions of the topic differ.
 
     Args:
         change: the change of the source.
