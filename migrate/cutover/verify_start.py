@@ -1,11 +1,11 @@
 """Verify where each partition of the target began.
 
 This run and earlier runs have recorded what they observed. A check after the start sees only the
-current state. If others have committed for the group, or if the log start has passed the seed, the
-current state does not show whether records were skipped. So earlier observations decide: members of
-the group that were seen while our commit was still the newest, or a log start not above the seed
-that was read after the first batch was committed. Without such an observation the outcome is
-unknown.
+current state. If others have committed for the group, if the log start has passed the seed, or if
+the query's log has lost its first batches, the current state does not show whether records were
+skipped. So earlier observations decide: members of the group that were seen while our commit was
+still the newest, or a log start not above the seed that was read after the first batch was
+committed. Without such an observation the outcome is unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Split candidates into shares, and read them.
 
-A candidate is a directory that may be a checkpoint.
-Reading a candidate never raises an error: the error is returned as a ``Failure``, so that the other
-candidates are still read.
+A candidate is a directory that may be a checkpoint. Reading a candidate never raises an error: the
+error is returned as a ``Failure``, so that the other candidates are still read.
 """
 
 from __future__ import annotations

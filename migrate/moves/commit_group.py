@@ -80,9 +80,9 @@ class GroupChange:
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
         """Make the change, unless the cluster, the group or the job has changed meanwhile.
 
-        If the checkpoints beside this one show how often the job takes them, wait first for longer
-        than that interval (not at all if that takes more than a minute): a running job would
-        complete a checkpoint in that time.
+        If the checkpoints beside this one show how often the job takes a checkpoint, first wait
+        until a running job would have completed one since the plan was made
+        (``wait_for_checkpoint``). If that takes more than a minute, do not wait.
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the

@@ -112,11 +112,12 @@ def _watch(interval: float | None) -> str:
 
 
 def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) -> None:
-    """Wait for longer than the job's checkpoint interval, then check that nothing has changed.
+    """Wait until a running job would have completed a checkpoint, and check that none was completed.
 
-    Wait even if Flink reported no running job, because the JobManager that was asked may not be
-    this job's. Do not wait if waiting would show nothing: for a savepoint, or if the interval is
-    unknown or too long.
+    The wait ends when twice the checkpoint interval, and at least 3 seconds, have passed since the
+    plan was made. This function waits even if Flink reported no running job, because the JobManager
+    that was asked may not be this job's. For a savepoint, and if the interval is unknown or too
+    long, the function neither waits nor checks.
 
     Raises:
         Refused: the job still runs, or the cluster or the group has changed.

@@ -33,7 +33,9 @@ def match_sources(
 
     If the side has the same operator (a checkpoint of the same job), only that operator matches.
     Otherwise every source matches that has topics of the savepoint's source. If both name their
-    clusters, only positions of the same cluster match.
+    clusters, only positions of the same cluster match. If there are several matches, and
+    ``--partitions`` names no partition of a source, this source keeps its own positions: its match
+    is empty. For a partition that is in no source, the source that has its topic counts.
 
     Args:
         chosen: the sources of the savepoint.

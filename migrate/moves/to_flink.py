@@ -84,8 +84,8 @@ def to_flink(
             the side, and must exist in at least one of them.
 
     Raises:
-        Refused: what would lose or repeat records is not allowed, the state cannot hold the
-            positions, or ``out`` is not empty; nothing was written.
+        Refused: the move would lose or repeat records and no option allows it, the state cannot
+            hold the positions, or ``out`` is not empty; nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the savepoint or the side cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.

@@ -65,8 +65,8 @@ def to_spark(
         arguments: see ``MoveArguments``.
 
     Raises:
-        Refused: what would lose or repeat records is not allowed, or ``checkpoint_dir`` is not
-            free, or the sink would skip batches; nothing was written.
+        Refused: the move would lose or repeat records and no option allows it, or
+            ``checkpoint_dir`` is not free, or the sink would skip batches; nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.

@@ -87,8 +87,9 @@ def verify(
 
     Returns:
         The outcome of each partition. ``verified`` is true if every partition started where it
-        should, and the plan (if there is one) agrees with its checkpoint. ``verified_or_moved_on``
-        also accepts what ``--allow-moved-on`` allows.
+        should, the plan (if there is one) agrees with its checkpoint, the states (if compared)
+        agree, and the query's log is complete. ``verified_or_moved_on`` also accepts partitions
+        that have moved on, and a log without its first batches.
 
     Raises:
         QueryFailed: Spark's first batch failed.

@@ -17,7 +17,8 @@ from migrate.model.wording import counted, iso_time
 
 # A topic is young if its first record is at most this many milliseconds older than the checkpoint.
 # A job looks for topics every five minutes, or at its configured interval (KafkaSourceOptions @
-# connectors 3.4.0-1.20, 5.0.0-2.2), so it would have found an older topic that it reads.
+# connectors 3.4.0-1.20, 5.0.0-2.2), so it would have found an older topic that it reads. A topic
+# also counts as young if the time of its first record or of the checkpoint is not known.
 _YOUNG = 24 * 60 * 60 * 1000
 # How many topics the warnings name.
 _SHOWN = 5
@@ -56,6 +57,7 @@ def found_topic_warnings(
 ) -> Iterator[str]:
     """Warn of topics that the checkpoint does not know, with the time of their first record.
 
+    Also warn of a ``--topic-pattern`` that matches none of the topics that the checkpoint knows.
     ``planned`` is the set of the plan's topics.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)

@@ -60,7 +60,11 @@ def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator
 
 
 def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
-    """Refuse positions of several Kafka clusters: a target reads only one cluster."""
+    """Refuse positions of several Kafka clusters, because a target reads only one cluster.
+
+    If only some sources name their cluster, the other sources may read a different cluster, so
+    these positions are refused too.
+    """
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
     if len(named) > 1:
@@ -79,7 +83,7 @@ def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
 
 
 def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
-    """Refuse to rename a topic to another topic of the checkpoint that moves too."""
+    """Refuse to rename a topic to another topic of the sources that is not renamed itself."""
     topics = {topic for source in chosen for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
         if old in topics and new in topics and new not in policies.topic_map:
@@ -92,7 +96,10 @@ def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iter
 def refuse_one_group_for_several(
     chosen: Iterable[Source], snapshot: ClusterSnapshot | None
 ) -> Iterator[Refusal]:
-    """Refuse ``--source-group`` if several sources need a group: each source has its own group."""
+    """Refuse ``--source-group`` if several sources are at the ``committed`` marker.
+
+    Each of these sources has its own group, and the option names only one group.
+    """
     if snapshot is None or snapshot.source_group is None:
         return
     marked = [

@@ -41,7 +41,8 @@ class PlannedPartition(PartitionRow):
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
         position: the offset or marker in the checkpoint; None if the checkpoint has neither.
-        operator_id: the source of the position; None for a partition that no source knows.
+        operator_id: the operator id of the source that has the position; None for a partition that
+            no source knows.
         subtask: the subtask whose reader has the partition; None if no reader has it.
         log_start, log_end: the broker's log range; None without a broker, or if it has no such log.
         current: the target's next offset now, if the target has one.

@@ -19,8 +19,8 @@ class SharedTopic(NamedTuple):
     """A topic that several sources read.
 
     Attributes:
-        starts: for each source, the starts of its partitions.
-        differing: the partitions whose start is not the same in all sources, in order.
+        starts: for each source, the state and the start of each partition.
+        differing: the partitions whose state or start is not the same in all sources, in order.
     """
 
     name: str
@@ -30,7 +30,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two(self) -> bool:
-        """Whether the sources may read different Kafka clusters, so that these are two topics."""
+        """Whether the sources may read topics of the same name on different Kafka clusters."""
         return any(None in source.clusters for source in self.sources)
 
     @property

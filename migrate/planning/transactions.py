@@ -1,7 +1,7 @@
 """The pending transactions of a KafkaSink, and what the brokers say of their outcome.
 
 A checkpoint, or a savepoint with which the job stopped, holds the transactions as they were before
-the commit: the job commits only after it is complete, and may have failed in between.
+the commit: the job commits them only after the checkpoint is complete, and may fail before it does.
 """
 
 from __future__ import annotations

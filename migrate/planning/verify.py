@@ -14,7 +14,7 @@ Two facts are lost while the query runs:
 - Once the query's log has lost its first batches, it is not known whether the query began at the
   seed: the continuous trigger ignores a seed.
 
-In both cases the result says only that the seed was right.
+In both cases the outcome ``ok`` of a partition says only that its seed was right.
 
 A consumer group starts at its committed offsets, which its consumers overwrite. So:
 
@@ -133,14 +133,16 @@ class Verification:
 
     Attributes:
         target: the target as the user named it.
-        has_run: whether a query has run in the target; for a group it is not known, and False.
+        has_run: whether a query has run in the target. Always False for a group.
         continuous: as for ``QueryStart``; if True, no start is known.
         like_flinks: how many of the partitions that have moved on have a commit like those of
             Flink's Kafka sources: with neither metadata nor a leader epoch (KafkaSourceReader and
             KafkaFetcher @ connectors 1.15.4 to 5.0.0). Consumers with automatic commits give an
             epoch; programs that commit given offsets may leave it out.
-        state: a keyed state compared with the query's; None if no comparison was asked for.
-        plan: a plan compared with the positions it was made from; None if no plan is verified.
+        state: the result of comparing the query's state with Flink's keyed state; None if no
+            comparison was asked for.
+        plan: the result of comparing a plan with the positions that it was made from; None if no
+            plan is verified.
         passed_by_log_start: the partitions whose log start is above the start of a query that has
             run: it is not known whether the query read their first records before these expired.
         first_batches_gone: whether a query's log lacks its first batches, so that it does not show
@@ -159,7 +161,10 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition started where it should, and there is at least one partition.
+        """Whether every partition started where it should, and nothing else differs.
+
+        The result is False if there is no partition, if the query's state or the plan differs from
+        what it is compared with, or if a query's log has lost its first batches.
 
         For a query that has run, this is a statement about its seed: see ``passed_by_log_start``.
         """
@@ -167,7 +172,11 @@ class Verification:
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """Whether every partition started where it should, or has moved on since."""
+        """Whether every partition started where it should, or has moved on since.
+
+        The result is False if there is no partition, or if the query's state or the plan differs
+        from what it is compared with.
+        """
         return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
 
     def _all(self, *outcomes: StartOutcome) -> bool:
