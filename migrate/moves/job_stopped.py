@@ -112,7 +112,7 @@ def _watch(interval: float | None) -> str:
 
 
 def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) -> None:
-    """Wait until a running job would have completed a checkpoint, and check that none was completed.
+    """Wait until a running job would have completed a checkpoint, and check that it has not.
 
     The wait ends when twice the checkpoint interval, and at least 3 seconds, have passed since the
     plan was made. This function waits even if Flink reported no running job, because the JobManager

@@ -87,9 +87,10 @@ def verify(
 
     Returns:
         The outcome of each partition. ``verified`` is true if every partition started where it
-        should, the plan (if there is one) agrees with its checkpoint, the states (if compared)
-        agree, and the query's log is complete. ``verified_or_moved_on`` also accepts partitions
-        that have moved on, and a log without its first batches.
+        should, no difference was found between the plan (if there is one) and its checkpoint or
+        between the states (if compared), and the query's log has its first batches.
+        ``verified_or_moved_on`` also accepts partitions that have moved on, and a log without its
+        first batches.
 
     Raises:
         QueryFailed: Spark's first batch failed.
