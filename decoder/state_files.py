@@ -132,6 +132,7 @@ class StateFiles:
             DecodeError: the file is at none of its possible paths (the error names all of them), is
                 outside of the checkpoint, or is shorter than its handle says; or another handle has
                 some of the same bytes.
+            OSError: the file may not be read.
         """
         match stream:
             case InlineState():
@@ -150,7 +151,7 @@ class StateFiles:
         store.
 
         Raises:
-            DecodeError: as for ``read``.
+            DecodeError, OSError: as for ``read``.
         """
         candidates = self._candidates(stream)
         outside: list[str] = []

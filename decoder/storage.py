@@ -31,9 +31,10 @@ class StorageUnavailable(OSError):
 class ByteSource(Protocol):
     """Read-only files under slash-separated paths.
 
-    The source determines the form of a path (a local path, a URL). Every method raises
-    FileNotFoundError for a missing file, StorageUnavailable for a service that fails, and OSError
-    for a file that may not be read. ``read_range`` is called from several threads at once.
+    The source determines the form of a path (a local path, a URL). ``read``, ``read_range`` and
+    ``modified_at`` raise FileNotFoundError for a missing file. Methods raise StorageUnavailable for
+    a service that fails, and OSError for a file that may not be read. ``read_range`` is called from
+    several threads at once.
     """
 
     def read(self, path: str) -> bytes:

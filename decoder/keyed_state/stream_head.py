@@ -80,7 +80,7 @@ class Head:
         compressed: whether the data is compressed.
         states: the states, each at the index that is its number in the data.
         unread: why the states after these could not be read, or None if these are all.
-        end: the end of the head in the stream, in bytes; None if ``unread``.
+        end: the end of the head in the stream, in bytes; None if a state's serializer is unknown.
     """
 
     compressed: bool
