@@ -84,7 +84,8 @@ class JobToStop:
         trigger_id: the trigger id of the newest stop, or of the next stop if the newest failed.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
-        savepoints: the complete savepoints of stops in the job's folder, the newest last.
+        savepoints: the complete savepoints of stops in ``folder``, the newest last; empty while the
+            job runs.
         folder: the URI of the folder for the savepoints of this job's stops.
     """
 

@@ -276,9 +276,10 @@ def job_started_again(
 ) -> FlinkJob | None:
     """Return the newest job that has continued the work of the job that we stopped, or None.
 
-    Such a job was restored from the savepoint, or has the id or the name of the stopped job and
-    began after the stopped job had ended. A job that has ended counts too, because its output is
-    newer than the savepoint.
+    Such a job was restored from the savepoint; or has the id of the stopped job and still runs; or
+    has the id or the name of the stopped job and began after the stopped job had ended. A
+    restored or newer job counts even if it has ended, because its output is newer than the
+    savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
@@ -286,7 +287,7 @@ def job_started_again(
         job_id: the id of the stopped job.
         name: the name of the stopped job.
         ended_ms: when the stopped job ended, in milliseconds of the epoch. None if the time is
-            not known: then every other job of this name counts as newer.
+            not known: then every other job of this name counts.
     """
 
     def is_newer(job: FlinkJob) -> bool:

@@ -88,7 +88,10 @@ def _not_ours(facts: Facts, target: LocationFacts) -> str:
 
 
 def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
-    """Refuse while Flink still stops the job, because a stop cannot be cancelled."""
+    """Refuse while Flink still stops the job, because a stop cannot be cancelled.
+
+    Also refuse if the job cannot be read, or if ``decide_stop`` returns a ``Halt``.
+    """
     if facts.savepoint_pointer is not None or facts.record.flink.job_id is None:
         return None
     job = facts.job
@@ -195,7 +198,7 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
 
 
 def roll_back(context: CutOverContext, undo: Undo | None) -> None:
-    """Remove the target again, and rename the files that later runs must not find."""
+    """Undo the write of the target, and rename the files that later runs must not find."""
     record = context.record
     if undo is not None:
         undo.call()
