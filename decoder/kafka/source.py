@@ -229,7 +229,9 @@ class _Enumerator:
 def recognise_source(
     states: Iterable[tuple[int, Iterable[bytes]]], coordinator_state: bytes | None
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
-    """Recognise a source from its operator's state, all of which must decode.
+    """Recognise a source from its operator's state.
+
+    The result is an UnknownSource unless all of the state decodes.
 
     Args:
         states: (subtask index, elements of its SourceReaderState) of every subtask.

@@ -51,7 +51,7 @@ _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
 _ROWS_OF_A_FRAME = 4096
-# The number of bytes of a file that are copied at once.
+# The number of bytes that are copied at once.
 _COPIED_AT_ONCE = 16 * 1024 * 1024
 
 

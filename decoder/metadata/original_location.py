@@ -21,7 +21,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 def original_directory(operators: Iterable[Operator]) -> str | None:
     """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
 
-    It is unknown if all state is in shared files, or in files with relative paths.
+    Only the handles of operator state are examined. The directory is unknown if all of them name
+    shared files or files with relative paths.
     """
     for operator in operators:
         for subtask in operator.subtasks:

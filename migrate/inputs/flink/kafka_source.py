@@ -72,8 +72,8 @@ def _without_reader(
 ) -> list[EnumeratorEntry]:
     """Return the entries whose partition no reader has.
 
-    Most often there are no such entries. Then no EnumeratorEntry is created, because ``entries``
-    may be a view of columns.
+    Usually there are no such entries. Then no EnumeratorEntry is created: ``entries`` may be a view
+    of columns, which creates entries on demand.
     """
     if enumerator is None:
         return []

@@ -8,7 +8,8 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.storage.files import Files
 
-# In a directory that is not a checkpoint: how many entries are searched, and how many are named.
+# In a directory that is not a checkpoint: the maximum number of entries that are searched, and the
+# maximum number that a message names.
 _MOST_CHILDREN = 200
 _NAMED = 5
 # How many bytes of a file are read to recognise JSON.
