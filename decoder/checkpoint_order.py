@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# In milliseconds: longer than the time between the copies of two small checkpoints, and shorter than
-# the time from a job's start to its first checkpoint.
+# In milliseconds: longer than the time between the copies of two small checkpoints, and shorter
+# than the time from a job's start to its first checkpoint.
 _APART = 10_000
 # The maximum number of runs of lower numbers that are examined, and of checkpoints at the end of a
 # run whose times are asked for: the last checkpoint may be incomplete and have no time. Each time

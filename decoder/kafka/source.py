@@ -231,7 +231,8 @@ def recognise_source(
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
     """Recognise a source from its operator's state.
 
-    The result is an UnknownSource unless all of the state decodes.
+    If a part of the state does not decode, the source, or the current source of a HybridSource, is
+    an UnknownSource.
 
     Args:
         states: (subtask index, elements of its SourceReaderState) of every subtask.
