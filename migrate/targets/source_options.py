@@ -202,7 +202,9 @@ class Connector:
 
 
 def kafka_connector(named: str | None = None) -> Connector:
-    """Return the connector for a version of Spark; None means that of the installed PySpark.
+    """Return the connector for a version of Spark.
+
+    None means the version of the installed PySpark, or ``_SUPPOSED`` if PySpark is not installed.
 
     Raises:
         UsageError: ``named`` is not a version.

@@ -48,7 +48,7 @@ class SparkStart:
         Args:
             format: ``options`` for the lines; otherwise the language of the code.
             spark_version: the version of Spark that is to run the code, such as ``4.0.0``; None
-                means the installed version.
+                means the version of the installed PySpark, or 4.0.0 if PySpark is not installed.
 
         Raises:
             UsageError: ``spark_version`` is not a version.
