@@ -45,6 +45,8 @@ class SparkStart:
     ) -> str:
         """Return all options as ``name=value`` lines, or the code of a complete query.
 
+        If there are keyed states, the result is Python that primes the query, for every ``format``.
+
         Args:
             format: ``options`` for the lines; otherwise the language of the code.
             spark_version: the version of Spark that is to run the code, such as ``4.0.0``; None
