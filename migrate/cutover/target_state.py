@@ -1,8 +1,8 @@
 """Derive from the facts what the target holds, and whether work has started from it. Pure.
 
 As long as no work has started, Flink's job can continue from its savepoint. Once work has started,
-the job would process the same records again. So ``started_work`` is called before every message
-that offers to roll back.
+the job would process the same records again. So the decision to roll back and the advice to
+start Flink's job again depend on ``started_work``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _NEW_DIRECTORY = "name a new directory"
 class Content(Enum):
     """What the target holds."""
 
-    NOTHING = auto()  # no part of this plan
+    NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
     UNFINISHED = auto()  # a seed of this record that was not written completely
     PRIMING = auto()  # the command ``prime`` is writing the target
     PLAN = auto()  # the plan, written by this record
     PRIMED = auto()  # the command ``prime`` has ended, and its result is not recorded yet
     MOVED_ON = auto()  # a group that held the plan; others have committed for it since
-    NOT_OURS = auto()  # a plan that another record or a person has written
+    NOT_OURS = auto()  # what another record or a person has written; a run may adopt it
     WRONG = auto()  # something that no run can continue with
 
 

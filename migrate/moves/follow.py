@@ -35,16 +35,18 @@ def follow(
     """Commit a Spark query's positions for a consumer group, again and again until interrupted.
 
     The group gets the positions after the newest batch in the query's commit log: never those of a
-    batch that is not committed, and never lower ones than before. If a broker or a store does not
-    answer, it is asked again at the next look; with ``once`` this is an error.
+    batch that is not committed, and never lower ones than before (except with ``allow_moved_on``).
+    If a broker or a store does not answer, it is asked again at the next look; with ``once`` this
+    is an error.
 
     Args:
         query: ``spark:DIR``, the query's checkpoint location.
         group: the consumer group; it must have no members, and only one ``follow`` at a time.
         every: the time from one look at the query to the next, for example ``10s``.
         once: look once, and return.
-        metrics_file: a file in Prometheus' text format, rewritten at each look.
-        allow_moved_on: at the first look, set the group back if it is beyond the query.
+        metrics_file: a file in Prometheus' text format, rewritten after each look that succeeds.
+        allow_moved_on: at the first look that succeeds, set the group back if it is beyond the
+            query.
         arguments: see ``KafkaArguments``.
 
     Returns:
@@ -52,7 +54,7 @@ def follow(
 
     Raises:
         Refused: the group has members, or is beyond the query, or the query's positions belong to
-            other brokers; nothing was committed.
+            other brokers; nothing was committed at this look.
         UsageError: arguments that do not go together.
         InputError: the directory is not a checkpoint location, or is damaged.
         BrokerError: with ``once``, the broker did not answer, or did not accept every offset.
