@@ -56,12 +56,11 @@ def rollback(
     from migrate.report.plan import restoration_table
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
+    new_file = local_path(rollback_file) if rollback_file is not None else None
     if not kafka_of(kafka).names_brokers:
         # The file's brokers take precedence over those of the environment, which may be others.
         kafka["bootstrap_servers"] = read(local_path(file)).bootstrap_servers
-    change = calls.rollback(
-        file, force=force, rollback_file=rollback_file, **with_environment(kafka)
-    )
+    change = calls.rollback(file, force=force, rollback_file=new_file, **with_environment(kafka))
     group = change.preview.file.group
     if not (change.refusals or change.partitions):
         log.info(f"nothing to do: group {group} holds what it held before")

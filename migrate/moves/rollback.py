@@ -116,7 +116,6 @@ def rollback(
     from migrate.targets.group.rollback import read_preview
 
     file = local_path(os.fspath(file))
-    new_file = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     change = rollback_files.read(file)
     config = _brokers(change.bootstrap_servers, arguments).config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
@@ -130,7 +129,9 @@ def rollback(
         preview,
         (*preview.refusals, *(() if force else preview.unless_forced)),
         # In the folder of ``file``, because a later rollback looks for both files there.
-        new_file or rollback_files.default_path(change.group, file.parent),
+        local_path(os.fspath(rollback_file))
+        if rollback_file is not None
+        else rollback_files.default_path(change.group, file.parent),
         _file=file,
         _config=config,
         _force=force,

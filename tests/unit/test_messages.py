@@ -145,8 +145,15 @@ def test_a_password_of_a_letter_takes_no_letters_out_of_words() -> None:
     assert redact_secrets("xhushx", {"sasl.password": "hush"}) == "x…x"
 
 
-def test_a_url_for_a_plan_is_refused_before_the_work() -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("to-spark", "missing/chk-1", "--plan-out", "s3://bucket/plan.json"),
+        ("rollback", "missing.json", "--rollback-file", "s3://bucket/rollback.json"),
+    ],
+)
+def test_a_url_for_a_local_file_is_refused_before_the_work(arguments: tuple[str, ...]) -> None:
     """Seen: the broker was asked, the plan was shown, and only then the name was refused."""
-    refused = migrate("to-spark", "missing/chk-1", "--plan-out", "s3://bucket/plan.json")
+    refused = migrate(*arguments)
     assert (refused.code, refused.stdout) == (2, "")
     assert "s3://bucket/" in refused.stderr
