@@ -65,7 +65,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     if job.ended or job.state == "UNKNOWN":
         savepoints = _savepoints_in(context, folder)
         if job.state == "FINISHED":
-            ended_with = _final_savepoint(context, job.job_id, folder)
+            ended_with = _final_savepoint(context, job.job_id, folder, savepoints)
     return JobToStop(job, trigger_id, attempt, ended_with, savepoints, folder)
 
 
@@ -172,21 +172,28 @@ def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
     return sorted(savepoints, key=lambda savepoint: savepoint.number)
 
 
-def _final_savepoint(context: CutOverContext, job_id: str, folder: str) -> Savepoint | None:
-    """Return the savepoint in the folder that the job ended with according to Flink, or None."""
-    flink = context.flink
+def _final_savepoint(
+    context: CutOverContext, job_id: str, folder: str, savepoints: Sequence[Savepoint]
+) -> Savepoint | None:
+    """Return the savepoint that the job ended with according to Flink, or None.
 
-    def reported() -> Savepoint | None:
-        savepoints = _savepoints_in(context, folder)
-        return reported_savepoint(savepoints, flink.details(job_id).ended_with)
-
-    if not _savepoints_in(context, folder):
+    Args:
+        context: the cut-over.
+        job_id: the job.
+        folder: the folder of the job's savepoints.
+        savepoints: the savepoints in the folder as it was just read.
+    """
+    if not savepoints:
         return None
+    flink = context.flink
     # Ask for the savepoint first: a JobManager of a single job may be about to exit.
-    if (savepoint := reported()) is not None:
+    savepoint = reported_savepoint(savepoints, flink.details(job_id).ended_with)
+    if savepoint is not None:
         return savepoint
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
-        if (savepoint := reported()) is not None:
+        reported = flink.details(job_id).ended_with
+        savepoint = reported_savepoint(_savepoints_in(context, folder), reported)
+        if savepoint is not None:
             return savepoint
     return None
 
