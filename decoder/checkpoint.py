@@ -1,8 +1,8 @@
 """The decoder's entry point: from a pointer to a Checkpoint.
 
 A pointer is the path or URI of a ``chk-<n>`` or savepoint directory, of its ``_metadata`` file, or
-of a job's checkpoint directory. A job's directory stands for its complete ``chk-<n>`` with the
-highest number.
+of a job's checkpoint directory. In a job's directory, the complete ``chk-<n>`` with the highest
+number is read.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from decoder.storage import (
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 
-# The largest ``_metadata`` that is read. It is held in memory as one piece, as in Flink's
-# JobManager: usually a few KB to a few MB, more if many small states are inline.
+# The largest ``_metadata`` that is read; the whole file is in memory, as in Flink's JobManager.
+# Most files have a few KB to a few MB; many small inline states make a file larger.
 MAX_METADATA_BYTES = 1 << 30
-# The bytes that are read first: most ``_metadata`` files are shorter and need only this read.
+# The size of the first read. Most ``_metadata`` files are shorter and need no second read.
 _HEAD_BYTES = 64 * 1024
-# The maximum number of times that the read starts again because the job has completed a newer
-# checkpoint meanwhile. A job may complete checkpoints faster than a slow store delivers one: the
-# last one read is then returned, and its newer siblings show that the job runs.
+# How often a read starts again because the job has completed a newer checkpoint during the read. A
+# job may complete checkpoints faster than a slow store delivers one. The last checkpoint read is
+# then returned; its newer siblings show that the job runs.
 _MOST_OVERTAKEN = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# The number of requests that are sent in parallel: a job may retain hundreds of checkpoints, and
-# each takes a request to a remote store.
+# The number of parallel requests. A job may retain hundreds of checkpoints, and each takes a
+# request to a remote store.
 _PROBES_AT_ONCE = 16
 
 
@@ -63,12 +63,12 @@ class Checkpoint:
         sources: the recognised source state, by operator id.
         sinks: the recognised sink state, by operator id.
         newer_siblings: the numbers of the job's newer complete checkpoints, in the order in which
-            they were written, as far as their times are known. They prove that the job ran on after
+            they were written, if their times are known. They prove that the job ran on after
             this checkpoint.
-        written_at: when ``_metadata`` was written, in epoch milliseconds: when the checkpoint
-            completed, or when it was copied. None if the store keeps no times.
-        earlier_run: the numbers of sibling checkpoints that are higher but were written before
-            this one, ascending: the job has restarted counting.
+        written_at: when the checkpoint completed or was copied (the time of ``_metadata``), in
+            epoch milliseconds. None if the store keeps no times.
+        earlier_run: the higher numbers of sibling checkpoints that were written before this one,
+            ascending. The job has since started to count from 1 again.
         contradicting: the numbers of sibling checkpoints whose times contradict their numbers,
             ascending; see ``decoder.checkpoint_order``.
         copied_from: the directory in which Flink wrote the checkpoint, if it is known and differs
@@ -123,8 +123,8 @@ def read_checkpoint(
                     raise
                 metadata_path = _after_subsumption(path, metadata_path, files, error)
                 continue
-            # A newer sibling with a lower number does not restart the read: a job's directory
-            # stands for its highest number.
+            # In a job's directory the highest number is read, so a newer sibling with a lower
+            # number does not restart the read.
             newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
             if newest or _is_named(path, metadata_path) or overtaken == _MOST_OVERTAKEN:
                 return checkpoint
@@ -236,7 +236,7 @@ def _read_checkpoint(
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
     """Return the parsed ``_metadata`` and its bytes.
 
-    If the head of a large file is not Flink's, the rest of the file is not read.
+    The rest of a large file is read only if its head is that of a ``_metadata``.
     """
     data = files.read_range(path, 0, _HEAD_BYTES)
     if len(data) == _HEAD_BYTES:
@@ -325,8 +325,8 @@ def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> s
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # The likely path is tried first, because a missing file takes two requests to a store. Both
-    # paths are tried before the directory is listed, because it may hold a file of every subtask.
+    # The likely path comes first, because a store needs two requests to find a file missing. The
+    # directory is listed last, because it may hold a file of every subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE
     for path in (pointer, below) if named else (below, pointer):

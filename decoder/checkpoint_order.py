@@ -3,12 +3,13 @@
 A job completes its checkpoints in the order of their numbers: when one completes, Flink drops the
 older ones that are still pending (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But
 a job that starts without its state counts from 1 again. If its directory stays the same (a fixed
-job id, or ``execution.checkpointing.create-subdir: false``), it also holds higher numbers of an
-earlier run. Only the files' times show that, and in a copy they may be the times of copying, in
-another order. So consecutive numbers are treated as one run, ordered by number; a run beyond a gap
-is compared by time only if the times differ by more than ``_APART``, and otherwise by number. The
-numbers of two runs may also be consecutive, so checkpoints whose time contradicts their number are
-reported (``contradicting``).
+job id, or ``execution.checkpointing.create-subdir: false``), the directory also holds higher
+numbers of an earlier run. Only the files' times show this, and a copy may have other times.
+
+So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
+between their numbers are ordered by time if their times differ by more than ``_APART``, and
+otherwise by number. Two runs may also have consecutive numbers, so checkpoints whose time
+contradicts their number are reported (``contradicting``).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 # In milliseconds: longer than the time between the copies of two small checkpoints, and shorter
 # than the time from a job's start to its first checkpoint.
 _APART = 10_000
-# The maximum number of runs of lower numbers that are examined, and of checkpoints at the end of a
-# run whose times are asked for: the last checkpoint may be incomplete and have no time. Each time
-# takes one request to the store, and the requests are made one after another.
+# The next three limit the requests to the store, which are made one after another: one per time.
+# The maximum number of runs of lower numbers that are examined.
 _MOST_RUNS = 16
+# How many checkpoints at the end of a run are tried: an incomplete one has no time.
 _LAST_CHECKPOINTS_TRIED = 3
 # The maximum number of neighbours on each side, in the checkpoint's own run, whose times are read.
 _MOST_OF_ITS_RUN = 8
@@ -36,7 +37,7 @@ class Siblings:
     """The numbers of complete sibling checkpoints.
 
     Attributes:
-        newer: the newer checkpoints, the last written at the end as far as the times are known.
+        newer: the newer checkpoints, in the order in which they were written, if it is known.
         earlier_run: higher numbers that were written before this checkpoint, ascending.
         contradicting: numbers of the checkpoint's own run whose time contradicts their number
             (lower but written later, or higher but written earlier), ascending. They are ordered by
@@ -52,11 +53,6 @@ def find_siblings(
     checkpoint: str, number: int, written_at: int | None, files: ByteSource
 ) -> Siblings:
     """Find the siblings of a checkpoint; a savepoint has none.
-
-    The store is asked whether each higher number is complete. It is also asked for the times of the
-    nearest neighbours and of the lowest number in the checkpoint's own run. In each other run it is
-    asked for the time of the last checkpoint; if this checkpoint has no time, for those of the
-    checkpoints before it. Of the runs of lower numbers, only the first ``_MOST_RUNS`` are examined.
 
     Args:
         checkpoint: the absolute directory of the checkpoint.

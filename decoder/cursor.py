@@ -1,8 +1,8 @@
 """Bounds-checked reading of Java's ``DataOutput`` primitives.
 
-Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement; a
-boolean is one byte; ``UTF`` is a u16 byte length and that many bytes of *modified* UTF-8 (NUL is
-``C0 80``, a supplementary character is a surrogate pair of three bytes each).
+Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement. A
+boolean is one byte. ``UTF`` is a u16 length in bytes, then *modified* UTF-8: NUL is ``C0 80``, and
+a supplementary character is a surrogate pair of three bytes each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 class Cursor:
     """A position in bytes that moves forwards only, and never past their end.
 
-    Every read gets the name of the field, so that an error says what was read, and where.
+    Every read takes the name of the field, which its errors show with the position.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")
@@ -35,7 +35,7 @@ class Cursor:
     def __init__(
         self, data: bytes, file: str, start: int = 0, end: int | None = None, origin: int = 0
     ) -> None:
-        """Read ``data`` from ``start`` to ``end``; ``origin`` is where it begins in the file."""
+        """Read ``data`` from ``start`` to ``end``; ``origin`` is its first byte's file offset."""
         self._data = data
         self._origin = origin
         self._pos = start
@@ -63,17 +63,16 @@ class Cursor:
         )
 
     def finish(self, what: str) -> None:
-        """Refuse bytes that are left over: a frame must be read to its end."""
+        """Refuse bytes that are left over after ``what``."""
         if self._pos != self._end:
             self.fail(f"{self._end - self._pos} bytes are left over after the {what}", what)
 
     def attempt(self, read: Callable[[bytes, int, int], tuple[int, _T] | None]) -> _T | None:
-        """Try a fast reader that refuses nothing; return its value, or None.
+        """Try a fast reader; return its value, or None if the bytes must be read field by field.
 
         Args:
             read: a function from (data, start, end) to (position, value). It returns None for bytes
-                that it does not understand: the cursor then stays where it is, and the caller reads
-                the same bytes field by field.
+                that it cannot read; the cursor then does not move.
         """
         result = read(self._data, self._pos, self._end)
         if result is None:
@@ -253,7 +252,7 @@ class Cursor:
         return Cursor(self._data, file, self._pos, self._end, -self._pos)
 
     def i64s(self, count: int, field: str) -> tuple[int, ...]:
-        """Read ``count`` i64s; the caller has read that number with the method ``count``."""
+        """Read ``count`` i64s; ``count`` must come from the method ``count``, which checks it."""
         start = self._take(8 * count, field)
         return struct.unpack_from(f">{count}q", self._data, start)
 
@@ -294,9 +293,9 @@ class ParsedSpan(NamedTuple):
 
 
 class RecordingCursor(Cursor):
-    """A cursor that stores the recorded values with their bytes, in the order of the bytes.
+    """A cursor that stores the recorded values with their positions, in order.
 
-    It uses no fast readers, because they step over values that are to be recorded.
+    Fast readers are not used, because they record nothing.
     """
 
     __slots__ = ("spans",)

@@ -18,7 +18,7 @@ class ErrorKind(Enum):
     UNSUPPORTED = "unsupported"  # well-formed so far, but of an unknown kind or version
 
 
-# A message quotes names, and a name in a hostile file may have 64 KB.
+# Limits a message, because it quotes names, and a name in a hostile file may have 64 KB.
 _LONGEST_TEXT = 4000
 
 

@@ -1,4 +1,4 @@
-"""Java's string hash and signed integers, which more than one format needs.
+"""Java's string hash and signed integers, for several formats.
 
 Source: java.lang.String @ JDK 17.
 """

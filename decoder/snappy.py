@@ -1,10 +1,10 @@
 """Chunks of a Snappy framed stream, read from the start of any chunk.
 
-Flink flushes the compressor before every element of list state. So each element begins with a new
-chunk, and Flink stores the position of that chunk in the compressed stream. A chunk is ``u8 type,
-u24 length`` (little-endian) and a body. The types: 00 compressed data and 01 uncompressed data,
-both after a masked CRC-32C; FF the stream identifier; 80 to FE padding and skippable chunks. A
-chunk holds at most 65,536 bytes of data.
+Flink flushes the compressor before every element of list state. So each element begins a new chunk,
+and Flink stores the position of the chunk in the compressed stream. A chunk is ``u8 type, u24
+length`` (little-endian) and a body. The types: 00 compressed data and 01 uncompressed data, both
+after a masked CRC-32C; FF the stream identifier; 80 to FE padding and skippable chunks. A chunk
+holds at most 65,536 bytes of data.
 
 Source: SnappyStreamCompressionDecorator @ Flink 2.2.0, snappy's framing_format.txt.
 """
@@ -40,8 +40,7 @@ def next_chunk(cursor: Cursor) -> bytes:
     import cramjam  # imported late: Spark's executors need it for compressed state only
 
     try:
-        # The chunk is passed as a stream of one chunk, so that the library checks its checksum and
-        # size.
+        # As a stream of one chunk, so that the library checks the checksum and the size.
         return bytes(cramjam.snappy.decompress(_STREAM_IDENTIFIER + header + body))
     except cramjam.DecompressionError as error:
         raise DecodeError(
@@ -56,7 +55,7 @@ def next_chunk(cursor: Cursor) -> bytes:
 def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
     """Decompress one or more complete streams; ``what`` names them in errors.
 
-    The sizes that the chunks declare are added up before anything is decompressed.
+    The declared sizes of the chunks are added up before anything is decompressed.
 
     Raises:
         DecodeError: ``data`` is cut short, is not such a stream, or has more than ``limit`` bytes
@@ -69,7 +68,7 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         body = cursor.frame(int.from_bytes(header[1:], "little"), "snappy chunk")
         if header[0] == _COMPRESSED:
             body.skip(_CHECKSUM_BYTES, "snappy checksum")
-            # The size is a varint; snappy refuses a chunk that does not have that size.
+            # Snappy refuses a chunk that does not have its declared size.
             total += body.varint("decompressed size", 35)
         elif header[0] == _UNCOMPRESSED:
             total += max(0, body.remaining - _CHECKSUM_BYTES)
@@ -92,14 +91,14 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
 
 
 def compress_chunks(data: bytes) -> bytes:
-    """Compress ``data`` into chunks without the stream identifier, to be a part of a stream."""
+    """Compress ``data`` into chunks, without the stream identifier."""
     import cramjam  # as above
 
     return bytes(cramjam.snappy.compress(data)).removeprefix(_STREAM_IDENTIFIER)
 
 
 def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
-    """Decompress, block by block, streams that are cut into blocks at any byte.
+    """Decompress streams block by block; the blocks may end at any byte.
 
     Raises:
         DecodeError: the streams are cut short, or not in this format.

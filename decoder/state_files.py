@@ -1,12 +1,12 @@
 """The files of state handles, in a checkpoint that may have been moved or copied.
 
-A handle holds the path that its file had when Flink wrote it, so a copied checkpoint still holds
-the old absolute URIs. So these paths are tried in this order: the handle's relative path, from the
-directory of ``_metadata``; the file's base name in that directory; the part of the path after the
-job id, in the job's current directory; the absolute URI.
+A handle has the path that its file had when Flink wrote it, so a copied checkpoint has the old
+absolute URIs. These paths are tried in this order: the handle's relative path, from the directory
+of ``_metadata``; the file's base name in that directory; the part of the path after the job id, in
+the job's current directory; the absolute URI.
 
 A handle could name any file of the machine or the store. A file outside of the checkpoint (after
-links are resolved) is opened only if that is allowed. The files of a savepoint are in its
+links are resolved) is opened only with ``allow_external``. The files of a savepoint are in its
 directory; the files of a ``chk-<n>`` may also be in ``shared/`` and ``taskowned/`` beside it. Each
 of these directories may have Flink's random S3 entropy in its path. No two handles may share bytes
 of a file.
@@ -40,14 +40,13 @@ from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 # A job id of 32 hex digits, which names the directory with a job's chk-<n>, shared/ and taskowned/.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _BESIDE_A_CHECKPOINT = ("shared", "taskowned")
-# The root of an object store. A path in a store outside of the checkpoint is refused without
-# checking that the file exists.
+# The root of an object store.
 _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
 # Flink replaces s3.entropy.key by s3.entropy.length random characters.
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
-# The limit for one read of a subtask's state: a file may be sparse, and have any size. A thousand
-# splits of a Kafka source take about 100 KB; splits of other sources may take megabytes.
+# The limit for one read of a subtask's state; a sparse file may have any size. A thousand splits of
+# a Kafka source take about 100 KB; splits of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -66,8 +65,8 @@ class Claims:
     """The ranges of files that were read so far, by path; several threads may add to them.
 
     Flink writes each subtask's operator state to a separate file, or to a separate segment of a
-    merged file. Flink never writes handles that share bytes. In a hostile checkpoint they could
-    have one large file read and decoded once for each handle.
+    merged file. In a hostile checkpoint, many handles could name one large file, which would be
+    read and decoded once for each.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
     2.2.0.
@@ -80,12 +79,12 @@ class Claims:
         return Claims, ()  # each process has its own claims
 
     def take(self, path: str, stream: _Stream, what: str) -> None:
-        """Record that a handle's bytes are in the file at ``path``; repeated calls are allowed.
+        """Record that the bytes of ``stream`` are in the file at ``path``; calls may be repeated.
 
         Raises:
             DecodeError: another handle has some of the same bytes.
         """
-        # The size of a whole file may not be known.
+        # A whole file may have an unknown size.
         start, end = 0, math.inf
         if isinstance(stream, SegmentState):
             start, end = stream.start, stream.start + stream.size
@@ -94,8 +93,7 @@ class Claims:
         with self._lock:
             claims = self._by_path.setdefault(path, [])
             index = bisect(claims, start, key=lambda claim: claim.start)
-            # The recorded claims do not overlap each other, so only the neighbours can overlap the
-            # new one.
+            # Recorded claims do not overlap, so only the neighbours can overlap the new claim.
             for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return
@@ -129,9 +127,8 @@ class StateFiles:
         """Read a whole state stream; ``what`` names it in errors.
 
         Raises:
-            DecodeError: the file is at none of its possible paths (the error names all of them), is
-                outside of the checkpoint, or is shorter than its handle says; or another handle has
-                some of the same bytes.
+            DecodeError: the file is missing, outside of the checkpoint, or shorter than its handle
+                says; or another handle has some of the same bytes.
             OSError: the file may not be read.
         """
         match stream:
@@ -145,10 +142,9 @@ class StateFiles:
                 return self.read_range(stream, 0, stream.size, what)
 
     def read_range(self, stream: _Stream, start: int, size: int | None, what: str) -> bytes:
-        """Read ``size`` bytes from ``start`` of a state stream in a file; up to its end if None.
+        """Read ``size`` bytes from ``start`` of a state stream in a file; None: up to its end.
 
-        Each path is tried by reading it, because a separate check would be another request to a
-        store.
+        Each path is tried by reading it: a check would be another request to a store.
 
         Raises:
             DecodeError, OSError: as for ``read``.
@@ -219,8 +215,7 @@ class StateFiles:
         for candidate in candidates:
             if "\0" in candidate:
                 continue
-            # Cached: a state is read in several ranges, and resolving links takes as long as
-            # reading one range.
+            # Cached, because resolving links takes as long as reading a range.
             if candidate not in self._paths:
                 absolute = self.source.absolute(candidate)
                 own = self.allow_external or self._owns(absolute)
@@ -232,7 +227,7 @@ class StateFiles:
                 yield path
 
     def _owns(self, path: str) -> bool:
-        """Return whether a path from ``source.absolute`` is the checkpoint's own."""
+        """Return whether a path from ``source.absolute`` is in a directory of the checkpoint."""
         own = [self.directory]
         root = posixpath.dirname(self.directory)
         if checkpoint_number(self.directory) is not None:
@@ -247,8 +242,7 @@ class StateFiles:
     def _not_found(self, what: str, candidates: list[str], outside: list[str]) -> DecodeError:
         tried = ", ".join(map(repr, candidates))
         for path in outside:
-            # A store gets no request for a path outside; a local file is EXTERNAL only if it
-            # exists.
+            # A store is not asked whether a file outside of the checkpoint exists.
             if _BUCKET.match(path) or self.source.is_file(path):
                 return DecodeError(
                     ErrorKind.EXTERNAL,
@@ -272,7 +266,7 @@ def _is_below_but_for_entropy(path: str, directory: str, root: str) -> bool:
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
     and the state with random characters in its place. The entropy key can only be in ``root``, the
-    part that the user configured: Flink chooses the names below it.
+    part that the user configured.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):

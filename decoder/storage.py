@@ -14,11 +14,10 @@ from typing import BinaryIO, Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The largest file that ``read`` accepts: a plan of half a million partitions is smaller. A file may
-# be sparse, and have any size.
+# The largest file that ``read`` accepts; a plan of half a million partitions is smaller. A sparse
+# file may have any size.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
-# This matches the scheme only, because the path may hold any characters.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # The system's errors for a path that does not exist.
 _NO_SUCH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -46,12 +45,12 @@ class ByteSource(Protocol):
     def is_file(self, path: str) -> bool: ...
 
     def modified_at(self, path: str) -> int | None:
-        """Return when a file was written, in epoch milliseconds; None without such a time."""
+        """Return when a file was written, in epoch milliseconds, or None if that is unknown."""
 
     def absolute(self, path: str) -> str:
         """Return the absolute path, with links and ``..`` resolved.
 
-        One file is below another if its absolute path begins with the other's.
+        A path is below a directory if its absolute path begins with the directory's.
         """
 
     def list_directory(self, path: str) -> list[str] | None:
@@ -64,8 +63,7 @@ class ByteSource(Protocol):
 class LocalFiles:
     """The local file system.
 
-    Paths are str, not Path: with many small checkpoints, building a Path costs as much as the stat
-    call.
+    Paths are str, not Path: making a Path costs as much as the stat call.
     """
 
     def read(self, path: str) -> bytes:
@@ -128,7 +126,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
         raise OSError(errno.EINVAL, "a pipe or a device, and no regular file", path)
     check_size(status.st_size, max_bytes, path)
     with open(path, "rb") as file:  # noqa: PTH123 - as above
-        data = file.read(status.st_size + 1)  # it may have grown, or st_size be wrong (/proc)
+        data = file.read(status.st_size + 1)  # st_size may be wrong: the file grew, or is in /proc
         while len(data) <= max_bytes and (more := file.read(_PIECE)):
             data += more
     check_size(len(data), max_bytes, path)
@@ -163,7 +161,7 @@ def _mode(path: str) -> int:
 
 
 def join(directory: str, *names: str) -> str:
-    """Join a directory and names, for any ByteSource; an absolute name replaces the rest."""
+    """Join a directory and names, for any ByteSource; an absolute name replaces all before it."""
     return posixpath.join(directory, *names)
 
 
@@ -179,5 +177,5 @@ def normalise_path(path: str) -> str:
     if scheme is None:
         return posixpath.normpath(path)
     authority, slash, below = path[scheme.end() :].partition("/")
-    # The path is normalised as an absolute one, so that `..` cannot lead out of the host or bucket.
+    # As an absolute path, so that `..` cannot lead out of the host or bucket.
     return scheme[0] + authority + (posixpath.normpath("/" + below.lstrip("/")) if slash else "")

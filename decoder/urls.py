@@ -1,8 +1,8 @@
 """Redaction of URLs, and of text that may hold passwords.
 
 A user, a password, a key or a signature in a URL would get into messages, plans, tables and shell
-histories. So such a URL is refused, and the message shows it redacted. Text of libraries and
-services that may hold URLs is redacted too.
+histories. So such a URL is refused, and the message shows it redacted. Text from libraries and
+services is redacted too.
 
 ``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, and ``…/x?sv=1&sig=SECRET`` as
 ``…/x?sv=…&sig=…``: the values of all parameters are redacted, because any of them may be secret. In
@@ -20,12 +20,12 @@ CREDENTIALS_REFUSED = (
     "configuration)"
 )
 
-# The start of a URL; if a URL contains another (k8s://https://host), the start of the inner one. A
-# single letter before a colon is a Windows drive. The repetition in ``_BEGINNING`` is bounded:
-# otherwise the time of a search would grow with the square of the text's length.
+# The start of a URL, or of the inner URL if a URL contains another (k8s://https://host). A single
+# letter before a colon is a Windows drive. With an unbounded repetition in ``_BEGINNING``, the time
+# of a search would grow with the square of the text's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
-# Within a text a URL ends at a space, at a quote, or where another URL begins.
+# In a text, a URL ends at a space, at a quote, or where another URL begins.
 _URL_IN_TEXT = re.compile(
     rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)((?:(?!{_BEGINNING}://)[^\s\"'`<>])*)"
 )
@@ -41,7 +41,7 @@ _VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]{0,20}(?:[&;]|$))")
 _WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
 # Schemes whose path may begin after one or three slashes, and hold a colon and an @.
 _PATHS = frozenset({"file", "dbfs"})
-# Schemes where an Azure container or an HDFS user name, which is not secret, is before an @.
+# Schemes with an Azure container or an HDFS user name before the @, which are not secret.
 _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs"})
 
 # Names whose value is a secret after any separator: `password: x`, `'password' = 'x'`.
@@ -49,8 +49,8 @@ _SECRET_NAMES = (
     r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?:api|access|account|private|secret)[._-]?key"
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
-# Names that are also ordinary words, as in `unexpected token: x`: without quotes they count only
-# before `=`; in quotes, also before `:`, `=>` and `->`.
+# Names that are also ordinary words (`unexpected token: x`). They count before `=`; in quotes, also
+# before `:`, `=>` and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
 # A name after a slash does not count, because `/key=` in a path is the name of a partition.
 _NAMED_SECRET = re.compile(
@@ -90,10 +90,10 @@ _SECRET_ELEMENT = re.compile(
 def redact_secrets(text: str) -> str:
     """Return a service's text without passwords, keys, tokens and credentials in URLs.
 
-    It does not recognise: the rest of an unquoted password after a space or comma; a password
-    without a name before it, such as the second argument of ``login("me", "x")``; a name of one
-    letter (``-p x``); a name that continues after the word (``password.old=x``); a value in another
-    XML attribute than its name (``<property name="password" value="x"/>``); encoded text (base64).
+    Not recognised are: the rest of an unquoted password after a space or comma; a password without
+    a name before it (``login("me", "x")``); a name of one letter (``-p x``); a name that continues
+    after the word (``password.old=x``); a value in another XML attribute than its name
+    (``<property name="password" value="x"/>``); encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))
     text = _SECRET_ELEMENT.sub(r"\1…", text)
@@ -110,7 +110,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """Redact every URL in a text; a URL ends at a space, even inside of a password."""
+    """Redact every URL in a text; a URL ends at a space, even within a password."""
     if ":/" not in text:
         return text
     return _URL_IN_TEXT.sub(

@@ -11,13 +11,13 @@ without a reader are in the enumerator's state, a HashMap from subtask (Integer)
 (ArrayList).
 
 The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding: an array of
-PartitionMark. It is stored in blocks of ``long n`` and n items, and ends with n = 0; if n is
-negative, the block has -n items and a ``long`` with its size in bytes comes first. An item is
-``string topic, int partition, long nextOffset, long watermarkMillis``: in the order of the class's
-declaration with an older Avro, or sorted by name with a newer one. An int or long is a zig-zag
-varint; a string is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the offset of the record to
-be read next, or -1 if the reader has not yet asked Kafka for its starting offset.
-``watermarkMillis`` is the reader's last watermark.
+PartitionMark. The array is stored in blocks of ``long n`` and n items, and ends with n = 0. If n is
+negative, the block is ``long n``, ``long`` size in bytes, and -n items. An item is ``string topic,
+int partition, long nextOffset, long watermarkMillis``. An older Avro writes these fields in the
+order of their declaration, a newer one sorted by name. An int or long is a zig-zag varint; a string
+is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the offset of the record to be read next, or
+-1 if the reader has not yet asked Kafka for its starting offset. ``watermarkMillis`` is the
+reader's last watermark.
 
 Beam restores a mark only if it lists the source's partitions in the source's order. So the right
 field order is the one with which a mark decodes to exactly these partitions.
@@ -43,8 +43,8 @@ BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
 # DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; state of users' functions may have this
 # name too.
 WRAPPER_STATE = "_default_"
-# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: the output of a bundle that was
-# finished because of the checkpoint, after the barrier. A job with this state is a Beam pipeline.
+# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0, so a job with this state is a Beam
+# pipeline.
 BEAM_BUNDLE = "bundle-buffer-tag"
 # The versions of Beam's serializer (SerdeUtils.getNaiveObjectSerializer).
 _VERSIONS = (0,)
@@ -61,7 +61,7 @@ _MOST_PARTITIONS = 2**31  # a partition number is a Java int
 
 
 class BeamMark(NamedTuple):
-    """A partition of a split.
+    """The position of a split in one partition (PartitionMark).
 
     Attributes:
         topic: the topic.
@@ -139,7 +139,7 @@ def _written(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValu
 
 
 def _check_new(value: JavaValue, seen: set[int]) -> None:
-    """Refuse an object that was listed before: references could expand a few bytes hugely."""
+    """Refuse an object that was listed before: references could expand a few bytes to gigabytes."""
     if value is not None and id(value) in seen:
         _fail(f"{_class_name(value)}, listed twice")
     seen.add(id(value))

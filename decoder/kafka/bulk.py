@@ -4,9 +4,9 @@ The splits of one topic begin with the same bytes (lengths, a version, the topic
 *head*; a partition and offsets follow. This allows many splits to be unpacked at once: each
 distinct head is checked once, and the numbers are checked column by column.
 
-Nothing is refused here. If a function returns None, the whole list must be read by the strict
-readers in ``reader_state`` and ``enumerator``, whose errors name the field and its position. The
-layouts are described there.
+These functions raise no DecodeError. If one returns None, the caller must read the whole list with
+the strict readers in ``reader_state`` and ``enumerator``, whose errors name the field and its
+position. The docstrings there describe the layouts.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _I32 = Struct(">i")
 _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
 _SPLIT_BYTES = 2 + 4 + 8 + 8  # bytes of a split without the topic name
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
-# By enumerator version: the number of bytes before an entry's topic (the split's length in version
-# 3), and the format of the numbers after the topic. Version 1 has the partition; version 2 the
-# partition and the status; version 3 the partition, two offsets and the status.
+# By enumerator version: the number of bytes before an entry's topic, and the format of the numbers
+# after it. In version 3 the split's length comes before the topic. The numbers are the partition,
+# in version 3 two offsets, and from version 2 on the status.
 _ENTRIES = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The number of entries that are unpacked at a time, which is small enough for the processor's
-# caches.
+# The number of entries that are unpacked at a time: they fit into the processor's caches.
 _AT_ONCE = 1024
 
 # A tuple (head, *numbers) for each split or entry.
@@ -47,7 +46,10 @@ class _NeedsStrictReader(Exception):
 
 
 class EntryColumns(NamedTuple):
-    """An enumerator's entries by field; versions 1 and 2 have no splits, version 1 no statuses."""
+    """An enumerator's entries, one column per field.
+
+    ``statuses`` is None in version 1; ``splits`` is None in versions 1 and 2.
+    """
 
     topics: Sequence[str]
     partitions: Sequence[int]
@@ -56,7 +58,7 @@ class EntryColumns(NamedTuple):
 
 
 def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
-    """Read a reader's elements if each is a plain KafkaPartitionSplit; otherwise return None.
+    """Read the elements of reader state; return None if the strict reader must read them.
 
     ``topics`` caches the topic of each head.
     """
@@ -99,7 +101,7 @@ def read_uniform_entries(
 
 @lru_cache(1024)
 def _alike(topic: int, before_topic: int, numbers: str) -> Struct:
-    """Return the layout of head and numbers for a topic name of ``topic`` bytes."""
+    """Return the layout of a head and its numbers; ``topic`` is the topic's length in bytes."""
     if not 0 < topic <= _LONGEST_TOPIC:
         raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic}s{numbers}")
@@ -165,7 +167,7 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
         raise _NeedsStrictReader
-    # Topic and partition are combined into one number: 100,000 numbers take less memory than pairs.
+    # Topic and partition are combined into one number, which takes less memory than a pair.
     numbers = {topic: number << 32 for number, topic in enumerate(set(topics))}
     distinct = set(map(add, map(numbers.__getitem__, topics), partitions))
     if min(partitions) < 0 or len(distinct) != len(topics):

@@ -1,7 +1,6 @@
 """Sequences of many splits or entries, stored as columns; the objects are made on demand.
 
-Each split of a source with 100,000 partitions is used once, for its position. As objects, the
-splits of the readers and of the enumerator would take 40 MB.
+For 100,000 partitions, the objects would take 40 MB. Each is used only once, for its position.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ _Row = TypeVar("_Row", bound=NamedTuple)
 class Rows(Sequence[_T_co]):
     """A sequence whose items are made anew in each iteration.
 
-    It equals every sequence with equal items. ``fields`` iterates over tuples of the items' fields,
-    in a third of the time.
+    It equals every sequence with equal items. ``fields`` yields tuples of the items' fields, in a
+    third of the time.
     """
 
     __slots__ = ("_length", "_walk", "fields")
@@ -68,7 +67,7 @@ class Rows(Sequence[_T_co]):
 
 
 def rows(kind: type[_Row], *columns: Iterable[object]) -> Iterator[_Row]:
-    """Make named tuples from columns, in a third of the time that calls of ``kind`` take."""
+    """Make named tuples of class ``kind`` from columns, three times as fast as by calling it."""
     make: Callable[[tuple[object, ...]], _Row] = partial(tuple.__new__, kind)
     return map(make, zip(*columns, strict=False))
 

@@ -1,8 +1,7 @@
 """The state of a DynamicKafkaSource: the state of a KafkaSource for each cluster.
 
-Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit, which uses the
-bytes that remain. Version 2 has after the cluster's id ``bool retained`` and, if it is true, ``i64
-retainedUntil``.
+Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit up to the end.
+Version 2 has after the cluster's id ``bool retained`` and, if it is true, ``i64 retainedUntil``.
 
 Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId, i32
 n`` x ``UTF topic, UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x {``UTF
@@ -15,7 +14,7 @@ When the metadata service removes a cluster, its positions stay in the state unt
 (epoch milliseconds). If the service lists the cluster again before that time, Flink resumes from
 these positions.
 
-An initializer is a serialized Java object, which may be of a class of the job. It is skipped.
+An initializer is a serialized Java object, perhaps of a class of the job, and is skipped.
 
 Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
 enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2 and (split
@@ -35,8 +34,8 @@ DYNAMIC_SPLIT_VERSIONS = (1, 2)
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The minimum size of one item in bytes: two for the length of each text, one more for a cluster's
-# id or a topic, which cannot be empty, and the size of its numbers.
+# The minimum size of one item in bytes. Each text takes two bytes for its length, and a cluster's
+# id or a topic at least one more.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
@@ -68,8 +67,7 @@ class DynamicEnumeratorState(NamedTuple):
     """DynamicKafkaSourceEnumState.
 
     Attributes:
-        version: the version of this enumerator's serializer (the clusters' enumerators have their
-            own).
+        version: the version of this enumerator's serializer, not of the clusters' enumerators.
         streams: the last answer of the metadata service: by stream id, then by cluster id.
         clusters: the enumerator state of each cluster. A cluster of ``streams`` is missing if it
             was inactive when Flink wanted to start its enumerator.

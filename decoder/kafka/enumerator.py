@@ -1,12 +1,16 @@
-"""The coordinator state of a KafkaSource, which holds its enumerator's KafkaSourceEnumState.
+"""The coordinator state of a KafkaSource, which contains a KafkaSourceEnumState.
 
 Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n bytes of
 the enumerator; in version 0 the bytes of the split assignment tracker follow.
 
-Enumerator version 0: ``i32 n`` subtasks, ``i32 splitVersion``, n x {``i32 subtask, i32 m``, m x
-{``i32 len``, split}}. Version 1: ``i32 n`` x {``UTF topic, i32 partition``}. Version 2: the same
-with ``i32 status`` after each partition, then ``bool initialDiscoveryFinished``. Version 3: ``i32
-n, i32 splitVersion``, n x {``i32 len``, split, ``i32 status``}, ``bool initialDiscoveryFinished``.
+KafkaSourceEnumState by enumerator version:
+
+- 0: ``i32 n`` subtasks, ``i32 splitVersion``, n x {``i32 subtask, i32 m``, m x {``i32 len``,
+  split}}
+- 1: ``i32 n`` x {``UTF topic, i32 partition``}
+- 2: ``i32 n`` x {``UTF topic, i32 partition, i32 status``}, ``bool initialDiscoveryFinished``
+- 3: ``i32 n, i32 splitVersion``, n x {``i32 len``, split, ``i32 status``}, ``bool
+  initialDiscoveryFinished``
 
 Source: org.apache.flink.runtime.source.coordinator.{SourceCoordinator, SourceCoordinatorSerdeUtils}
 @ Flink 2.2.0; KafkaSourceEnumStateSerializer, AssignmentStatus @ connector 1.15.4 to 5.0.0-2.2;
@@ -50,9 +54,9 @@ class AssignmentStatus(Enum):
 
 
 class EnumeratorEntry(NamedTuple):
-    """A topic-partition that the enumerator knows. ``split`` is None in versions 1 and 2.
+    """A topic-partition that the enumerator lists. ``split`` is None in versions 1 and 2.
 
-    The starting offset of a split is the one from its discovery: it does not show what was read.
+    A split's starting offset is from its discovery: it does not show how far the job has read.
     """
 
     topic: str
@@ -61,13 +65,11 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# From this many entries on, reading them as columns is faster than a call for each entry. For fewer
-# entries, columns take more memory: a DynamicKafkaSource may list thousands of clusters of one
-# partition.
+# The smallest number of entries that are read as columns. For fewer entries, columns are slower
+# and larger: a DynamicKafkaSource may list thousands of clusters with one partition each.
 _MANY = 5
 
-# The version is checked even if there are no splits: it may be the only difference from the state
-# of another source.
+# Checked even if there are no splits: it may be all that distinguishes the state of another source.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -125,8 +127,8 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
 def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     """Read version 0: the assigned splits, by subtask.
 
-    After a failure of a rescaled job, a split that moved to another subtask is listed under both
-    subtasks: only the readers' state shows which of them has it now.
+    If a rescaled job has failed, a split may be listed under its old and its new subtask. Only the
+    readers' state shows which subtask has it now.
     """
     subtasks = cursor.i32("subtasks")
     cursor.version("split", _SPLIT_VERSIONS)
@@ -146,7 +148,7 @@ def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
 
 
 def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
-    """Read versions 1 to 3; read many entries all at once where possible."""
+    """Read the entries of versions 1 to 3, as columns if there are many."""
     if version == 3:
         count = cursor.i32("partitions")
         cursor.version("split", _SPLIT_VERSIONS)

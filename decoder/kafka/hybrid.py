@@ -1,9 +1,9 @@
-"""The state of a HybridSource, which wraps the state of the source that it reads now.
+"""The state of a HybridSource, which wraps the state of its current source.
 
 A HybridSource reads a list of sources one after another, such as files and then Kafka. Split
-version 0: ``i32 sourceIndex, UTF splitId, i32 wrappedVersion, i32 n``, n bytes of the source's own
+version 0: ``i32 sourceIndex, UTF splitId, i32 wrappedVersion, i32 n``, n bytes of the wrapped
 split. Enumerator version 0: ``i32 currentSourceIndex, i32 wrappedVersion, i32 n``, n bytes of the
-source's own enumerator. The state does not say which sources a HybridSource has, nor how many.
+wrapped enumerator. The list of sources is not in the state.
 
 Source: org.apache.flink.connector.base.source.hybrid.{HybridSourceSplitSerializer,
 HybridSourceEnumeratorStateSerializer} @ Flink 1.15.4 to 2.2.0.
@@ -19,7 +19,7 @@ _ENUMERATOR_VERSIONS = (0,)
 
 
 class HybridSplit(NamedTuple):
-    """A split of the source at ``source_index``: that source's split ``version`` and bytes."""
+    """The version and bytes of a split of the source at ``source_index``."""
 
     source_index: int
     version: int

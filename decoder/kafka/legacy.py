@@ -4,17 +4,16 @@ Union list state ``topic-partition-offset-states``: each subtask lists the parti
 element is a KafkaTopicPartition written by Kryo, followed by ``i64`` offset; no length precedes the
 element. KafkaTopicPartition: varint class id (which depends on the types that the job registers),
 reference marker, zig-zag varints ``cachedHash`` and ``partition``, reference marker, string
-``topic``. A reference marker is 1 for an object that is written for the first time; here both
-markers are always 1. ``cachedHash`` is computed from the topic and the partition; so it shows
-whether the bytes are a KafkaTopicPartition.
+``topic``. Both reference markers are 1 (an object written for the first time). ``cachedHash`` is
+the hash of topic and partition, and so shows whether the bytes are a KafkaTopicPartition.
 
-The offset is that of the last processed record, or -1 if the next record to read is at offset 0, or
+The offset is that of the last processed record, -1 if the next record to read is at offset 0, or
 one of four markers.
 
 Kryo writes a string in one of two forms. ASCII of 2 to 63 characters: its bytes, with the high bit
-set on the last byte. Any other string: the number of characters plus one as a varint, then each
-UTF-16 unit in 1 to 3 bytes. The varint's first byte holds 6 bits of the number; its bit 0x80 is
-always set, and its bit 0x40 says that more bytes follow.
+set on the last byte. Any other string: the number of UTF-16 units plus one as a varint, then each
+unit in 1 to 3 bytes. The varint's first byte has the bit 0x80 set, the bit 0x40 if more bytes
+follow, and 6 bits of the number.
 
 Source: FlinkKafkaConsumerBase, KafkaTopicPartition, KafkaTopicPartitionStateSentinel @ connector
 1.15.4 and 3.4.0-1.20; KryoSerializer @ Flink 1.20.3; com.esotericsoftware.kryo.io.{Output, Input}

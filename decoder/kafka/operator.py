@@ -51,11 +51,11 @@ _OF_KAFKA = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest WRAPPER_STATE that is read outside of a Beam pipeline, where a user's function may
-# have any amount of state of that name.
+# The largest WRAPPER_STATE that is read outside of a Beam pipeline. There, a user's function may
+# have large state of the same name.
 _LARGEST_WRAPPER = 32 * 1024 * 1024
 
-# Errors in the bytes, which mostly mean a sink of another kind.
+# Errors that mostly mean that the state is another sink's.
 _UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
 _OF_ANOTHER_KIND = "not a KafkaSink's"
 
@@ -65,8 +65,8 @@ def read_source(
 ) -> Source | None:
     """Read an operator's source state, or return None if it has none.
 
-    If all readers have finished, only the coordinator state is left. Other operators have
-    coordinator state too: it belongs to a source only if it has the layout of a source's.
+    If all readers have finished, a source has only coordinator state. Other operators may have
+    coordinator state too, so its layout decides.
 
     Args:
         operator: the operator.
@@ -99,7 +99,7 @@ def read_source(
     inner = source.current if isinstance(source, HybridSource) else source
     if reader_states or not isinstance(inner, UnknownSource):
         return source
-    assert coordinator is not None  # checked above, because there is no readers' state
+    assert coordinator is not None  # checked above
     try:
         open_coordinator_state(coordinator.data, "coordinator state")
     except DecodeError:
@@ -110,7 +110,7 @@ def read_source(
 def _read_legacy(
     states: list[SubtaskState], files: StateFiles, what: str
 ) -> LegacyConsumer | UnknownSource:
-    """Read a FlinkKafkaConsumer; all of its state must decode, because the name is no proof."""
+    """Read a FlinkKafkaConsumer, or return an UnknownSource if an element does not decode."""
     wrong_mode = _wrong_mode(states, DistributionMode.UNION)
     if wrong_mode is not None:
         return wrong_mode
@@ -167,7 +167,7 @@ def _read_beam_wrapper(
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     """Read an operator's sink state, or return None if it has none.
 
-    State that cannot be read makes an UnknownSink and no error, because no position depends on it.
+    State that cannot be read makes an UnknownSink, not an error, because no position depends on it.
     """
     states = _list_states(operator)
     writer_states, committer_states = (

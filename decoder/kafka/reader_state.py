@@ -37,8 +37,8 @@ def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSpli
     """Read a split of the given serializer version.
 
     Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource both use version 0,
-    but no split decodes as both: a HybridSource's index below 65,536 begins with two zero bytes,
-    which would be the length of an empty topic name.
+    but no split decodes as both. A HybridSource's split begins with its source index, and so with
+    two zero bytes; a KafkaSource's split begins with a topic's length, which is not zero.
 
     Raises:
         DecodeError: the bytes are not exactly a split of a known kind.

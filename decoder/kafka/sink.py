@@ -1,6 +1,6 @@
 """The state of a KafkaSink's writers and committer, and of a FileSink's writers.
 
-Each is a list state of ``byte[]``; an element is ``i32 version, i32 n``, n bytes, whose content is
+Each is a list state of ``byte[]``. An element is ``i32 version, i32 n``, n bytes of the content
 described below. A *versioned list* is ``i32 version, i32 n``, n x {``i32 len``, item}.
 
 ``writer_raw_states`` of a KafkaSink: KafkaWriterState. Version 1: ``UTF transactionalIdPrefix``.
@@ -8,19 +8,22 @@ Version 2: the same, then ``i32 ownedSubtask, i32 ownedSubtasks, i32 ownership``
 x {``UTF transactionalId, i64 checkpointId``} for the open transactions.
 
 ``streaming_committer_raw_states``: ``i32 magic 0xB91F252C``, then in version 1 (Flink 1.14) a
-versioned list of committables, in version 2 a versioned list of checkpoints. A checkpoint: ``i64
-checkpointId``; ``i32 subtasks`` if the list of checkpoints has version 1; a versioned list of
-subtasks. A subtask: ``i32 subtask`` if the list of subtasks has version 1 or 2; a versioned list
-(version 0) of requests; ``i32 committables``; ``i32 drained`` if the list of subtasks has version 0
-or 1; ``i32 failed``. A request: ``i32 committableVersion, i32 n``, n bytes of a committable, ``i32
-retries, i32 state`` (2 failed, 3 committed: these are done).
+versioned list of committables, in version 2 a versioned list of checkpoints.
+
+- A checkpoint: ``i64 checkpointId``; ``i32 subtasks`` if the list of checkpoints has version 1; a
+  versioned list of subtasks.
+- A subtask: ``i32 subtask`` if the list of subtasks has version 1 or 2; a versioned list (version
+  0) of requests; ``i32 committables``; ``i32 drained`` if the list of subtasks has version 0 or 1;
+  ``i32 failed``.
+- A request: ``i32 committableVersion, i32 n``, n bytes of a committable, ``i32 retries, i32 state``
+  (2 failed, 3 committed: these are done).
 
 KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 
 ``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
 writer: ``i32 magic 0x1E764B79``, the bucket's id as ``i32 version, i32 n``, n bytes, ``UTF path,
-i64 created, boolean inProgress``; if ``inProgress`` is true, ``i32 version, i32 n`` and n bytes,
-with which Flink resumes the file in progress.
+i64 created, boolean inProgress``. If ``inProgress`` is true, ``i32 version, i32 n`` and n bytes
+follow: the state of the unfinished file.
 
 Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRequestState,
 FileWriterBucketStateSerializer @ Flink 1.15.4, 1.20.3, 2.2.0; KafkaCommittableSerializer,
@@ -91,7 +94,7 @@ class FileSinkState(NamedTuple):
 
 
 class UnknownSink(NamedTuple):
-    """A sink of another kind, or a sink whose state cannot be read; ``reason`` says which."""
+    """A sink of another kind, or a sink whose state cannot be read, with the reason."""
 
     reason: str
 

@@ -1,9 +1,9 @@
-"""The kind of a source, which no checkpoint names, so that it is recognised by decoding.
+"""Recognise the kind of a source by decoding its state, because no checkpoint names the kind.
 
 Every FLIP-27 source keeps its splits as byte arrays in SourceReaderState and its enumerator as
 bytes in coordinator state. An operator is a KafkaSource, a DynamicKafkaSource or a HybridSource if
-*all* of its state decodes as the state of such a source, to the last byte. Without this rule a
-HybridSource's split would be read as topic '' partition 65544.
+*all* of its state decodes as such, to the last byte. Without this rule a HybridSource's split would
+be read as topic '' partition 65544.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class DynamicKafkaSource(NamedTuple):
     """The state of one DynamicKafkaSource operator.
 
     Attributes:
-        clusters: by cluster id, the state of every cluster that a reader or the enumerator has.
-        retained: the ids of those clusters that the metadata service no longer lists.
+        clusters: the state of every cluster in the readers' and the enumerator's state, by id.
+        retained: the ids of the clusters that the metadata service no longer lists.
         enumerator: the enumerator's state, or None if none was stored.
     """
 
@@ -87,7 +87,7 @@ class UnknownSource(NamedTuple):
     """A source whose state does not decode as that of any known source.
 
     ``reason`` is the first error. ``partly_kafka``: whether some of the state decodes as a Kafka
-    source's, so that the source may be a damaged Kafka source.
+    source's; the source may then be a damaged Kafka source.
     """
 
     reason: str
@@ -98,9 +98,9 @@ class HybridSource(NamedTuple):
     """The state of one HybridSource operator.
 
     Attributes:
-        source_index: the index of the source that the HybridSource reads now.
-        current: the state of that source.
-        other_splits: the number of splits of its other sources that the readers hold.
+        source_index: the index of the current source.
+        current: the state of the current source.
+        other_splits: the number of splits of other sources in the readers' state.
     """
 
     source_index: int
@@ -112,8 +112,8 @@ class HybridSource(NamedTuple):
 class _Readers:
     """The splits of an operator's readers, by their kind.
 
-    ``reason`` is the first error, as text: an exception object would keep the bytes in memory.
-    ``beam_damaged``: whether a split that names Beam's KafkaIO could not be read.
+    ``reason`` is the text of the first error; an exception object would keep the bytes in memory.
+    ``beam_damaged``: whether a split of Beam's KafkaIO could not be read.
     """
 
     plain: list[tuple[int, SplitColumns]] = field(default_factory=list)
@@ -192,7 +192,7 @@ class _Readers:
 class _Enumerator:
     """An enumerator's bytes, decoded on demand as each kind of source.
 
-    Each property is the decoded state, the error's text if the bytes do not decode as it, or None
+    Each property is the decoded state, the error's text if the bytes are of another kind, or None
     if no enumerator state was stored.
     """
 
@@ -231,16 +231,16 @@ def recognise_source(
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
     """Recognise a source from its operator's state.
 
-    If a part of the state does not decode, the source, or the current source of a HybridSource, is
-    an UnknownSource.
+    If a part of the state does not decode, the source is an UnknownSource. In a HybridSource, only
+    its current source is.
 
     Args:
         states: (subtask index, elements of its SourceReaderState) of every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: iterating over ``states`` raises it. A TOO_LARGE error makes an UnknownSource
-            instead, because no Kafka source has so much state.
+        DecodeError: raised by ``states``. A TOO_LARGE error makes an UnknownSource instead, because
+            no Kafka source has so much state.
     """
     readers = _Readers()
     try:
@@ -268,7 +268,7 @@ def _names_beam(data: bytes) -> bool:
 
 
 def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafkaIO | UnknownSource:
-    """Return the source, whose splits are in the readers' state and the enumerator's ``stored``."""
+    """Recognise a KafkaIO of Beam; ``stored`` is the coordinator state."""
     partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in stored
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -294,9 +294,9 @@ def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
 def _recognise(
     readers: _Readers, kinds: list[str], enumerator: _Enumerator
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
-    """Recognise a source that is not a HybridSource (a HybridSource cannot contain another one).
+    """Recognise a source that is not a HybridSource.
 
-    ``kinds`` are the kinds of source of its splits, or that of its enumerator.
+    ``kinds`` are the kinds of its splits, or, without splits, the kind of its enumerator.
     """
     partly_kafka = bool(
         readers.plain
@@ -366,7 +366,7 @@ def _dynamic(
 def _unwrap(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
-    """Recognise the source that a HybridSource reads now; its enumerator has the index."""
+    """Recognise the current source of a HybridSource; the enumerator has its index."""
     if not isinstance(enumerator, HybridEnumeratorState):
         reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))

@@ -1,4 +1,4 @@
-"""KafkaPartitionSplit: a topic-partition that a KafkaSource reads, with its start and end.
+"""KafkaPartitionSplit: a topic-partition of a KafkaSource, with its starting and stopping offset.
 
 Version 0: ``UTF topic, i32 partition, i64 startingOffset, i64 stoppingOffset``.
 
@@ -19,7 +19,7 @@ SPLIT_VERSION = 0
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
-# As starting offset: it is not initialised yet. As stopping offset: the split has no end.
+# A starting offset that is not initialised yet; a stopping offset of a split without an end.
 NOT_SET = -(1 << 63)
 
 # org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
@@ -44,7 +44,7 @@ class Split(NamedTuple):
 
 
 def read_topic(cursor: Cursor) -> str:
-    """Read ``UTF topic``; refuse an illegal name, which often shows that this is no Kafka split."""
+    """Read ``UTF topic``; refuse a name that Kafka refuses."""
     topic = cursor.utf("topic")
     check_topic(cursor, topic)
     return topic

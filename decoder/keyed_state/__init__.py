@@ -1,7 +1,7 @@
-"""Keyed state, read without a JVM and the job's classes: its serializer snapshots suffice.
+"""Keyed state, read by its serializer snapshots, without a JVM or the job's classes.
 
-A handle names a stream. The stream's head contains the serializer snapshots, from which the types
-of the states are made; key groups with the entries follow the head. Start at ``read_keyed_states``.
+A handle names a stream. The stream's head contains the serializer snapshots, which determine the
+types of the states; key groups with the entries follow. Start at ``read_keyed_states``.
 """
 
 from decoder.keyed_state.entries import Entry, KeyGroupLayout

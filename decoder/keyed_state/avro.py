@@ -3,7 +3,7 @@
 int and enum: ``i32``. long: ``i64``. float, double, boolean: as Java's DataOutput. string and
 bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then the
 branch's value. record: its fields. array and map: blocks of an unsigned varint n (7 bits a byte,
-the lowest first) and n items, ended by n = 0; an item of a map is a string and a value.
+the lowest first) and n items; n = 0 ends them. An item of a map is a string and a value.
 
 Source: org.apache.flink.formats.avro.utils.{DataOutputEncoder, DataInputDecoder} @ Flink 2.2.0;
 logical types: Apache Avro 1.11 specification.
@@ -24,8 +24,7 @@ from decoder.keyed_state.value_sizes import avro_may_be_nothing
 
 _i32 = Struct(">i").unpack_from
 
-# The deepest nesting of a value whose type refers to itself. The bound protects Python's stack from
-# hostile input.
+# The deepest nesting of a value of a recursive type; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
 # The largest number of zero-byte items (null, an empty record) that one value may contain.
 _MOST_OF_NOTHING = 1 << 16
@@ -163,7 +162,7 @@ def _runs(read_item: _Read, of_nothing: bool, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read the varint before each block; it is decoded inline for speed."""
+    """Read the number of items of a block, a varint; written out here for speed."""
     value = shift = 0
     while True:
         byte = data[position]

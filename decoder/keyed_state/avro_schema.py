@@ -1,8 +1,7 @@
 """Parse an Avro schema from its JSON into the classes of ``types``.
 
-Named types (record, enum, fixed) may be referred to by name after they are defined, and within
-their own definition. A logical type that Avro's specification does not define for its primitive is
-ignored: the value is read as the primitive.
+A schema may refer to a named type (record, enum, fixed) by name after the type's definition, and
+within it. A logical type that Avro's specification does not define for its primitive is ignored.
 
 Source: Apache Avro 1.11 specification; org.apache.avro.Schema @ 1.11.3.
 """
@@ -15,8 +14,7 @@ from typing import Any, NoReturn
 from decoder.cursor import Cursor
 from decoder.keyed_state import types
 
-# The deepest nesting of a schema: deeper than any schema in use, and less than Python's stack
-# allows.
+# The deepest nesting of a schema. Schemas in use are less deep, and Python's stack allows more.
 _MAX_DEPTH = 32
 _PRIMITIVES = {kind.value: kind for kind in types.AvroKind}
 _LOGICAL = {
@@ -37,7 +35,7 @@ _FIELD = "Avro schema"
 
 
 def avro_schema(text: str, cursor: Cursor) -> types.AvroType:
-    """Parse a schema from its JSON; errors use ``cursor``, which is right after the schema.
+    """Parse a schema from its JSON; ``cursor``, right after the schema, is the place in errors.
 
     Raises:
         DecodeError: the text is not an Avro schema.

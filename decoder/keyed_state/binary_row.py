@@ -1,20 +1,20 @@
 """Flink SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
 
-Numbers are **little-endian**, except that a DECIMAL with more than 18 digits is a big-endian two's
+Numbers are **little-endian**, but a DECIMAL with more than 18 digits is big-endian two's
 complement. A row: ``u8 RowKind`` and the null bits of the fields, the lowest bit first, padded
 together to a multiple of 8 bytes; then a slot of 8 bytes for each field. An array: ``i32 n``, null
 bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` size of the
 key array in bytes, the array of keys, the array of values.
 
-A slot holds the value itself, or where it is: ``i32 length``, then ``i32 offset`` from the first
-byte of the row or array. Text and bytes of up to 7 bytes are in the slot itself, whose highest byte
-is then 0x80 | length. For a timestamp with a precision above milliseconds, the slot holds the
-nanoseconds within the millisecond in place of the length, and the ``i64`` milliseconds are at the
-offset.
+A slot holds a value of at most 8 bytes. Of a longer value, the slot holds the ``i32 length`` and
+the ``i32 offset`` from the first byte of the row or array. Text and bytes of up to 7 bytes are in
+the slot, whose highest byte is then 0x80 | length. For a timestamp with a precision above
+milliseconds, the slot holds the nanoseconds within the millisecond and the offset of the ``i64``
+milliseconds.
 
 Flink writes the variable-length parts of a row one after another. This module accepts them anywhere
-in the row, but refuses a row whose parts have a larger total size than the row: otherwise hostile
-input could have the same bytes read many times.
+in the row, but not parts that are together larger than the row: hostile input could have the same
+bytes read many times.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """
@@ -268,7 +268,7 @@ def _decimal(precision: int, scale: int) -> _ReadSlot:
 
 
 def timestamp(millis: int, nano_of_milli: int, local_zone: bool) -> Instant | LocalDateTime:
-    """Return a TIMESTAMP, or a TIMESTAMP_LTZ if ``local_zone``; both are stored as if in UTC."""
+    """Return a TIMESTAMP, or a TIMESTAMP_LTZ if ``local_zone``; both are stored as UTC."""
     if not 0 <= nano_of_milli < _NANOS_PER_MILLI:
         raise DecodeError(
             ErrorKind.CORRUPT, f"a millisecond does not have {nano_of_milli} nanoseconds"

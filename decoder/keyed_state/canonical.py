@@ -1,15 +1,15 @@
-"""Key groups in canonical form, which savepoints of any backend have; and RocksDB's rows.
+"""Key groups in canonical form (the canonical savepoints of every backend), and RocksDB's rows.
 
 A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then the
 state's entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set,
-an ``i16`` follows the entry: the number of the state that the next entries belong to, or FFFF at
-the end of the key group. A state without entries is left out.
+an ``i16`` follows the entry: the number of the next state, or FFFF at the end of the key group. A
+state without entries is left out.
 
-*Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; key; namespace; a MAP's
-own key. If neither the key's nor the namespace's serializer has a fixed length, the length of each
-follows it, the lowest byte first, in as few bytes as possible. *Value*: for a LIST the elements,
-joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value; nothing for timers, whose
-key is the key group and the timer.
+*Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; key; namespace; for a
+MAP the map key. If neither the key's nor the namespace's serializer has a fixed length, the length
+of each follows it, the lowest byte first, in as few bytes as possible. *Value*: for a LIST the
+elements, joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value. A timer's key is
+the key group and the timer; its value is empty.
 
 Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
 CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
@@ -69,7 +69,7 @@ def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 def canonical_parts(blocks: Iterable[bytes], max_bytes: int, what: str) -> Iterator[bytes]:
-    """Split a key group into smaller ones: one for each block in which an entry ends.
+    """Split a key group into smaller ones, at most one per block.
 
     ``what`` names the key group in errors.
 
@@ -279,7 +279,7 @@ class CanonicalReader:
         if self._kind is StateKind.MAP:
             null = data[position]
             if null == 1:
-                return None  # after it, heap backends write null in their serializer's form
+                return None  # heap backends also write the serializer's null after it
             if null:
                 raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
             position += 1

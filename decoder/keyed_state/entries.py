@@ -1,4 +1,4 @@
-"""The entries of a state, and what the readers of all layouts share."""
+"""The entries of a state, and the functions that the readers of all layouts use."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ BATCH_BYTES = 4 * 1024 * 1024
 
 
 class KeyGroupLayout(Enum):
-    """The layout of a key group's bytes; ``heap`` and ``canonical`` describe the two layouts."""
+    """The layout of a key group's bytes; the modules ``heap`` and ``canonical`` describe them."""
 
     CANONICAL = "canonical"
     HEAP = "heap"
 
 
 class Entry(NamedTuple):
-    """One entry of a state: one for each key of a MAP, for each timer, or else for each key.
+    """An entry of a MAP, a timer, or the value of a key in a state of another kind.
 
     Attributes:
         key_group: the key's key group.
         key: the key by which the stream is partitioned (keyBy).
         namespace: the window or another namespace; None without a namespace.
         map_key: the key in a MAP.
-        value: the value, as ``types`` describes it; for a timer its timestamp in epoch
+        value: the value, in the form that ``types`` describes; for a timer its timestamp in epoch
             milliseconds.
         last_access: with TTL, the time of the last access in epoch milliseconds; for a LIST a list
             with the time of each element. None without TTL.
@@ -48,14 +48,14 @@ class Entry(NamedTuple):
     last_access: Any
 
 
-# This does the same as ``Entry._make`` in half the time.
+# The same as ``Entry._make``, in half the time.
 new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
-    """Refuse keys, namespaces and map keys with text that is not Unicode.
+    """Refuse keys, namespaces and map keys with text that is not valid Unicode.
 
-    Such text was read as U+FFFD, so two keys could become one.
+    Such text is read as U+FFFD, so two keys could become one.
     """
     for index, name, type_ in (
         (1, "key", info.key),
@@ -112,8 +112,7 @@ class Readers:
         self.value = reader(value)
         self.whole_value = reader(_whole(info, value))
         self.group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
-        # Most states have only one value per key, without a namespace and TTL: faster readers read
-        # them.
+        # One value per key, without namespace and TTL, as most states; faster readers read these.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
             and info.namespace == types.Scalar(types.Kind.VOID_NAMESPACE)
@@ -148,7 +147,7 @@ def _whole(info: StateInfo, value: types.Type) -> types.Type:
 
 
 def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
-    """Split a value as the state's serializer wrote it into (value, last access)."""
+    """Split a value that was read with the state's serializer into (value, last access)."""
     if not readers.info.ttl or value is None:
         return value, None
     if readers.info.kind is StateKind.LIST:

@@ -1,12 +1,12 @@
 """Key groups in the heap backend's own form: checkpoints, and native savepoints.
 
-``i32`` key group, never compressed; then for each state of the head, in any order, ``i16`` number
-of the state, ``i32 n`` x entry. An entry of key-value state is namespace, key and value, each in
-its serializer's form (the value of a LIST or a MAP begins with ``i32 n``); an entry of a priority
-queue is a timer. If the stream is compressed, each state's part is a separate Snappy stream.
+A key group is its ``i32`` number, never compressed; then for each state of the head, in any order,
+``i16`` number of the state, ``i32 n`` x entry. An entry of key-value state is namespace, key and
+value, each in its serializer's form (the value of a LIST or a MAP begins with ``i32 n``). An entry
+of a priority queue is a timer. If the stream is compressed, each state is a separate Snappy stream.
 
-No length precedes an entry or a value. So a value that cannot be read makes every state after it in
-the key group unreadable.
+No length precedes an entry or a value. So after a value that cannot be read, the rest of the key
+group is unreadable.
 
 Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation @ Flink 2.2.0.
 """
@@ -36,7 +36,7 @@ _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
-# The size of a state's number and of the number of its entries.
+# The size in bytes of a state's number and the number of its entries.
 _BEGIN_BYTES = 6
 _TIMESTAMP_BYTES = 8
 
@@ -49,19 +49,19 @@ def heap_batches(
     key_group: int,
     what: str,
 ) -> Iterator[list[Entry]]:
-    """Yield one state's entries in a key group, in batches; step over those of other states.
+    """Yield one state's entries in a key group, in batches.
 
     Args:
         states: the states of the head.
         number: the index of the state in ``states``.
-        unread: why the states after these could not be read from the head, or None.
+        unread: the error after which the head could not be read further, or None.
         data: the key group, decompressed and without its number.
         key_group: the key group's number.
         what: the key group's name in errors.
 
     Raises:
-        DecodeError: Flink never writes such bytes, or a value of this state or of a state before it
-            cannot be read.
+        DecodeError: Flink never writes such bytes, or a value of this or an earlier state cannot be
+            read.
     """
     begun = False
     for walked, entries in walk(states, data, key_group, what, states[number].info, unread):
@@ -82,10 +82,10 @@ def walk(
     target: StateInfo | None,
     unread: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield (a state's number, a batch of its entries) for all states of the key group.
+    """Yield (state number, batch of entries) for all states of the key group.
 
-    The first batch of each state is empty. ``target`` is the state that the caller reads, for
-    errors; the other arguments are those of ``heap_batches``.
+    The first batch of each state is empty. Errors name ``target``, the state that the caller reads.
+    The other arguments are those of ``heap_batches``.
     """
     position = 0
     left = set(range(len(states)))
@@ -97,7 +97,7 @@ def walk(
             number = _u16(data, position)[0]
             readers = None
             if number >= len(states) and unread is not None:
-                # The last state that was read from the head is the one whose serializer is unknown.
+                # The last state in the head is the one with the unknown serializer.
                 readers = states[-1]
                 yield len(states) - 1, []
                 raise DecodeError(ErrorKind.UNSUPPORTED, unread.problem)
@@ -137,7 +137,7 @@ def walk(
 
 
 def blocked_reason(name: str, problem: str) -> str:
-    """Return why a state that follows the unreadable state ``name`` cannot be read."""
+    """Return why a state after the unreadable state ``name`` cannot be read."""
     return (
         f"it is behind the state {name!r}, which cannot be read ({problem}) and has no length: "
         "take a savepoint in canonical format"
@@ -189,7 +189,7 @@ def _value(readers: Readers, data: bytes, position: int, key_group: int, out: li
 
 
 def _list(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
-    """Read a LIST; leave out an empty LIST, which canonical form does not contain either."""
+    """Read a LIST; leave out an empty one, as canonical form does."""
     namespace, key, value, position = _key_value(readers, data, position, key_group)
     if value:
         out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
@@ -220,8 +220,8 @@ def heap_parts(
 ) -> Iterator[bytes]:
     """Split a key group into smaller ones that hold only the entries of the state ``target``.
 
-    The end of an entry is found only by reading it, so each entry is read twice. From an unreadable
-    entry on, the rest is yielded unchanged, and its reader raises the error.
+    The end of an entry is found only by reading it, so each entry is read twice. After an
+    unreadable entry, the rest is yielded unchanged; reading it raises the error.
 
     Args:
         states: the states of the head.
@@ -256,7 +256,7 @@ def heap_parts(
         left.remove(number)
         position += _BEGIN_BYTES
         read = _reader(states[number])
-        first, done = position, 0  # the start and number of entries not yielded yet
+        first, done = position, 0  # the start and the number of the entries that were not yielded
         while done < count:
             try:
                 end = read(states[number], data, position, key_group, [])
@@ -293,8 +293,8 @@ def heap_parts(
 def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
-    The caller reads a long entry again from its start after each call. Each call doubles the
-    caller's bytes, so a long entry is read only a few times, and not once for each block.
+    After each call, the caller reads a long entry again from its start. Each call doubles the
+    caller's bytes, so that it reads a long entry only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
@@ -302,7 +302,7 @@ def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _begin(number: int, count: int) -> bytes:
-    """Return the state's number and the number of entries, as bytes of a key group."""
+    """Return the bytes before a state's entries: the state's number and the number of entries."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 
 

@@ -30,7 +30,7 @@ MIN_SECOND, MAX_SECOND = -31_557_014_167_219_200, 31_556_889_864_403_199
 
 
 class Pairs(list[tuple[Any, Any]]):
-    """A map as (key, value) pairs in stored order; not a dict, as some keys cannot be hashed."""
+    """A map as (key, value) pairs in stored order; not a dict, because keys may be unhashable."""
 
     __slots__ = ()
 
@@ -135,7 +135,7 @@ class LocalDateTime(NamedTuple):
 
 
 class Instant(NamedTuple):
-    """A point in time: seconds since the epoch, and nanoseconds (0 to 999,999,999) after them."""
+    """A point in time: seconds since the epoch, and nanoseconds of the second."""
 
     seconds: int
     nano: int
@@ -159,7 +159,7 @@ class Instant(NamedTuple):
 
 
 class SqlDate(Instant):
-    """A java.sql.Date: midnight in the time zone of its JVM, which is not stored.
+    """A java.sql.Date: midnight in the JVM's time zone; the time zone is not stored.
 
     It is printed as a date if it is midnight in UTC, otherwise as a point in time.
     """
@@ -172,7 +172,7 @@ class SqlDate(Instant):
 
 
 class SqlTime(Instant):
-    """A java.sql.Time: a time of 1970-01-01 in the time zone of its JVM, which is not stored.
+    """A java.sql.Time: a time of 1970-01-01 in the JVM's time zone; the time zone is not stored.
 
     It is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
     """

@@ -1,8 +1,8 @@
-"""The key group of a key, computed from the key to check that the key was read correctly.
+"""The key group of a key, computed to check that the key was read correctly.
 
-``murmur(key.hashCode()) mod maxParallelism``. The hash is computed here for the keys whose
-``hashCode`` Java specifies, and for Flink's tuples, Either and SQL rows. The hash of an enum, a
-POJO, an Avro record, a Value (org.apache.flink.types) or a row with names is not known.
+The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is known for keys whose
+``hashCode`` Java specifies, and for Flink's tuples, Either and SQL rows. It is unknown for an enum,
+a POJO, an Avro record, a Value (org.apache.flink.types) and a row with names.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
 MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
@@ -26,10 +26,9 @@ _REPLACEMENT = "\ufffd"
 _F64 = Struct(">d")
 _F32 = Struct(">f")
 
-# A function from a value to its hash as an unsigned 32-bit number, or None if the hash is not
-# known.
+# A function from a value to its hash as an unsigned 32-bit number, or None if it is unknown.
 _Hash = Callable[[Any], "int | None"]
-# A function from (data, start of the key in it, key) to the key group, or None if it is not known.
+# A function from (data, start of the key in ``data``, key) to the key group, or None.
 KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
@@ -54,7 +53,7 @@ def _murmur(code: int) -> int:
     code = code * 0xCC9E2D51 & _MASK
     code = (code << 15 | code >> 17) * 0x1B873593 & _MASK
     code = ((code << 13 | code >> 19) * 5 + 0xE6546B64) & _MASK ^ 4
-    # The body of _mix is repeated here, because a call for each key takes too long.
+    # The body of _mix is repeated here: a call for each key takes too long.
     code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
     code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
     code ^= code >> 16

@@ -1,19 +1,19 @@
-"""Values that Kryo wrote: objects of the JDK's and Kryo's classes that are known here.
+"""Values that Kryo wrote: objects of the JDK's classes in ``_CLASSES``.
 
-An object with its class: *varint* class id, varint reference, the class's own content. The class id
+An object with its class: *varint* class id, varint reference, the object's content. The class id
 is 0 for null; 1 for a class by name (a varint name id and, at its first use, the name follow);
 otherwise the id of a registered class plus 2. The reference is 1 for a new object, otherwise the
 index of an earlier object plus 2. Boxed primitives and, in Kryo 5.6, enums have no reference. No
 length precedes an object, so an object of an unknown class makes the value unreadable.
 
-A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last; a
+A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
 signed varint is zig-zag encoded. Text is written in one of two forms. ASCII: its bytes, with the
-high bit set on the last byte. Otherwise the number of its UTF-16 units plus one (0 null) as a
-varint, then each unit in 1 to 3 bytes of UTF-8. The varint's first byte holds 6 bits of the number;
-its bit 0x80 is always set, and its bit 0x40 says that more bytes follow.
+high bit set on the last byte. Other text: a varint number of UTF-16 units plus one (0 for null),
+then each unit in 1 to 3 bytes of UTF-8. The first byte of this varint has the bit 0x80 set, the bit
+0x40 if more bytes follow, and 6 bits of the number.
 
-Flink 1.x uses Kryo 2.24, and Flink 2.x uses Kryo 5.6, which writes different bytes. The version of
-``_metadata`` shows which of them wrote the state; serializer snapshots do not.
+Flink 1.x uses Kryo 2.24. Flink 2.x uses Kryo 5.6, which writes different bytes. The version of
+``_metadata`` shows which Kryo wrote the state; serializer snapshots do not.
 
 Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, DefaultArraySerializers,
 CollectionSerializer, MapSerializer, FieldSerializer, ObjectField @ kryo 2.24.0; the same,
@@ -53,11 +53,10 @@ _Time = TypeVar("_Time", LocalDate, LocalTime, Instant)
 _F32_BE, _F64_BE = struct.Struct(">f"), struct.Struct(">d")
 _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
-# The deepest nesting of objects. The bound protects Python's stack from hostile input.
+# The deepest nesting of objects; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The maximum number of objects in one value, and of nulls in one collection. With repeated
-# references, and in a collection whose elements are all null, a few bytes could stand for any
-# number of objects.
+# The maximum number of objects in one value, and of nulls in one collection. A few bytes could
+# stand for any number: by repeated references, or in a collection of nulls.
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -99,10 +98,10 @@ _REGISTERED = {
     84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
-# Kryo writes each element of these arrays with the serializer that is registered for its class.
+# Kryo writes the elements of these arrays with the serializer that is registered for their class.
 _ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
-# Kryo 2.24 also writes the fields of these classes with their registered serializers; Kryo 5.6 does
-# not.
+# The classes of the fields of these classes. Kryo 2.24 writes the fields with the registered
+# serializers of their classes; Kryo 5.6 does not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -113,8 +112,8 @@ _PARTS = {
     ),
     "java.time.OffsetTime": ("java.time.LocalTime", "java.time.ZoneOffset"),
 }
-# Interfaces, abstract classes and Object. An object declared with one of these types is stored with
-# its own class, by id or by name.
+# Interfaces, abstract classes and Object. A value declared as one of these is stored with its
+# actual class, by id or by name.
 _ABSTRACT = frozenset(
     {
         "java.lang.Object",
@@ -146,8 +145,7 @@ def kryo_type(
 
     Args:
         name: the class of the state's values.
-        registered: (class, whether Kryo's own serializer writes it) for each class that is
-            registered.
+        registered: (class, whether Kryo's own serializer writes it) of each registered class.
         defaults: the classes for which the job has default serializers.
         version: ``KRYO_2`` or ``KRYO_5``.
     """
@@ -157,24 +155,24 @@ def kryo_type(
         return Unreadable(name, f"Kryo writes it, with the job's own serializer of {own}")
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
-    # A class that already has an id gets another one only if the job registers its own serializer
-    # for it. The layout of such a serializer is unknown, so the class's name is left empty here.
+    # A class of ``_REGISTERED`` gets a second id only if the job registers its own serializer for
+    # it. Classes with the job's own serializers get an empty name, because their layout is unknown.
     known = _REGISTERED.values()
     names = (own if plain else "" for own, plain in registered if not (plain and own in known))
     return Kryo(name, tuple(names), replaced, version)
 
 
 def _parts_of(name: str, version: int) -> Sequence[str]:
-    """Return the classes of a class's parts that Kryo writes with their registered serializers."""
+    """Return the classes of an object's parts that have their registered serializers."""
     if name in _ARRAYS:
         return (_ARRAYS[name],)
     return _PARTS.get(name, ()) if version == KRYO_2 else ()
 
 
 def open_class(type_: Type) -> str | None:
-    """Return the first class in a type that is abstract or a container of any objects, or None.
+    """Return the first class in a type that may contain objects of any class, or None.
 
-    It is not known in advance whether those objects can be read.
+    Whether these objects can be read is not known in advance.
     """
     if isinstance(type_, Kryo):
         own = type_.class_name
@@ -195,7 +193,7 @@ def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
 
 
 class _Reader:
-    """A reader of one value, with its position and the objects that later references may name."""
+    """A reader of one value, with its position and the objects read so far."""
 
     def __init__(self, type_: Kryo, data: bytes, position: int) -> None:
         self.data = data
@@ -203,8 +201,7 @@ class _Reader:
         self._type = type_
         self._little = type_.version == KRYO_5
         self._names: list[str] = []
-        # Each object that may be referred to, with the number of objects in it; 0 while it is being
-        # read.
+        # Each object that has a reference, with the number of objects in it (0 while it is read).
         self._objects: list[tuple[Any, int]] = []
         self._count = 0
 
@@ -214,7 +211,7 @@ class _Reader:
         return None if name is None else self.referable(name, depth)
 
     def referable(self, name: str, depth: int, nullable: bool = False) -> Any:
-        """Read an object of a known class; ``nullable``: whether it may be null (0)."""
+        """Read an object of the class ``name``; ``nullable``: whether it may be null (0)."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
             self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
@@ -222,8 +219,8 @@ class _Reader:
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # ``class_name`` has not refused this class: for a field or an element that can have
-            # only one class, Kryo writes no class.
+            # ``class_name`` refuses such classes too, but a field or element that can have only one
+            # class is written without it.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._little and name in _ENUMS):
@@ -307,7 +304,7 @@ class _Reader:
     def varint(self, first: int = 0x7F) -> int:
         """Read an unsigned varint of at most 32 bits; ``first`` masks its first byte.
 
-        It is not shared with other readers of varints: another call would double the time.
+        Calling a shared function would double the time.
         """
         byte = self.u8()
         value, more = byte & first, byte & (first + 1)
@@ -410,9 +407,9 @@ class _Reader:
 
         2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
         5.6: varint n + 1; the comparator if the collection is sorted; n objects with their classes.
-        If the high bit of the first byte is set, all objects are of one class: then follow that
-        class (0: all are null), if ``nulls`` a ``bool`` whether some are null, and the objects
-        without their classes.
+        If the high bit of the first byte is set, all objects are of one class: its class id (0 if
+        all are null), if ``nulls`` a ``bool`` whether some are null, n objects without their
+        classes.
         """
         if not self._little:
             if sorted_:
@@ -512,8 +509,8 @@ class _Reader:
         """Read a LocalTime.
 
         2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: ``i8`` hour,
-        minute and second, varint nano. If only zeros would follow, they are left out, and the
-        number before them is inverted (``~``).
+        minute and second, varint nano; zeros at the end are left out, and the number before them is
+        inverted (``~``).
         """
         if not self._little:
             hour, minute, nano = self.i8(), self.i8(), self.signed()
@@ -530,7 +527,7 @@ class _Reader:
         return self.check(LocalTime(hour, minute, second, nano))
 
     def date_time(self, depth: int) -> LocalDateTime:
-        """Read a LocalDateTime: in 2.24 date and time each with a reference, in 5.6 without."""
+        """Read a LocalDateTime: date and time, in 2.24 each with a reference."""
         if self._little:
             return LocalDateTime(self.date(depth), self.time_of_day(depth))
         date = self.referable("java.time.LocalDate", depth)  # same depth: it contains no object
@@ -579,7 +576,7 @@ class _Reader:
         return offset_text(seconds)
 
     def offset_date_time(self, depth: int) -> str:
-        """Read an OffsetDateTime: in 2.24 each part has a reference, in 5.6 none."""
+        """Read an OffsetDateTime: date-time and offset, in 2.24 each with a reference."""
         if self._little:
             return f"{self.date_time(depth)}{self.zone_offset(depth)}"
         date_time = self.referable("java.time.LocalDateTime", depth)
@@ -598,13 +595,13 @@ class _Reader:
     def timestamp(self, depth: int) -> Instant:
         """Read a Timestamp: varlong milliseconds, varint nanoseconds of the second.
 
-        Only the full seconds of the milliseconds are used.
+        Of the milliseconds, only the whole seconds are used.
         """
         millis = self.time()
         return self.check(Instant(millis // 1000, self.varint()))
 
     def uuid(self, depth: int) -> str:
-        """Read a UUID: its most and least significant bits, signed varlongs; in 5.6 ``i64``."""
+        """Read a UUID: the high and the low 64 bits, in 2.24 as signed varlongs, in 5.6 ``i64``."""
         parts = (self.fixed(8) if self._little else self.signed_long() for _ in range(2))
         most, least = (f"{part & (1 << 64) - 1:016x}" for part in parts)
         return f"{most[:8]}-{most[8:12]}-{most[12:]}-{least[:4]}-{least[4:]}"
@@ -642,8 +639,7 @@ def _array_of(name: str) -> _Read:
     return _array(lambda reader, depth: reader.referable(name, depth, nullable=True))
 
 
-# The constants of the JDK's enums. The bytes do not contain the constants' names, so other enums
-# cannot be read.
+# The constants of the JDK's enums. Other enums cannot be read: the bytes have only the ordinals.
 _ENUMS: dict[str, Sequence[str]] = {
     "java.time.DayOfWeek": (
         *("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"),
@@ -656,7 +652,7 @@ _ENUMS: dict[str, Sequence[str]] = {
         *("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"),
     ),
 }
-# Classes that hold objects of any class.
+# Classes that may contain objects of any class.
 _CONTAINERS: dict[str, _Read] = {
     **dict.fromkeys(
         (

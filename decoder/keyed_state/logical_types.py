@@ -1,8 +1,7 @@
 """The logical types of Flink SQL, read from the Java objects in a serializer's snapshot.
 
-A LogicalType has the fields ``isNullable`` and ``typeRoot``, an enum; the functions below read the
-other fields, which depend on ``typeRoot``. A row's fields are in a Java list, whose class either
-has the elements in a field or writes them in its own ``writeObject``.
+A LogicalType has the fields ``isNullable`` and ``typeRoot``, an enum; its other fields depend on
+``typeRoot``. A row's fields are in a Java list.
 
 Source: org.apache.flink.table.types.logical.* @ Flink 2.2.0; java.util.{ArrayList, Arrays,
 Collections, CollSer} @ JDK 17.
@@ -18,8 +17,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the maximum number of types in one type. Objects may be referred
-# to from many places, so a few bytes could stand for a tree of any size.
+# The deepest nesting of types, and the maximum number of types in one type. Because of references
+# to earlier objects, a few bytes could stand for a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 
@@ -52,7 +51,7 @@ _FIELD = "logical type"
 
 
 def logical_type(value: JavaValue, cursor: Cursor) -> types.SqlType:
-    """Convert a LogicalType; errors use ``cursor``, which is right after its bytes.
+    """Convert a LogicalType; ``cursor``, right after its bytes, is the place in errors.
 
     Raises:
         DecodeError: the object is not a logical type, or the layout of the type's values is
@@ -114,7 +113,7 @@ class _Converter:
         return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
-        """Return the attributes, those of the super types first (as StructuredType.getChildren)."""
+        """Return the attributes, the super types' first (as in StructuredType.getChildren)."""
         attributes: list[JavaValue] = []
         for _ in range(_MAX_DEPTH):
             if not isinstance(value, JavaObject):
@@ -126,8 +125,8 @@ class _Converter:
     def _elements(self, value: JavaValue) -> Sequence[JavaValue]:
         """Return the elements of a Java list.
 
-        ArrayList and CollSer write their elements themselves. Arrays.asList has an array in a
-        field, and Collections.unmodifiableList has another list in a field.
+        ArrayList and CollSer write their elements in their own ``writeObject``. Arrays.asList has
+        an array in a field, and Collections.unmodifiableList has another list in a field.
         """
         for _ in range(_MAX_DEPTH):
             if isinstance(value, JavaArray):

@@ -1,8 +1,8 @@
 """The states of one subtask's handle, in either of the two layouts of key groups.
 
-The key groups of a savepoint are in canonical form. The key groups of a checkpoint are in the heap
-backend's form, in which each begins with its number; but full checkpoints of RocksDB before Flink
-1.15 are in canonical form.
+The key groups of a savepoint are in canonical form. Those of a checkpoint are in the heap backend's
+form, in which each begins with its number. Full checkpoints of RocksDB before Flink 1.15 are in
+canonical form.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from decoder.snappy import decompress_blocks, decompress_stream
 
 # The largest entry that is read, in bytes when decompressed.
 _MOST_AT_ONCE = 256 * 1024 * 1024
-# A larger key group of the heap backend is read in parts, and each entry is read twice.
+# A larger key group of the heap backend, in bytes, is read in parts, and each entry is read twice.
 _MOST_WHOLE = 32 * 1024 * 1024
-# A larger canonical key group is read in parts of one such block each. A compressed block is
-# smaller, because Snappy's ratio is up to 21 to 1.
+# The size of the blocks in which a larger canonical key group is read. Blocks of compressed bytes
+# are smaller, because Snappy's ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
@@ -74,14 +74,13 @@ class StateSource(Protocol):
         """
 
     def blocked(self) -> dict[int, str]:
-        """Return the states, by number, that cannot be read although their types can, and why."""
+        """Return why states with readable types cannot be read, by state number."""
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Cut the key groups into ranges that can be read separately; also return their sizes.
+        """Return ranges of key groups that can be read separately, with their sizes in bytes.
 
-        The sizes are in bytes and approximate. A range has at most ``max_bytes`` bytes, unless it
-        is a single key group or the handle cannot be cut. Empty key groups are left out at both
-        ends.
+        The sizes are approximate. A range has at most ``max_bytes`` bytes, unless it is a single
+        key group or the handle cannot be divided. Empty key groups at both ends are left out.
         """
 
 
@@ -103,8 +102,7 @@ class KeyGroupsSource:
         """Whether the stream is in canonical form."""
         if self.stream.handle.savepoint:
             return True
-        # The last key group is checked first, because key group 0 may begin with the same bytes in
-        # both forms.
+        # The last key group comes first, because key group 0 may begin alike in both forms.
         for key_group in reversed(self.key_groups):
             begin = next(self.stream.blocks(key_group, 4), None)
             if begin:
@@ -152,7 +150,7 @@ class KeyGroupsSource:
         return self.stream.blocks(key_group, size)
 
     def _heap_frames(self, number: int, key_group: int, what: str) -> Iterator[bytes]:
-        """Yield the key group as one frame, or a large key group in several frames."""
+        """Yield the key group as one frame, or as several if it is large."""
         blocks = self._blocks(key_group)
         begin = b""
         while not has_key_group(begin) and (block := next(blocks, None)) is not None:
@@ -183,7 +181,7 @@ class KeyGroupsSource:
         return state_without(self, "_readers")
 
     def blocked(self) -> dict[int, str]:
-        """Find the states that follow an unreadable state with entries, in the heap backend's form.
+        """Find the states after an unreadable state with entries, in the heap backend's form.
 
         Each key group is parsed up to the unreadable state.
         """

@@ -1,10 +1,9 @@
-"""Timers in raw keyed state: those of RocksDB jobs that keep their timers on the heap.
+"""Timers in raw keyed state: those of RocksDB jobs with timers on the heap.
 
-A key group is ``F1 CD 85 9F`` (which announces a version), ``i32 2`` (the version), ``i32 n`` x
-{``UTF service``, serializer snapshots of key and namespace, twice (event time, processing time)
-``i32 n`` x timer}. A timer is key, namespace, ``i64`` timestamp. Nothing is compressed. The timers
-of a service are returned as two states, with the names that state backends use for timers
-(``_timer_state/event_NAME``, ``_timer_state/processing_NAME``).
+A key group is ``F1 CD 85 9F``, ``i32`` version 2, ``i32 n`` x {``UTF service``, serializer
+snapshots of key and namespace, ``i32 n`` x event-time timer, ``i32 n`` x processing-time timer}. A
+timer is key, namespace, ``i64`` timestamp. Nothing is compressed. Each service becomes two states,
+named as state backends name them (``_timer_state/event_NAME``, ``_timer_state/processing_NAME``).
 
 Source: InternalTimerServiceSerializationProxy (version 2), InternalTimersSnapshotReaderWriters,
 PostVersionedIOReadableWritable, InternalTimeServiceManagerImpl, KeyedStateCheckpointOutputStream @
@@ -94,7 +93,7 @@ class RawTimersSource:
     ) -> Iterator[tuple[str, Timer, int, Entry | None]]:
         """Yield (service, type, state number, timer) for each timer.
 
-        Before the timers of each service, yield one tuple with None in place of the timer.
+        A tuple with None in place of the timer precedes the timers of each service.
         """
         what = f"{self.what} key group {key_group}"
         cursor = Cursor(data, what)

@@ -4,11 +4,10 @@ The handle has the database's files by name, and a stream that holds only the he
 column family with the state's name; keys and values of the rows have canonical form. The files may
 hold rows of other subtasks' key groups.
 
-RocksDB itself reads the files, through the package ``rocksdict`` from PyPI, which is imported when
-a state is read. The files are copied to a temporary directory and opened read-only. Elements of a
-LIST are stored as merge operands. The OPTIONS file names the merge operator, without which the
-elements would silently be missing. It also names the task manager's log directories; in the copy
-these names are removed.
+RocksDB itself reads the files, through the package ``rocksdict`` from PyPI. The files are copied to
+a temporary directory and opened read-only. The elements of a LIST are merge operands; without the
+merge operator that the OPTIONS file names, they would silently be missing. The OPTIONS file also
+names the task manager's log directories, which are removed from the copy.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
@@ -47,7 +46,7 @@ from decoder.state_files import StateFiles
 # The names of RocksDB's files. A file with another name is refused.
 _NAME = re.compile(r"\d{1,20}\.(sst|blob)|MANIFEST-\d{1,20}|OPTIONS-\d{1,20}|CURRENT|IDENTITY")
 _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
-# The configuration file of rocksdict, which says that keys and values are raw bytes.
+# The configuration file of rocksdict; ``raw_mode``: keys and values are bytes.
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
 _ROWS_OF_A_FRAME = 4096
@@ -73,7 +72,7 @@ class RocksSource:
         return {}
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return one share, because all files are copied even to read one key group."""
+        """Return one share, because reading one key group needs a copy of all files."""
         return [(self.key_groups, sum(stream.size for _, stream in self.handle.files))]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -119,7 +118,7 @@ class RocksSource:
 
 
 class _Database:
-    """A copy of the files, which RocksDB opens; the copy is deleted with this object."""
+    """An open RocksDB on a copy of the files; the copy is deleted with this object."""
 
     def __init__(self, handle: IncrementalState, files: StateFiles, what: str) -> None:
         rocksdict = _library()

@@ -1,16 +1,16 @@
 """Serializer snapshots: the serializer of a state, and the serializers inside of it.
 
-A snapshot is ``UTF class, i32 version`` and the class's own content, whose length is not stored. So
-nothing can be read after a snapshot of an unknown class, unless it is in a frame (a field of a
-POJO). Classes in Flink's package are identified by the last part of their name.
+A snapshot is ``UTF class, i32 version`` and content that depends on the class. The content has no
+length, so nothing can be read after a snapshot of an unknown class, unless it is in a frame (a
+field of a POJO). Classes in Flink's package are identified by the last part of their name.
 
 - *simple*: no content; in version 2 ``UTF class`` of the serializer.
-- *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's own content, *nested*.
+- *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's content, *nested*.
 - *nested*: ``i32 1333245, i32 1, i32 n`` x snapshot.
-- *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, twice (key, value) ``bool`` and, if
-  it is true, ``i32 length`` and a frame of that length}.
+- *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, key, value}; key and value are each
+  ``bool present`` and, if it is true, ``i32 length`` and a frame of that length.
 
-The content of each class is described at the functions below.
+The docstrings of the functions below describe the content of each class.
 
 Source: TypeSerializerSnapshot, SimpleTypeSerializerSnapshot, CompositeTypeSerializerSnapshot,
 NestedSerializersSnapshotDelegate, LinkedOptionalMapSerializer, and the snapshot classes named in
@@ -68,11 +68,10 @@ _NESTED_MAGIC = 1333245
 _NESTED_VERSION = 1
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
-# The deepest nesting of serializers: deeper than the types of any job, and less than Python's stack
-# allows.
+# The deepest nesting of serializers. The types of jobs are less deep, and Python's stack allows
+# more.
 _MAX_DEPTH = 32
-# The maximum number of padding bytes of a null value, which takes as many bytes as any other value
-# of its fixed-length type.
+# The maximum number of padding bytes of a null value of a fixed-length type.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -148,7 +147,7 @@ _SCALA = ("org.apache.flink.api.scala.", "org.apache.flinkx.api.")
 def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
     """Read a snapshot; return the type of its serializer's values.
 
-    ``kryo_version`` is the major version of Kryo in the job's Flink, which no snapshot holds.
+    ``kryo_version`` is the major version of Kryo in the job's Flink.
 
     Raises:
         DecodeError: the snapshot is cut short, corrupt, or of an unknown class or version.
@@ -251,7 +250,7 @@ class _Reader:
             yield name, frames[0], frames[1]
 
 
-# -- composites: ``outer`` is the version of their own content ------------------------------------
+# -- composites: ``outer`` is the version of the class's content ----------------------------------
 
 
 def _struct(class_name: str, names: tuple[str, ...], reader: _Reader, outer: int) -> Type:
@@ -269,7 +268,7 @@ def _tuple(reader: _Reader, outer: int) -> Type:
 def _row(reader: _Reader, outer: int) -> Type:
     """Read ``bool supportsRowKind`` and the fields' snapshots.
 
-    The bool is stored from version 4 on. Version 3 implies true, and older versions false.
+    The bool is stored from version 4 on. It is true in version 3, and false in older versions.
     """
     has_kind = reader.cursor.boolean("RowKind in a row") if outer >= 4 else outer == 3
     return Row(reader.nested(), has_kind)
@@ -290,7 +289,7 @@ def _nullable(reader: _Reader, outer: int) -> Type:
 def _linked_list(reader: _Reader, outer: int) -> Type:
     """Read ``bool hasNullMask`` and the elements' snapshot.
 
-    The bool is stored from version 3 on. Version 2 implies true, and version 1 false.
+    The bool is stored from version 3 on. It is true in version 2, and false in version 1.
     """
     has_nulls = reader.cursor.boolean("nulls in a list") if outer >= 3 else outer == 2
     return LinkedList(reader.part(), has_nulls)
@@ -330,19 +329,19 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "JavaEitherSerializerSnapshot": lambda reader, _: Either(*reader.two()),
     "GenericArraySerializerSnapshot": _array,
     "NullableSerializer$NullableSerializerSnapshot": _nullable,
-    # The two snapshots are those of the last access time and of the value.
+    # The two nested serializers write the time of the last access and the value.
     "TtlStateFactory$TtlSerializerSnapshot": lambda reader, _: Ttl(reader.two()[1]),
     "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two()),
     "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two()),
     "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
-    # These write values with their only nested serializer.
+    # These serializers write values as their only nested serializer does.
     "ListViewSerializerSnapshot": lambda reader, _: reader.part(),
     "MapViewSerializerSnapshot": lambda reader, _: reader.part(),
     "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two(), null_keys=True),
     "LinkedListSerializer$LinkedListSerializerSnapshot": _linked_list,
     "ExternalSerializer$ExternalSerializerSnapshot": _external,
     "RawValueDataSerializer$RawValueDataSerializerSnapshot": _raw_value,
-    # State contains records only, and no other stream element, such as a watermark.
+    # State contains no other stream elements than records.
     "StreamElementSerializer$StreamElementSerializerSnapshot": (
         lambda reader, _: StreamRecord(reader.part())
     ),
@@ -376,8 +375,8 @@ def _enum(reader: _Reader) -> Type:
 def _pojo(reader: _Reader) -> Type:
     """Read the content of a POJO's snapshot.
 
-    ``UTF class``; three optional maps: of fields, of registered subclasses, of other subclasses.
-    The values of the maps are snapshots.
+    ``UTF class``; three optional maps: fields, registered subclasses, other subclasses. The values
+    of the maps are snapshots.
     """
     reader.known_versions(2)
     name = reader.cursor.utf("class of a POJO")
@@ -389,7 +388,7 @@ def _pojo(reader: _Reader) -> Type:
 
 
 def _framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
-    """Read a snapshot in a frame; if it is unknown, only its own type is unreadable."""
+    """Read a snapshot in a frame; return Unreadable if it is unknown."""
     if frame is None:
         return Unreadable(name, "its serializer was not known to the job that wrote it")
     try:
@@ -405,9 +404,9 @@ def _framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
 def _kryo(reader: _Reader) -> Type:
     """Read the content of a Kryo snapshot.
 
-    ``UTF class``; three optional maps: of registrations, of default serializers, of default
-    serializers' classes. A registration is ``UTF class, i32 kind`` (0: without a serializer of the
-    job) and the kind's content.
+    ``UTF class``; three optional maps: registrations, default serializers, default serializers'
+    classes. A registration is ``UTF class, i32 kind`` (0: without a serializer of the job) and
+    content that depends on the kind.
     """
     reader.known_versions(2)
     name = reader.cursor.utf("class of Kryo's")
@@ -425,7 +424,7 @@ def _kryo(reader: _Reader) -> Type:
 def _avro(reader: _Reader) -> Type:
     """Read the content of an Avro snapshot.
 
-    Version 3: class and schema, both in the form that ``decoder.keyed_state.strings`` reads.
+    Version 3: class and schema, both in the encoding of ``decoder.keyed_state.strings``.
     Version 2: ``UTF class, UTF schema``. Version 1: ``UTF schema``.
     """
     reader.known_versions(1, 2, 3)
@@ -530,7 +529,7 @@ def _ttl_aware(reader: _Reader) -> Type:
 
 
 def _value(reader: _Reader) -> Type:
-    """Read ``UTF class``; a Value of this class writes itself, in an unknown layout."""
+    """Read ``UTF class``; a Value of this class writes itself, so its layout is unknown."""
     name = reader.cursor.utf("class of a Value")
     return Unreadable(name, "it writes itself (org.apache.flink.types.Value)")
 

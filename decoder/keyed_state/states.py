@@ -42,8 +42,8 @@ class Part:
     Attributes:
         subtask: the subtask's index.
         source: the source from which the part is read.
-        number: the state's number in that source.
-        info: the state's description, from that subtask's head.
+        number: the state's number in the source.
+        info: the state's description in the subtask's head.
     """
 
     subtask: int
@@ -56,10 +56,10 @@ class Part:
         return self.source.key_groups
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Cut the key groups into ranges to be read in other processes; also return their sizes.
+        """Return ranges of key groups to be read in other processes, with their sizes in bytes.
 
-        The sizes are in bytes. A range has at most ``max_bytes`` bytes if the part can be cut so.
-        The part can be pickled.
+        A range has at most ``max_bytes`` bytes if possible; see ``StateSource.shares``. The part
+        can be pickled.
         """
         with translate_os_errors(self.source.what):
             return self.source.shares(max_bytes)
@@ -71,7 +71,7 @@ class Part:
             return self.source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
-        """Yield the bytes of a key group in ``layout``, from which ``batches`` reads.
+        """Yield the bytes of a key group in ``layout``.
 
         Raises:
             DecodeError: as for ``KeyedState.entries``.
@@ -80,7 +80,7 @@ class Part:
             yield from self.source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
-        """Yield the entries of the given key groups, or of all, in lists of bounded length.
+        """Yield the entries of these key groups, by default all, in lists of bounded length.
 
         At most one key group is in memory at a time.
 
@@ -116,7 +116,7 @@ class KeyedState(StateInfo):
 
     @property
     def caveat(self) -> str | None:
-        """Why some values may be unreadable although all types are readable, or None."""
+        """Why some values may turn out to be unreadable, or None."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
             name = open_class(type_) if type_ is not None else None
             if name is not None:
@@ -146,7 +146,7 @@ class KeyedState(StateInfo):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Keyed state of an operator whose states could not be listed, with the error."""
+    """Keyed state that could not be listed, with its operator and the error."""
 
     operator_id: str
     operator_name: str | None
@@ -160,7 +160,7 @@ class KeyedStates:
 
     Attributes:
         states: the states, ordered by operator as in the checkpoint, then as in the stream.
-        unread: the keyed state that could not be listed.
+        unread: the operators' keyed state that could not be listed.
     """
 
     states: tuple[KeyedState, ...]
@@ -181,8 +181,8 @@ def read_keyed_states(
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. If an
-            operator's state cannot be listed, no error is raised, and the state is in ``unread``.
+        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. Other errors
+            are returned in ``unread``.
     """
     file = read_metadata(pointer, source)
     files = StateFiles(file.directory, file.source, allow_external_files)
@@ -233,10 +233,10 @@ def _read_operator(
 
 
 def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
-    """Return the handles that contain state; for the changelog backend, those of its base.
+    """Return the handles that contain state; for the changelog backend, the handles of its base.
 
-    A changelog cannot be read: it does not contain the keys' type, and applying a merge of windows
-    calls the job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
+    A changelog cannot be read: it does not contain the keys' type, and merged windows would need
+    the job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
 
     Raises:
         DecodeError: the changelog is not empty.
@@ -261,7 +261,7 @@ def _managed_source(
     files: StateFiles,
     what: str,
 ) -> StateSource:
-    """Return the source of managed keyed state, which a state backend wrote.
+    """Return the source of managed keyed state.
 
     Raises:
         DecodeError: the head of the state cannot be read.
@@ -284,7 +284,7 @@ def _raw_source(
     """Return the source of raw keyed state, of which only timers can be read."""
     if not isinstance(handle, KeyGroupsState):
         raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=what)
-    # In raw keyed state no head precedes the key groups, so one may begin at position 0.
+    # Raw keyed state has no head, so a key group may begin at offset 0.
     stream = KeyGroupsStream(handle, Stream(handle.stream, files, what), first_offset=0)
     return RawTimersSource(stream, _kryo_version(file), operator.max_parallelism, what)
 

@@ -1,13 +1,12 @@
 """The head of a keyed state's stream: its states and their types.
 
-``i32 version`` (6), ``bool compressed``, the key serializer's *proxy*, ``i16 n`` x {``UTF name, i32
-kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue, 4 key-value of the asynchronous
-API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``, proxy}}. A proxy is ``i32
-2`` and a snapshot. A state's number in the data is its index in this list.
+The head: ``i32 version`` (6), ``bool compressed``, the key serializer's *proxy*, ``i16 n`` x state.
+A state: ``UTF name, i32 kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue, 4 key-value
+of the asynchronous API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``,
+proxy}. A proxy is ``i32 2`` and a snapshot. A state's number in the data is its index in the head.
 
-The asynchronous API (State V2, Flink 2.x on ForSt) differs only in the serializers that it stores.
-A LIST has the serializer of its elements; a MAP has the serializer of its values and, under a
-separate role, the serializer of its keys.
+In the asynchronous API (State V2, Flink 2.x on ForSt), a LIST has the serializer of its elements; a
+MAP has the serializer of its values and, under a separate role, the serializer of its keys.
 
 Source: KeyedBackendSerializationProxy (version 6), StateMetaInfoSnapshotReadersWriters (7),
 TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0;
@@ -50,13 +49,13 @@ class StateInfo:
     """A state of a stream.
 
     Attributes:
-        name: the state's name, which the job or Flink chose.
+        name: the state's name.
         kind: the kind of state.
         key: the type of the state's keys; for timers, the type of the timers' keys.
         namespace: the type of the namespaces.
         map_key: the type of a MAP's keys.
-        value: the type of the values, without TTL; for a LIST the type of its elements, for a MAP
-            the type of its values, for timers the type of the timestamp.
+        value: the type of the values without TTL: of a LIST's elements, a MAP's values, or a
+            timer's timestamp.
         ttl: whether the time of the last access is stored with each value (for a LIST, each
             element; for a MAP, each entry).
         reason: why the state cannot be read, or None.
@@ -79,7 +78,7 @@ class Head:
     Attributes:
         compressed: whether the data is compressed.
         states: the states, each at the index that is its number in the data.
-        unread: why the states after these could not be read, or None if these are all.
+        unread: why the states after ``states`` could not be read, or None if there are none.
         end: the end of the head in the stream, in bytes; None if a state's serializer is unknown.
     """
 
@@ -90,7 +89,7 @@ class Head:
 
 
 def read_head(cursor: Cursor, kryo_version: int) -> Head:
-    """Read a head up to the first unknown serializer, whose length is unknown.
+    """Read a head, up to the first unknown serializer, if there is one.
 
     ``kryo_version``: see ``snapshots.read_snapshot``.
 
@@ -202,7 +201,7 @@ def _key_value(
 
 
 def _first_reason(*parts: types.Type | None) -> str | None:
-    """Return why the first unreadable of these types cannot be read, or None."""
+    """Return why a type cannot be read, for the first such type, or None."""
     for type_ in parts:
         part = types.unreadable(type_) if type_ is not None else None
         if part is not None:

@@ -17,11 +17,11 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# A stream of at most this size is read at once, and stays in memory as long as the state that it
-# belongs to. The limit is small, because there may be thousands of streams.
+# A stream of at most this size is read at once, and kept in memory as long as its state. The limit
+# is small, because there may be thousands of streams.
 _WHOLE_BYTES = 256 * 1024
-# The minimum size of a read of a larger stream, except for the first one: the bytes that follow are
-# needed next, and a store gets fewer requests.
+# The minimum size of a read of a larger stream, except for the first read. The next bytes are read
+# ahead, to send fewer requests to a store.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 
@@ -37,7 +37,7 @@ class Stream:
         self._stream = stream
         self._files = files
         self.what = what
-        self._ahead = (0, b"")  # (where they start, the bytes that were read ahead)
+        self._ahead = (0, b"")  # (start of the bytes that were read ahead, the bytes)
 
     def read(self, start: int, end: int | None) -> bytes:
         """Read the bytes from ``start`` to ``end``, or to the end of the stream if it is None.
@@ -65,8 +65,7 @@ class Stream:
             return self._files.read_range(stream, start, None, self.what)
         first, data = self._ahead
         if not first <= start <= end <= first + len(data):
-            # The first read, which is for the head, reads nothing ahead, because often only the
-            # head is needed.
+            # Do not read ahead after the head: often only the head is needed.
             until = min(start + _AHEAD_BYTES, stream.size) if start else end
             first = start
             data = self._files.read_range(stream, start, max(start, end, until) - start, self.what)
@@ -75,7 +74,7 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """The size in bytes, as the handle says."""
+        """The size in bytes, from the handle."""
         return self._stream.size
 
     def __getstate__(self) -> dict[str, Any]:
@@ -91,7 +90,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class KeyGroupsStream:
-    """A stream of key groups, each at its offset; an offset below ``first_offset`` means empty."""
+    """A stream of key groups; a key group with an offset below ``first_offset`` is empty."""
 
     handle: KeyGroupsState
     stream: Stream
@@ -103,7 +102,7 @@ class KeyGroupsStream:
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:
-        """The end of the key group at each offset; None stands for the end of the stream."""
+        """The end of the key group at each offset; None: the end of the stream."""
         offsets = [offset for offset in self.handle.byte_offsets if offset >= self.first_offset]
         if offsets != sorted(set(offsets)):
             raise DecodeError(
@@ -126,13 +125,13 @@ class KeyGroupsStream:
         return head
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Cut the key groups into shares, as ``StateSource.shares`` describes."""
+        """Return ranges of key groups, as ``StateSource.shares`` does."""
         shares: list[tuple[range, int]] = []
         start = end = total = 0
         for key_group, offset in zip(self.key_groups, self.handle.byte_offsets, strict=True):
             if offset < self.first_offset:
                 continue
-            # In a stream of unknown size, the last key group counts as one byte.
+            # If the size of the stream is unknown, the last key group counts as one byte.
             size = (self._ends[offset] or max(self.stream.size, offset + 1)) - offset
             if total and total + size > max_bytes:
                 shares.append((range(start, end), total))
@@ -149,7 +148,7 @@ class KeyGroupsStream:
         return self.stream.read(offset, self._ends[offset]) if offset >= self.first_offset else b""
 
     def blocks(self, key_group: int, block_bytes: int) -> Iterator[bytes]:
-        """Read a key group in blocks, or at once if its end is not known."""
+        """Read a key group in blocks, or at once if its end is unknown."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         if offset < self.first_offset:
             return

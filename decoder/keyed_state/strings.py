@@ -1,9 +1,9 @@
-"""Text in Flink's own encoding, which StringValue implements.
+"""Text in Flink's own encoding, which is not UTF-8.
 
-A text is a varint with the number of UTF-16 units plus one (0 is null), then each unit as a varint
-of 1 to 3 bytes; this is not UTF-8. A varint has 7 bits a byte, the lowest first, and the high bit
-is set on all bytes but the last. A StringValue in the state begins with the number of units without
-the plus one, and is never null.
+A text is a varint with the number of UTF-16 units plus one (0 for null), then each unit as a varint
+of 1 to 3 bytes. A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes
+but the last. A value of the class StringValue begins with the number of units itself, and is never
+null.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """
@@ -20,10 +20,7 @@ _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
 
 class ReplacedText(str):
-    """Text in which U+FFFD replaces invalid characters, mostly halves of surrogate pairs.
-
-    Two different texts may have become equal by this.
-    """
+    """Text in which U+FFFD replaces invalid characters, so two different texts may be equal."""
 
     __slots__ = ()
 
@@ -37,7 +34,7 @@ def decode_text(data: bytes | bytearray, encoding: str) -> str:
 
 
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Read the text at ``position``; return it as ``decode_text`` does, and its end.
+    """Read the text at ``position`` with ``decode_text``; return it and its end.
 
     Raises:
         DecodeError: Flink never writes such a length or unit.
@@ -59,7 +56,11 @@ def read_string(data: bytes, position: int) -> tuple[str | None, int]:
 
 
 def read_string_value(data: bytes, position: int) -> tuple[str, int]:
-    """Read the StringValue at ``position``; return it and its end, as ``read_string`` does."""
+    """Read the StringValue at ``position``; return it and its end.
+
+    Raises:
+        DecodeError, IndexError: as for ``read_string``.
+    """
     count = data[position]
     position += 1
     if count >= 0x80:

@@ -1,8 +1,8 @@
 """The types of keyed state: a small closed set, made from serializer snapshots.
 
-A type describes both the layout and the meaning of a value. Each type stands for one of Flink's
-serializers, or for several that write the same bytes; ``snapshots`` and ``logical_types`` name
-these serializers. The docstrings name the Python value that the decoder returns ("read as").
+A type describes both the layout and the meaning of a value. It corresponds to one of Flink's
+serializers, or to several that write the same bytes; ``snapshots`` and ``logical_types`` name them.
+"Read as" in the docstrings names the Python value that the decoder returns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
-    mutable: bool = False  # an org.apache.flink.types.Value: same bytes, other hash code
+    mutable: bool = False  # an org.apache.flink.types.Value: the same bytes, another hash code
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An org.apache.flink.types.Row, read as a dict with f0, f1, …: its snapshot has no names."""
+    """An org.apache.flink.types.Row, read as a dict with the keys f0, f1, and so on."""
 
     fields: tuple[Type, ...]
-    has_kind: bool  # two bits for the RowKind precede the null bits
+    has_kind: bool  # whether two bits for the RowKind precede the null bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ MISSING_FIELD = "missing-field-at-"
 class Pojo:
     """A POJO or a Java record: flags, then the fields. Read as a dict by field.
 
-    A field that was no longer in the class when Flink wrote the value (``MISSING_FIELD``) is left
+    Fields that were no longer in the class when Flink wrote the value (``MISSING_FIELD``) are left
     out.
     """
 
@@ -214,8 +214,8 @@ class AvroKind(Enum):
 class AvroScalar:
     """A primitive, with its logical type if Avro's specification defines it for the primitive.
 
-    Logical types are read so: decimal as Decimal; date as LocalDate; time-millis and time-micros as
-    LocalTime; timestamp-* as Instant; local-timestamp-* as LocalDateTime.
+    A decimal is read as Decimal; date as LocalDate; time-millis and time-micros as LocalTime;
+    timestamp-* as Instant; local-timestamp-* as LocalDateTime.
     """
 
     kind: AvroKind
@@ -250,7 +250,7 @@ class AvroRecord:
 
 @dataclass(frozen=True, slots=True)
 class AvroReference:
-    """A reference to a record, enum or fixed by name, also within its own definition."""
+    """A reference to a record, enum or fixed by name, perhaps within its definition."""
 
     name: str
 
@@ -338,7 +338,7 @@ class SqlArray:
 
 @dataclass(frozen=True, slots=True)
 class SqlMap:
-    """A MAP, or a MULTISET, whose values are counts. Read as Pairs."""
+    """A MAP, or a MULTISET (its values are counts). Read as Pairs."""
 
     key: SqlType
     value: SqlType
@@ -369,10 +369,9 @@ class Kryo:
     """A value that Kryo wrote.
 
     Attributes:
-        class_name: a class that ``kryo`` can read; values of other classes have the type
-            Unreadable.
-        registered: the classes that were registered after Flink's own, in the order of their ids.
-        replaced: the classes that the job registered with serializers of its own.
+        class_name: a class that the module ``kryo`` can read.
+        registered: the classes registered after Flink's own, in the order of their ids.
+        replaced: the classes that the job registered with its own serializers.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """
 
@@ -384,7 +383,7 @@ class Kryo:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value whose layout only its serializer knows.
+    """A value of an unknown layout.
 
     ``field`` is the path of field names to the value, joined by dots.
     """
@@ -419,7 +418,7 @@ Type = (
 
 
 def parts(type_: Type) -> tuple[Type, ...]:
-    """Return the types inside of a type, without a POJO's subclasses, which may never occur."""
+    """Return the types inside of a type, without a POJO's subclasses."""
     match type_:
         case Struct(_, fields) | Pojo(_, fields):
             return tuple(field.type for field in fields)

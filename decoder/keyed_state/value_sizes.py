@@ -22,12 +22,12 @@ _NO_LENGTH = {types.Kind.NULL_VALUE, types.Kind.VOID_NAMESPACE}
 
 
 def has_fixed_length(type_: types.Type) -> bool:
-    """Return whether all values have one length: ``getLength`` of the serializer is not -1."""
+    """Return whether all values have the same length: the serializer's ``getLength`` is not -1."""
     match type_:
         case types.Scalar(kind):
             return kind not in _VARIABLE
         case types.Struct(_, fields):
-            # In TupleSerializerBase a field of length 0, too, makes the length variable.
+            # In TupleSerializerBase a field of length 0 makes the length variable too.
             return all(
                 has_fixed_length(part)
                 and not (isinstance(part, types.Scalar) and part.kind in _NO_LENGTH)
@@ -44,7 +44,7 @@ def has_fixed_length(type_: types.Type) -> bool:
 
 
 def may_be_nothing(type_: types.Type) -> bool:
-    """Return whether a value may take no bytes, so a few bytes may hold any number of values."""
+    """Return whether a value may take no bytes, so that a few bytes may hold many values."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE
@@ -59,7 +59,7 @@ def may_be_nothing(type_: types.Type) -> bool:
 
 
 def avro_may_be_nothing(type_: types.AvroType) -> bool:
-    """Return whether an Avro value may take no bytes; this is assumed of every reference."""
+    """Return whether an Avro value may take no bytes; True for every reference."""
     match type_:
         case types.AvroScalar(kind):
             return kind is types.AvroKind.NULL

@@ -1,11 +1,11 @@
 """Readers of values: a function for each type, made once and called for each value.
 
 ``reader(type)`` returns a function from (data, position) to the value at that position and its end.
-Positions only grow: a length is never negative, and a value that continues past the end of ``data``
-raises IndexError or struct.error, which the caller turns into a DecodeError. A number of elements
-is checked against the bytes left before the elements are read.
+A negative length raises DecodeError. A value that continues past the end of ``data`` raises
+IndexError or struct.error, which the caller turns into a DecodeError. The number of elements is
+checked against the bytes left before the elements are read.
 
-The layouts are described at the functions and in ``types``; they are big-endian except for SQL's
+The docstrings here and in ``types`` describe the layouts. They are big-endian, except for SQL's
 binary rows.
 
 Source: the serializers of the snapshots that ``snapshots`` names @ Flink 1.15.4, 1.20.3, 2.2.0.
@@ -167,7 +167,7 @@ def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
 
 
 def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
-    """Read ``i32 n``: 0 is null; 1, 2, 3 are 0, 1, 10; else n - 4 bytes of two's complement."""
+    """Read ``i32 n`` (0: null; 1, 2, 3: the numbers 0, 1, 10), or n - 4 bytes two's complement."""
     size = _i32(data, position)[0]
     position += 4
     if size < 0:
@@ -325,8 +325,8 @@ def _struct(type_: types.Struct) -> Read:
 def _row(type_: types.Row) -> Read:
     """Read a mask and the fields that are not null.
 
-    The mask has two bits for the RowKind if the row has a kind, and one bit for each field (1:
-    null). The highest bit comes first, and the mask is padded to full bytes.
+    The mask has two bits for the RowKind if ``has_kind``, then one bit for each field (1: null).
+    The highest bit comes first, and the mask is padded to full bytes.
     """
     skipped = 2 * type_.has_kind
     size = (skipped + len(type_.fields) + 7) // 8
@@ -517,9 +517,9 @@ _IS_NULL, _OWN_CLASS, _SUBCLASS, _REGISTERED = 1, 2, 4, 8
 def _pojo(type_: types.Pojo) -> Read:
     """Read ``u8 flags`` and a value.
 
-    Flags: 1 is null. 2 is an object of the class itself; its fields follow, each as ``bool null``
-    and the value if it is not null. 4 is an object of a subclass: ``UTF class`` and the subclass's
-    value. 8 is an object of a registered subclass: ``u8 tag`` and the subclass's value.
+    Flags: 1 is null. 2 is an object of the class itself: for each field ``bool null`` and, if it is
+    false, the value. 4 is an object of a subclass: ``UTF class`` and the subclass's value. 8 is an
+    object of a registered subclass: ``u8 tag`` and the subclass's value.
     """
     fields = [(name, reader(part)) for name, part in type_.fields]
     registered = [(name, reader(part)) for name, part in type_.registered]

@@ -1,6 +1,6 @@
 """The ``_metadata`` file: the operators of a checkpoint, and the handles of their state.
 
-``parse`` reads the file to its last byte and returns the classes of ``model``. ``layout`` describes
-the differences between versions, ``handles`` reads the handles of state, and ``properties`` reads
-the type of the checkpoint at the end.
+``parse`` reads the whole file and returns the classes of ``model``. ``layout`` describes the
+differences between versions, ``handles`` reads the handles of state, and ``properties`` reads the
+type of the checkpoint at the end.
 """

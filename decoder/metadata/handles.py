@@ -1,7 +1,7 @@
 """The state handles of ``_metadata``, one function per kind of handle.
 
-Streams and operator state are read into the classes of ``model``. Keyed and channel state is parsed
-only to find its end; only its size is kept, as Flink's ``getStateSize()`` counts it.
+Streams and operator state are read into the classes of ``model``. Keyed and channel state is
+skipped; only its size is kept, as Flink's ``getStateSize()`` counts it.
 
 Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flink 2.2.0.
 """
@@ -26,11 +26,11 @@ from decoder.metadata.model import (
     StreamState,
 )
 
-# The deepest nesting of handles. Flink writes a changelog handle over base and delta handles, and a
-# key-group handle over a stream: two levels. The bound protects Python's stack from hostile input.
+# The deepest nesting of handles; protects Python's stack from hostile input. Flink nests two
+# levels: a changelog handle of base and delta handles, or a key-group handle of a stream.
 MAX_NESTING = 8
 
-# The scopes of a merged file: CheckpointedStateScope has two values.
+# The number of values of CheckpointedStateScope, the scope of a merged file.
 _SEGMENT_SCOPES = 2
 
 MIN_STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
@@ -185,7 +185,7 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
     """Step over a KeyedStateHandle; return the size of its state in bytes.
 
     ``u8 type``: 0 null; 3, 7, 12 key groups; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes;
-    10, 13 changelog files. The fields of each type are described at the functions below.
+    10, 13 changelog files. The functions below describe the fields of each type.
     """
     _check_depth(cursor, depth, field)
     kind = cursor.u8(f"{field} type")
@@ -294,15 +294,14 @@ def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
 def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[int, int]) -> int:
     """Step over ``i32 n`` channel-state handles of one direction; return their size in bytes.
 
-    Plain handles, which are untyped in metadata versions 3 to 5 and of type ``kinds[0]`` later:
-    ``i32 subtask``, two ``i32`` (gate and channel, or partition and subpartition), ``i32 n``, n x
-    ``i64``, ``i64 size``, handle. Merged handles, of type ``kinds[1]``: ``i32 subtask, i64 size``,
-    handle, ``i32 n``, n bytes.
+    From metadata version 6 on (``typed``), the handle's type precedes each handle. A plain handle
+    (type ``kinds[0]``): ``i32 subtask``, two ``i32`` (gate and channel, or partition and
+    subpartition), ``i32 n``, n x ``i64``, ``i64 size``, handle. A merged handle (type
+    ``kinds[1]``): ``i32 subtask, i64 size``, handle, ``i32 n``, n bytes.
     """
     plain, merged = kinds
     size = 0
-    # The minimum size of the merged form, which is the shorter one: subtask, size, a null handle
-    # and a count.
+    # The minimum size of a merged handle, the shorter kind: subtask, size, null handle, count.
     for _ in range(cursor.count(f"{field} handles", 17)):
         kind = cursor.u8(f"{field} type") if typed else plain
         if kind == plain:

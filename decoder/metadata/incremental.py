@@ -1,12 +1,12 @@
 """A fast way to step over incremental keyed state in the layout that Flink usually writes.
 
 A job with much state in RocksDB has a file handle for each file of each subtask. A million handles
-fill a hundred megabytes of ``_metadata``, and only the sum of their sizes is needed. Many
-consecutive handles of one subtask have names of one length and URIs of one length. Such a run of
-handles is checked column by column, and its sizes are added up in C.
+fill a hundred megabytes of ``_metadata``, and only the sum of their sizes is needed. Consecutive
+handles often have names of the same length and URIs of the same length. Such a run of handles is
+checked column by column, and its sizes are added up in C.
 
-Nothing is refused here. A handle with any other layout is read by the strict functions in
-``handles``, whose errors name the field and its position.
+This module raises no DecodeError. The strict functions in ``handles``, whose errors name the field
+and its position, read a handle with any other layout.
 
 Source: MetadataV2V3SerializerBase.serializeHandleAndLocalPathList @ Flink 2.2.0.
 """
@@ -22,8 +22,8 @@ _I32 = Struct(">i")
 _I64 = Struct(">q")
 _FILE = Struct(">BqH")  # type, size, length of the URI
 
-# The maximum number of handles in a run; RocksDB has some tens of files per subtask. The bound
-# limits the bytes that are read twice if a run fails its check.
+# The maximum number of handles in a run: a run that fails its check is read twice. RocksDB has some
+# tens of files per subtask.
 _LONGEST_RUN = 128
 _MOST_RUN_BYTES = 64 * 1024
 _SHORTEST_RUN = 4
@@ -56,7 +56,7 @@ def incremental_bytes(
             position += 2 + _U16.unpack_from(data, position)[0]  # handle id
     except (_NotPlain, struct.error, IndexError):
         return None
-    # Slices do not fail beyond ``end``, so the end is checked here.
+    # Slices beyond ``end`` raise no error, so the end is checked here.
     return (position, total) if position <= end else None
 
 
@@ -106,7 +106,7 @@ def _stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles, if all have the lengths of the first."""
+    """Step over ``count`` local paths and FILE handles if they have the same lengths, or None."""
     kind = 2 + _U16.unpack_from(data, start)[0]
     uri = _U16.unpack_from(data, start + kind + 9)[0]
     stride = kind + _FILE.size + uri
@@ -116,8 +116,8 @@ def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
     run = data[start : start + size]
     if len(run) != size or run[kind] != 2 or run[kind + 1] != 0:
         return None
-    # These columns must be constant: both lengths, the type, and the highest byte of the size,
-    # which holds the sign.
+    # These columns must be constant: both lengths, the type, and the size's highest byte (0: the
+    # size is not negative).
     for offset in (0, 1, kind, kind + 1, kind + 9, kind + 10):
         column = run[offset::stride]
         if column != column[:1] * count:

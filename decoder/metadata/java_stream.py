@@ -1,7 +1,7 @@
-"""A reader of Java object streams that instantiates nothing.
+"""A reader of Java object streams that does not instantiate Java classes.
 
-Objects, enums, strings, arrays, classes, references and null are read into names and values. From
-the data that a class's own ``writeObject`` or ``writeExternal`` wrote, only the objects are kept.
+Objects, enums, strings, arrays, classes, references and null are read into names and values. Of the
+data that a class's own ``writeObject`` or ``writeExternal`` wrote, only the objects are kept.
 Proxies and objects of Externalizable classes in protocol version 1 are refused:
 CheckpointProperties, the logical types of Flink SQL and Beam's sources never contain them.
 
@@ -43,18 +43,18 @@ class _Tag:
 
 _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0x08
 
-# Bytes of a primitive field, by its type code.
+# The size of a primitive field in bytes, by type code.
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-# The type codes whose values are kept; values of the others are skipped.
+# The type codes of the primitive fields that are kept.
 _INTEGERS = "BIJSZ"
 
 _BYTES = "[B"
 
-# The deepest nesting. CheckpointProperties has three levels (properties, type, enum); a logical
-# type of SQL has six for each row in a row. The bound protects Python's stack from hostile input.
+# The deepest nesting; protects Python's stack from hostile input. CheckpointProperties has three
+# levels (properties, type, enum); a logical type of SQL has six for each row in a row.
 _MAX_DEPTH = 64
-# The maximum number of ancestors of a class; Flink's classes have one. Each object is read once per
-# ancestor, so many objects of a class with many ancestors could take very long.
+# The maximum number of ancestors of a class; Flink's classes have one. An object has the fields of
+# each ancestor, so many ancestors could take very long.
 _MAX_ANCESTORS = 16
 
 _FIELD = "Java object"
@@ -68,7 +68,7 @@ class JavaEnum(NamedTuple):
 
 
 class JavaClass(NamedTuple):
-    """A class."""
+    """A java.lang.Class."""
 
     name: str
 
@@ -78,7 +78,7 @@ class JavaObject:
     """An object: its class, its fields, and the objects that its class wrote after the fields.
 
     Fields of type float, double and char are left out; a boolean is 0 or 1. An object may contain
-    itself, so the caller must bound its own recursion.
+    itself, so callers must bound their recursion.
     """
 
     class_name: str
@@ -117,7 +117,7 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
 
 
 class _Walker:
-    """A reader of one stream, with the objects that later references may name."""
+    """A reader of one stream, with the objects read so far."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -140,8 +140,7 @@ class _Walker:
             case _Tag.STRING:
                 return self._string(cursor.utf(_FIELD))
             case _Tag.LONG_STRING:
-                # Its length is an i64. The text is skipped, because no field that matters is so
-                # long.
+                # The length is an i64. No field that is used is so long, so the text is skipped.
                 cursor.skip(cursor.i64(_FIELD), _FIELD)
                 return self._string("")
             case _Tag.ENUM:

@@ -1,8 +1,7 @@
 """The keyed state handles of ``_metadata``.
 
-This module reads the positions and files that are needed to read the keyed state itself. If only
-Kafka positions are read, the handles are skipped, and ``handles.skip_keyed_state`` returns the
-sizes of their states. The layouts are described at the ``skip`` functions in ``handles``.
+This module reads where the keyed state is: files, and positions in them. Without keyed state,
+``handles.skip_keyed_state`` suffices. The ``skip`` functions in ``handles`` describe the layouts.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """
@@ -25,8 +24,8 @@ _NO_OFFSET = -1
 class KeyGroupsState(NamedTuple):
     """KeyGroupsStateHandle, or KeyGroupsSavepointStateHandle if ``savepoint``.
 
-    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on. In raw
-    state -1 means that the key group is empty.
+    ``byte_offsets`` are positions in the stream, one for each key group from ``first`` on; -1 in
+    raw state means that the key group is empty.
     """
 
     savepoint: bool
@@ -49,10 +48,7 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """ChangelogStateBackendHandle: the handles of the last materialized state (``base``).
-
-    ``changes`` is the number of handles of the changelog.
-    """
+    """ChangelogStateBackendHandle: handles of the materialized state, number of later changes."""
 
     base: tuple[KeyGroupsState | IncrementalState, ...]
     changes: int

@@ -14,12 +14,11 @@ MASTER_STATE_MAGIC = 0xC96B1696 - (1 << 32)
 
 
 class MetadataLayout(NamedTuple):
-    """A version of ``_metadata``, and which optional parts it has."""
+    """A version of ``_metadata`` and its optional parts."""
 
     version: int
     written_by: str  # the Flink releases that write this version by default
-    # It has coordinator state, channel state, and finished operators and subtasks. Version 2 has
-    # unused fields instead.
+    # coordinator state, channel state, finished operators and subtasks; else unused fields
     since_1_11: bool
     properties: bool  # a Java object stream of CheckpointProperties after the body
     names: bool  # operator name and uid before the operator id

@@ -1,7 +1,7 @@
 """The values in ``_metadata``, named as in org.apache.flink.runtime.state @ 2.2.0.
 
-The classes here and in ``kafka`` are named tuples: defining a frozen dataclass takes nearly a
-millisecond at each start, and creating an instance takes three times as long.
+The classes here and in ``kafka`` are named tuples, because a frozen dataclass takes nearly a
+millisecond at each start, and three times as long per instance.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class InlineState(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """FileStateHandle: a whole file, by the absolute URI under which it was written.
+    """FileStateHandle: a whole file, with its absolute URI when it was written.
 
     ``stored_size`` is None if Flink did not know it (-1 in the handle).
     """
@@ -36,7 +36,7 @@ class FileState(NamedTuple):
 
 
 class RelativeFileState(NamedTuple):
-    """RelativeFileStateHandle: a whole file, by its path relative to ``_metadata``."""
+    """RelativeFileStateHandle: a whole file, with its path relative to ``_metadata``."""
 
     path: str
     stored_size: int | None
@@ -126,7 +126,7 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The bytes of raw state: timers of older releases, state of custom operators."""
+        """The size of the raw state: timers of older releases, state of custom operators."""
         raw = self.raw_operator_state
         return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 

@@ -1,9 +1,9 @@
 """The directory in which Flink wrote a checkpoint, to recognise a copied checkpoint.
 
-``_metadata`` holds no time, and the file's time may be that of a copy if the checkpoint is in
-another directory now. But the handle of a subtask's state names the checkpoint's directory, even if
-the state is inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 gives the
-handle the path of the file that a larger state would be written to.
+``_metadata`` contains no time. If the checkpoint is in another directory now, the file's time may
+be the time of a copy. The handle of a subtask's state names the original directory, even if the
+state is inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 gives it the
+path of the file that would hold a larger state.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 def original_directory(operators: Iterable[Operator]) -> str | None:
     """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
 
-    Only the handles of operator state are examined. The directory is unknown if all of them name
-    shared files or files with relative paths.
+    Only the handles of operator state are examined. The directory is unknown if they name only
+    shared files or relative paths.
     """
     for operator in operators:
         for subtask in operator.subtasks:
@@ -36,10 +36,10 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
 
 
 def is_other_directory(directory: str, written: str) -> bool:
-    """Return whether ``directory`` differs from ``written``, the directory that Flink named.
+    """Return whether ``directory`` differs from ``written``, where Flink wrote the checkpoint.
 
-    Schemes are not compared, because a store has several (``s3``, ``s3a``). Hosts are compared only
-    if both URLs have one, because an HDFS URL may leave out its host.
+    Schemes are not compared, because a store has several (``s3``, ``s3a``). Hosts are compared if
+    both URLs have one; an HDFS URL may leave out its host.
     """
     here, there = _split(directory), _split(written)
     if here[1] != there[1]:

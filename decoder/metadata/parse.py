@@ -35,7 +35,7 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# Most subtasks have only few kinds of state: the bytes of several absent ones are skipped at once.
+# Most subtasks have only few kinds of state; the bytes of several absent kinds are skipped at once.
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
@@ -43,7 +43,7 @@ _NOTHING_MORE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, resu
 _NOTHING = _NO_OPERATOR_STATE + _NULL + _NOTHING_MORE  # no managed keyed state either
 
 # The minimum size of an operator in bytes: its id, parallelism, max parallelism, a null coordinator
-# handle (in version 2 an unused field of four bytes) and the number of subtasks.
+# handle and the number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
 
 # KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0: the highest max parallelism.
@@ -126,8 +126,8 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
 
     From version 5 on ``UTF name, UTF uid``; then the operator id as ``i64 lower, i64 upper``; ``i32
     parallelism, i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: the
-    operator is fully finished). Version 2 has an unused ``i32`` in place of the coordinator handle;
-    older releases stored the length of a chain in it.
+    operator is fully finished). Version 2 has an unused ``i32`` in place of the coordinator handle:
+    the length of a chain in older releases.
     """
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None
@@ -162,7 +162,7 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
 
 
 def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
-    """Read a NULL or BYTE_STREAM handle; Flink, too, refuses any other kind here."""
+    """Read a NULL or BYTE_STREAM handle; refuse other kinds, as Flink does."""
     state = read_stream(cursor, f"{what} coordinator state")
     if state is not None and not isinstance(state, InlineState):
         cursor.fail("coordinator state is not in the metadata", what)
@@ -184,9 +184,9 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
     """Read a subtask.
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
-    channel state. For a finished subtask ``-(index + 1)`` is stored as the index, and nothing
-    follows it. Version 2 has ``i64, i32`` (unused; once a duration and a number of states) after
-    the index, and no channel state.
+    channel state. A finished subtask is only ``i32 -(index + 1)``. Version 2 has ``i64, i32``
+    (unused; a duration and a number of states in older releases) after the index, and no channel
+    state.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
@@ -227,8 +227,8 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
 def _finished_subtask(index: int) -> Subtask:
     """Return a finished subtask.
 
-    The result is cached, because a finished subtask takes only four bytes in the file, and a
-    hostile file may have many of them.
+    The result is cached: a finished subtask takes only four bytes in the file, and a hostile file
+    may have many.
     """
     return Subtask(index, True, None, None, 0, 0, 0)
 

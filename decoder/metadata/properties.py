@@ -25,7 +25,7 @@ _STOPS = {"NONE": StopKind.NONE, "SUSPEND": StopKind.SUSPEND, "TERMINATE": StopK
 
 
 def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
-    """Read the trailing object stream; return the unknown type if its classes are not known.
+    """Read the object stream at the end; return the unknown type if its classes are unknown.
 
     Raises:
         DecodeError: the stream is cut short or not a Java object stream.
@@ -35,7 +35,7 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
 
 
 def _read_cached(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
-    """Return the cached result, because all checkpoints of one type end in the same bytes."""
+    """Read with a cache, because all checkpoints of one type end in the same bytes."""
     walked = _walk(data[start:end]) if end - start <= _LONGEST_KEPT else None
     return (start + walked[0], walked[1]) if walked is not None else None
 

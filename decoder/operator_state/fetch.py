@@ -1,7 +1,7 @@
-"""The elements of one list state, read from all subtasks of an operator, in their order.
+"""The elements of one list state of all subtasks of an operator, in the order of the subtasks.
 
-A remote store takes tens of milliseconds for each request. So the subtasks' states are fetched in
-parallel, a few ahead of the state that is being decoded.
+A remote store takes tens of milliseconds for each request. So the next few subtasks' states are
+fetched in parallel while one is decoded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The number of requests that are sent in parallel; botocore keeps fewer connections open.
 _AT_ONCE = 16
-# A larger state is not read ahead, so that the states read ahead stay below 16 MiB in total.
+# A larger state is not read ahead. So at most 16 MiB are read ahead.
 _LARGEST_AHEAD = 1024 * 1024
 
 
@@ -58,7 +58,7 @@ def state_elements(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (subtask index, element) of every state, in order; ``what`` names the operator.
 
-    ``sized``: whether the states are ``byte[]`` lists, whose elements begin with their length.
+    ``sized``: whether each element begins with its length, as in a ``byte[]`` list.
 
     Raises:
         DecodeError: a file is missing, not the checkpoint's, or corrupt.
@@ -93,8 +93,8 @@ def _read_ahead(
             future = None
             if span is not None and span.end - span.start <= _LARGEST_AHEAD:
                 if pool is None:
-                    # It is imported late, because it imports logging, and most small checkpoints
-                    # need no pool: their state is inline.
+                    # Imported late, because it imports logging, and most small checkpoints need no
+                    # pool: their state is inline.
                     from concurrent.futures import ThreadPoolExecutor
 
                     pool = ThreadPoolExecutor(_AT_ONCE)
@@ -106,7 +106,7 @@ def _read_ahead(
             yield next_result()
     finally:
         if pool is not None:
-            # It does not wait: the garbage collector may run this in a thread that is just
-            # starting, and that thread holds the lock that the pool's threads need to end
-            # (_shutdown_locks in threading @ Python 3.11).
+            # Waiting could deadlock: the garbage collector may run this in a thread that is just
+            # starting, which holds a lock that the pool's threads need to end (_shutdown_locks in
+            # threading @ Python 3.11).
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,11 +1,11 @@
 """The elements of list state in an operator-state stream.
 
 The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` x meta info of
-a list state; from version 3 on ``i16 n`` x meta info of a broadcast state; then the data. A
-handle's offsets are absolute positions in the stream, one per element, so only the first five bytes
-of the header are read. A state ends where the next one begins, and is fetched without the other
-states. An element of a ``byte[]`` list is ``i32 n`` and n bytes; the serializer of another list
-determines the layout of its elements.
+a list state; from version 3 on ``i16 n`` x meta info of a broadcast state; then the data. Only the
+first five bytes of the header are read, because the handle has the offset of each element in the
+stream. A state ends where the next one begins, and is fetched without the other states. An element
+of a ``byte[]`` list is ``i32 n`` and n bytes. In another list, the serializer determines the layout
+of an element.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -35,16 +35,16 @@ _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
 # The headers of versions 1 to 5, and of version 6 without compression.
 _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\0\0\6\0")
-# The largest size of a compressed element when it is decompressed. Snappy's ratio is up to 21 to 1,
-# so a small file could decompress to gigabytes. A Kafka split takes about a hundred bytes, a split
-# of another source at most megabytes.
+# The largest decompressed size of an element. Snappy's ratio is up to 21 to 1, so a small file
+# could decompress to gigabytes. A Kafka split takes about a hundred bytes, a split of another
+# source at most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# A smaller gap is read too, because a second request to a remote store would cost more.
+# A smaller gap between the header and the state is read too: a second request would cost more.
 _SMALLEST_GAP = 64 * 1024
 
 
 class Excerpt(NamedTuple):
-    """A part of a stream: its header, and the ``data`` that begins at byte ``start``."""
+    """A part of a stream: the stream's header, and ``data`` from byte ``start`` on."""
 
     header: bytes
     data: bytes
@@ -73,7 +73,7 @@ class ByteArrays(Iterable[bytes]):
         part: the part of the stream that holds the elements.
         byte_offsets: the start of each element in the stream.
         end: the end of the state in the stream.
-        what: the stream's name in errors; the errors' byte offsets count from the stream's start.
+        what: the stream's name in errors.
     """
 
     part: Excerpt
@@ -110,7 +110,7 @@ class Extent(NamedTuple):
 
 
 def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
-    """Return where a file holds a non-empty state, or None if that is unknown or it is inline."""
+    """Return the extent of a non-empty state; None if it is inline or the file's size unknown."""
     match handle.stream:
         case InlineState() | EmptySegment():
             return None
@@ -197,8 +197,7 @@ def _element_cursors(
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
     end = max(header.byte_offset, part.start)
     for byte_offset in byte_offsets:
-        # Elements must be in order and not overlap, so that together they are not larger than the
-        # stream.
+        # Elements must not overlap: together they could be much larger than the stream.
         if not end <= byte_offset < part.end:
             header.fail(
                 f"an element at byte {byte_offset} of a stream of {part.end} bytes, after one "
@@ -211,7 +210,7 @@ def _element_cursors(
 
 
 def _decompressed(cursor: Cursor) -> bytes:
-    """Read an element from one or more Snappy chunks; it begins at the start of the first."""
+    """Read an element, which begins at the start of a Snappy chunk and may span several."""
     data = bytearray()
     while len(data) < 4:
         data += next_chunk(cursor)

@@ -1,6 +1,6 @@
-"""Answers of a Kafka cluster at one moment, as plain values.
+"""A snapshot of a Kafka cluster's logs, groups and transactions.
 
-``migrate.kafka.snapshot`` asks the cluster; ``migrate.planning`` uses the answers.
+``migrate.kafka.snapshot`` takes it, and ``migrate.planning`` uses it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class LogRange:
     """The offsets of a partition's log.
 
     Attributes:
-        start: the log start.
-        end: the log end: the offset of the next record to be written.
+        start: the log start offset.
+        end: the log end offset: the offset of the next record to be written.
         first_since: the offset of the first record at or after ``Question.since``, or the log end
-            if there is no such record; None if the question has no such time.
+            if there is no such record; None if ``since`` is None.
         first_at: the same for ``Question.at``.
     """
 
@@ -43,10 +43,9 @@ class Committed:
     Attributes:
         next_offset: the offset of the next record to read.
         metadata: the text that the committer stored with the offset.
-        leader_epoch: the partition leader's epoch at the last record that the committer read; None
-            if the committer stored none. Flink and this tool store none. If there is an epoch, a
-            consumer first asks the broker whether the log was truncated after it (KIP-320;
-            SubscriptionState @ kafka-clients 4.1.1).
+        leader_epoch: the leader epoch of the last record that the committer read, if it stored one.
+            Flink and this tool do not. A consumer with an epoch first asks the broker whether the
+            log was truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -72,13 +71,13 @@ class GroupView:
     """A consumer group as its coordinator describes it.
 
     Attributes:
-        exists: False if the coordinator knows no group of this name.
+        exists: whether the group exists.
         state: Kafka's name of the state: Empty, Stable, Dead, PreparingRebalance, …
         type: classic, consumer, streams (a group of Kafka Streams), or unknown. An unknown group is
             a share group, or a streams group without committed offsets: librdkafka cannot
-            distinguish these two.
+            distinguish them.
         committed: the committed offsets of the group in all topics.
-        alike: if the group does not exist, the existing groups with a similar name.
+        alike: the existing groups with a similar name, if the group does not exist.
     """
 
     name: str
@@ -105,7 +104,7 @@ class Fate(str, Enum):
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # of another cluster, or no longer in the transaction log
+    UNKNOWN = "unknown"  # another cluster's, or no longer in the transaction log
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +112,14 @@ class ClusterSnapshot:
     """The answer to a ``Question``.
 
     Attributes:
-        topics: for each topic that exists, the log ranges of all its partitions.
-        topic_ids: the id that Kafka gave each topic when the topic was created; empty for brokers
-            without topic ids (Kafka < 2.8). A topic that is deleted and created again has a new id.
+        topics: the log ranges of all partitions of each topic that exists.
+        topic_ids: the ids of the topics; empty for brokers without topic ids (Kafka < 2.8). A topic
+            that is deleted and created again has a new id.
         source_group: the consumer group of the input: the Flink job's, or the group to move from.
         target_group: the consumer group to commit offsets for.
         alike: for each topic that does not exist, the existing topics with a similar name.
-        matched_topics: the topics that match the question's pattern and are not among its topics.
-            Each has the time of its first record with a timestamp, in milliseconds of the epoch, or
-            None.
+        matched_topics: other topics that match the question's pattern, each with the time of its
+            first record with a timestamp, in milliseconds of the epoch, or None.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
         transactions_error: why the outcomes could not be read.
     """
@@ -145,12 +143,12 @@ class Question:
         topics: the topics whose log ranges are needed.
         source_group: the consumer group of the input: the Flink job's, or the group to move from.
         target_group: the consumer group to commit offsets for.
-        since: when the checkpoint was written, in milliseconds of the epoch
-            (``LogRange.first_since``).
+        since: when the checkpoint was written, in milliseconds of the epoch; see
+            ``LogRange.first_since``.
         at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in milliseconds of the
-            epoch (``LogRange.first_at``).
-        pattern: a pattern of further topics whose log ranges are needed
-            (``ClusterSnapshot.matched_topics``).
+            epoch; see ``LogRange.first_at``.
+        pattern: a pattern of other topics whose log ranges are needed; see
+            ``ClusterSnapshot.matched_topics``.
         transactions: the transactions whose outcome is needed.
     """
 

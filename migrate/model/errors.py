@@ -22,9 +22,9 @@ class NoSuchName(UsageError):
     """An unknown name.
 
     Args:
-        problem: what is wrong; the known names closest to ``name`` are added as a suggestion.
-        name: the unknown name.
-        known: the known names; if a mapping, the message shows its values instead of its keys.
+        problem: what is wrong.
+        name: the unknown name; the message suggests the known names closest to it.
+        known: the known names; the message shows the values of a mapping instead of its keys.
         others: the end of the message, such as "there are: 'a', 'b'".
     """
 

@@ -10,7 +10,7 @@ from migrate.model.policies import Policies
 
 
 class Severity(str, Enum):
-    """The severity of a finding: a blocker stops a move, a warning may repeat or miss records."""
+    """The severity: a blocker stops a move; after a warning, records may be repeated or missed."""
 
     BLOCKER = "blocker"
     WARNING = "warning"
@@ -22,18 +22,16 @@ class CodePolicy:
     """The effect of all findings of one code on a move.
 
     Attributes:
-        job_wide: whether the finding is about the whole job, so that a blocker counts whichever
-            source the user chooses.
-        another_source: whether the finding is about a source that cannot be chosen, so that it is
-            dropped if the user names other sources.
+        job_wide: whether the finding is about the whole job; a blocker then counts for every
+            source.
+        another_source: whether the finding is about a source that cannot be chosen; it is dropped
+            if the user names other sources.
         unread: whether the finding is about a Kafka source that cannot be read. If the checkpoint
-            has no other source, this finding blocks the plan, in place of the error that there is
-            no Kafka source.
+            has no other source, the plan shows this finding, not the error "no Kafka source".
         by_partition: whether the plan reports the finding again for each partition.
-        undecided: whether the user must make a choice before the job can move, if the finding is a
-            warning.
+        undecided: whether a warning needs a choice by the user before the job can move.
         of_a_group: whether a move to a consumer group shows the finding, whatever its severity.
-        allowed: returns whether the user's policies allow the move despite the finding.
+        allowed: whether the user's policies allow the move despite the finding.
         way_out: what the user can do about a blocker.
     """
 
@@ -55,7 +53,7 @@ class Code(str, Enum):
     DAMAGED_SOURCE = "damaged-source", CodePolicy(another_source=True, unread=True)
     FILES_IN_PROGRESS = "files-in-progress", CodePolicy()
     FINISHED_OPERATORS = "finished-operators", CodePolicy()
-    # Only an input that is a consumer group has this finding.
+    # Only a consumer group as the input has this finding.
     GROUP_READS = (
         "group-reads",
         CodePolicy(
@@ -122,7 +120,7 @@ class Code(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fact about an input that its user must know before a move from it."""
+    """A fact about an input that the user must know before a move."""
 
     code: Code
     severity: Severity
@@ -131,7 +129,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message, after the id of the operator if the finding is about an operator."""
+        """The message, with the operator's id if the finding is about an operator."""
         operator = "" if self.operator_id is None else f"operator {self.operator_id}: "
         return operator + self.message
 

@@ -19,8 +19,7 @@ STAGE = "stage"
 def timed(what: str) -> Iterator[None]:
     """Log the begin and the end of a stage such as "reading chk-7", with its duration.
 
-    The log records have the attribute ``STAGE``, by which the command line shows a long stage while
-    it runs.
+    The log records have the attribute ``STAGE``: the command line shows a long stage while it runs.
     """
     log.debug(what, extra={STAGE: "begin"})
     begun = time.monotonic()

@@ -16,7 +16,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class OnExpired(str, Enum):
-    """The policy for a position below the log start, whose records Kafka has deleted."""
+    """The policy for a position below the log start: Kafka has deleted records from there on."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
@@ -32,7 +32,7 @@ class OnBeyondEnd(str, Enum):
 class NewPartitions(str, Enum):
     """The policy for a partition that is not in the checkpoint."""
 
-    AS_FLINK = "as-flink"  # starts at the log start if Flink would do so, else is refused
+    AS_FLINK = "as-flink"  # starts at the log start if Flink would, else is refused
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -77,8 +77,8 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     return topics
 
 
-# The names that Kafka allows. A comma in a name would make several topics of it in Spark's
-# `subscribe` option, and a line break several lines of the printed options.
+# The names that Kafka allows. A comma would separate topics in Spark's `subscribe` option, and a
+# line break would break the printed options.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -91,7 +91,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# A bound on the memory that a mistyped range takes; a Kafka topic has far fewer partitions.
+# Limits the memory that a mistyped range takes; a Kafka topic has far fewer partitions.
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -121,10 +121,10 @@ class Policies:
     """The user's choices about what a move may do.
 
     Attributes:
-        topic_map: each topic's name at the target, by its name in the input.
-        partitions: the partitions to move, by the topic's name in the input; None moves all.
-        topic_pattern: the pattern by which the job finds its topics. The partitions of a matching
-            topic that is not in the checkpoint are new partitions.
+        topic_map: the topics' names at the target, by their names in the input.
+        partitions: the partitions to move, by the topic's name in the input; None: all.
+        topic_pattern: the pattern by which the job finds its topics. A matching topic that is not
+            in the checkpoint has new partitions.
         unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
         one_cluster: whether all sources of a topic read it on the same Kafka cluster.
     """

@@ -1,8 +1,7 @@
 """Positions of topic-partitions, their origin and their target.
 
-``extract`` translates the numbers that Flink stores as markers (-1, -2, -3, Long.MIN_VALUE). After
-that a start is a next offset (the offset of the next record to read, >= 0), a named ``Marker``, or
-unknown.
+A start is a next offset (the offset of the next record to read, >= 0), a ``Marker``, or unknown.
+``extract`` translates the numbers that Flink stores as markers (-1, -2, -3, Long.MIN_VALUE).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a move: a Spark query, the consumer group of this name, or a savepoint."""
+    """The target of a move: a Spark query, the consumer group ``name``, or a savepoint."""
 
     kind: Literal["spark", "group", "savepoint"]
     name: str | None = None
@@ -47,12 +46,12 @@ class Origin:
         pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
-        newer: the numbers of newer complete checkpoints in the same directory; the checkpoint
-            written last is at the end.
-        stopped: whether the job ended with this checkpoint, so that it is the job's last output.
+        newer: the numbers of newer complete checkpoints in the same directory, in the order in
+            which they were written.
+        stopped: whether the job ended with this checkpoint.
         written_at: when it was written, in milliseconds of the epoch; None if not known.
-        copied_from: the directory in which Flink wrote the checkpoint, if the checkpoint is known
-            to be a copy of it; ``written_at`` may then be the time of the copy.
+        copied_from: the directory in which Flink wrote the checkpoint, if it is a copy;
+            ``written_at`` may then be the time of the copy.
     """
 
     kind: Literal["checkpoint", "batch", "positions"]
@@ -81,15 +80,15 @@ class PositionState(str, Enum):
 
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
-    LATEST = "latest"  # assigned, no record read yet; starts at the log end when the job started
+    LATEST = "latest"  # assigned, no record read yet; started at the log end of that time
     COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
-    FINISHED = "finished"  # in a bounded source, and read to its stopping offset
+    FINISHED = "finished"  # of a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
     UNRESOLVED = "unresolved"  # its position is not in the state
 
 
 class Marker(str, Enum):
-    """A start whose offset only a broker knows."""
+    """A start whose offset is at the broker, not in the state."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -110,11 +109,10 @@ Start: TypeAlias = int | Marker | Unknown
 class Position(NamedTuple):
     """One topic-partition of one source.
 
-    This is a named tuple because a source may have 100,000 positions: creating a frozen dataclass
-    takes four times as long.
+    A source may have 100,000 positions, and a frozen dataclass takes four times as long to create.
 
     Attributes:
-        start: the next offset to read, a marker, or None if the state does not have it.
+        start: the next offset to read, a marker, or None if it is not in the state.
         stopping_offset: the offset at which a bounded source stops, as Flink stored it (-1 and -3
             are markers for latest and committed); None for an unbounded source.
         subtask: the subtask whose reader has the partition, or None.
@@ -133,7 +131,7 @@ class Position(NamedTuple):
 
     @property
     def next_offset(self) -> int | None:
-        """Return the offset of the next record to read, or None if the state does not have it."""
+        """Return the offset of the next record to read, or None if it is not in the state."""
         return self.start if isinstance(self.start, int) else None
 
     @property
@@ -181,7 +179,7 @@ class PositionSet:
 
     Attributes:
         label: the input as its user named it.
-        starts: the start of each partition that the input has; no value is ``ABSENT``.
+        starts: the start of each partition of the input, never ``ABSENT``.
         note: a remark about the input, such as ``after batch 7``.
     """
 
@@ -203,11 +201,10 @@ class PositionSet:
 
 
 def resolve(start: Start, log: LogRange | None) -> int | None:
-    """Return the next offset of a start, or None if the log range does not determine the offset.
+    """Return the next offset of a start, or None if the log range does not determine it.
 
-    Of the markers, a log range determines only ``earliest``. ``latest`` means the log end when the
-    job started, which today's log range does not show; ``committed`` means an offset of a consumer
-    group.
+    A log range determines only the marker ``earliest``. ``latest`` is the log end when the job
+    started, not the log end now; ``committed`` is an offset of a consumer group.
     """
     match start:
         case int():

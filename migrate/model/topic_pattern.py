@@ -1,12 +1,12 @@
-"""The pattern by which a job finds its topics; checkpoints do not contain this pattern.
+"""The pattern by which a job finds its topics; checkpoints do not contain it.
 
-KafkaSource and FlinkKafkaConsumer list all topics except Kafka's internal topics, at their start
-and at intervals, and read the topics whose whole name matches the pattern:
-KafkaSubscriberUtils.getTopicMetadata @ apache/flink-connector-kafka 32e80df. A checkpoint lacks the
+At their start and at intervals, KafkaSource and FlinkKafkaConsumer list all topics except Kafka's
+internal topics. They read the topics whose whole name matches the pattern:
+KafkaSubscriberUtils.getTopicMetadata @ apache/flink-connector-kafka 32e80df. A checkpoint lacks
 topics that were created after the last discovery.
 
-The pattern is a regular expression of Java. This module accepts only tokens that have the same
-meaning in Java and Python. A test compares the two languages on random patterns of these tokens.
+The pattern is a regular expression of Java. This module accepts only tokens with the same meaning
+in Java and Python.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from migrate.model.errors import UsageError
 _INTERNAL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-# The most topics that a suggested pattern may add: the broker is asked about each of them.
+# The maximum number of topics of a suggested pattern: the broker is asked about each.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
 # The names that Kafka allows; a checkpoint may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# Tokens that have the same meaning in Java and Python. These tokens are not accepted: a class
-# within a class, and && in a class (set operations in Java); a ] that begins a class; octal
-# numbers; \Q, \p and \v; named groups; atomic groups and possessive quantifiers, which some
-# versions of Python match wrongly.
+# Tokens with the same meaning in Java and Python. Not accepted are: a class within a class, and &&
+# in a class (set operations in Java); a ] that begins a class; octal numbers; \Q, \p and \v; named
+# groups; atomic groups and possessive quantifiers, which some versions of Python match wrongly.
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"
 _TOKEN = re.compile(
     rf"""
@@ -102,7 +101,7 @@ def topic_pattern(text: str) -> TopicPattern:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    """Compile a pattern; its flag ``i`` ignores the case of ASCII letters only, as in Java."""
+    """Compile a pattern with re.ASCII: the flag ``i`` is for ASCII letters only, as in Java."""
     return re.compile(text, re.ASCII)
 
 
@@ -111,8 +110,8 @@ def suggested_pattern(
 ) -> TopicPattern | None:
     """Derive a pattern from the names of each source's topics, or return None.
 
-    The pattern consists of the common beginning and the common end of a source's topics, each cut
-    at a separator: ``orders-eu`` and ``orders-us`` suggest ``orders-.*``.
+    The pattern is the common beginning and the common end of a source's topics, each up to a
+    separator: ``orders-eu`` and ``orders-us`` suggest ``orders-.*``.
 
     Args:
         families: the topics of each source.
