@@ -1,7 +1,7 @@
 """The two sides of a diff, loaded together.
 
-The broker is asked for the logs of both sides' topics. A ``broker:`` side names no topics: it has
-the topics of the other side.
+The broker is asked for the logs of both sides' topics. A ``broker:`` side has the topics of the
+other side.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
 
 
 def _load(side: Side, ask: Ask | None, choice: Choice, warnings: list[str]) -> PositionSet:
-    """Return the positions of a side, none for ``broker:``; append the side's warnings."""
+    """Return a side's positions (none for ``broker:``), and append its warnings."""
     match side.kind:
         case SideKind.CHECKPOINT:
             extraction = read(side.what, choice)

@@ -18,14 +18,14 @@ from migrate.model.cluster_snapshot import BrokerError
 # or over a slow link, an answer takes a few seconds.
 REQUEST_TIMEOUT = 15.0
 
-# librdkafka would repeatedly log to stderr that a broker is missing; BrokerError reports it once.
+# librdkafka would log a missing broker to stderr again and again; BrokerError reports it once.
 QUIET = logging.getLogger("migrate.kafka.librdkafka")
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 
 _DEFAULTS = {
-    # librdkafka 2.16 drops its list of brokers when its last connection ends ("rebootstrap"). After
-    # a request at that moment, no later request is answered, and a thread of librdkafka spins.
+    # librdkafka 2.16 drops its list of brokers when its last connection ends ("rebootstrap"). A
+    # request at that moment hangs, as do all later ones, and a thread of librdkafka spins.
     "metadata.recovery.strategy": "none",
     # A restarting broker is back within seconds, so reconnect at least once a second.
     "reconnect.backoff.max.ms": "1000",
@@ -34,8 +34,8 @@ _DEFAULTS = {
 # confluent-kafka expects Python objects for these names. It ignores text, or fails.
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
-# The resource for which each error denies access. Reading needs the permission DESCRIBE (Kafka's
-# AclOperation). Commits and deletions need other permissions, and have messages of their own.
+# The resource to which an error denies access. Reading needs the permission DESCRIBE (Kafka's
+# AclOperation). Commits and deletions need other permissions, and have their own messages.
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
@@ -50,8 +50,8 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# Seconds after which a missing listener is reported as an error. A restart takes longer than that,
-# so a restarting broker is reported, too.
+# Seconds after which a missing listener is reported as an error. A restart takes longer, so a
+# restarting broker is reported too.
 _NO_LISTENER_SECONDS = 1.5
 _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
@@ -135,7 +135,7 @@ class Connection:
         return None
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if no address has a listener or can be resolved, and all were tried."""
+        """Return an error if all addresses were tried, and none has a listener, else None."""
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
@@ -196,7 +196,7 @@ class Connection:
 
 
 def kafka_error(error: KafkaException) -> KafkaError:
-    """Return the KafkaError, which has the error code, of an exception."""
+    """Return the KafkaError of an exception; it has the error code."""
     own_error: KafkaError = error.args[0]
     return own_error
 

@@ -79,8 +79,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
             description = describe()  # the group may have been created after the first request
     kind = _GROUP_TYPES.get(description.type, "unknown")
     if exists and description.state is ConsumerGroupState.DEAD:
-        # Kafka describes an existing share or streams group as DEAD, like a missing group. Of these
-        # two types, only streams groups commit offsets.
+        # Kafka describes share and streams groups as DEAD, like missing groups. Only streams groups
+        # commit offsets.
         kind = "streams" if committed else "unknown"
     members = tuple(
         Member(
@@ -123,11 +123,10 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], F
 
 
 def _is_listed(connection: Connection, group: str) -> bool:
-    """Return whether Kafka lists a group that it describes as DEAD: a share or streams group.
+    """Return whether a group that Kafka describes as DEAD exists as a share or streams group.
 
-    Kafka describes such a group like a missing group. Only this request lists it; the request is
-    deprecated, but has no successor. If the request fails, the group counts as missing. That is
-    safe, because Kafka refuses commits for a share group (GROUP_ID_NOT_FOUND).
+    Only this deprecated request lists such a group. If the request fails, the group counts as
+    missing, which is safe: Kafka refuses commits for a share group (GROUP_ID_NOT_FOUND).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

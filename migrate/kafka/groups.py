@@ -51,8 +51,8 @@ class CommitFailure:
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
         reason: the reason in words, for messages.
-        transient: whether the same request may succeed later. This includes lost answers, after
-            which only a new description of the group shows whether the group was changed.
+        transient: whether the same request may succeed later. Lost answers are transient too: only
+            a new description of the group then shows whether the group was changed.
     """
 
     code: str
@@ -97,8 +97,8 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets for a group without members; return the partitions that failed.
 
-        No request is repeated. If all partitions of a request failed, and a failure among them is
-        transient, the remaining requests are not sent, because each might wait for its timeout.
+        No request is repeated. If all partitions of a request fail, one of them transiently, the
+        remaining requests are not sent, because each might wait for its timeout.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         unanswered: CommitFailure | None = None
@@ -144,11 +144,11 @@ class ConsumerGroups:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """Give the current connection, or a new one.
+        """Yield the current connection, or a new one.
 
-        A failed connection is not used again: if the client's connection to a group's coordinator
-        has failed, librdkafka 2.16 aborts the process (``eonce->refcnt > 0``) at the next request
-        about the group.
+        A failed connection is not used again: after a failed connection to a group's coordinator,
+        librdkafka 2.16 aborts the process (``eonce->refcnt > 0``) at the next request about the
+        group.
         """
         try:
             if self._connected is None:
@@ -198,7 +198,7 @@ def _commit_once(
     except KafkaException as error:
         failure = _failure(kafka_error(error), _COMMIT_MEANINGS, connection.config)
         return dict.fromkeys(offsets, failure)
-    # The request succeeds even if the commit of every partition in it failed.
+    # The request succeeds even if the commits of all its partitions failed.
     return {
         (place.topic, place.partition): _failure(place.error, _COMMIT_MEANINGS, connection.config)
         for place in answer.topic_partitions

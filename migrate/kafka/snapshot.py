@@ -16,11 +16,11 @@ from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, LogRang
 from migrate.model.topic_pattern import TopicPattern
 from migrate.model.wording import close_names
 
-# For more missing topics no similar names are searched: a cluster may have thousands of topics.
+# For more missing topics, similar names are not searched: a cluster may have thousands of topics.
 _MOST_MISSPELT = 5
 
-# A topic's id is 16 bytes in base64. librdkafka formats it in the standard alphabet, and Kafka's
-# tools in the alphabet for URLs.
+# A topic's id is 16 bytes in base64: with the standard alphabet from librdkafka, and with the
+# alphabet for URLs in Kafka's tools.
 _NO_TOPIC_ID = "A" * 22
 _URL_ALPHABET = str.maketrans("+/", "-_")
 
@@ -50,8 +50,8 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     )
 
 
-# The functions below raise BrokerError if the broker does not answer or denies access, unless they
-# say otherwise.
+# The functions below raise BrokerError if the broker does not answer or denies access, unless their
+# docstrings say otherwise.
 
 
 def snapshot(
@@ -136,7 +136,7 @@ def _matching(connection: Connection, pattern: TopicPattern) -> set[str]:
 
 
 def _close_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return existing topics with names similar to the missing ones; none if listing fails."""
+    """Return existing topics with similar names for each missing topic; none if listing fails."""
     if len(missing) > _MOST_MISSPELT:
         return {}
     try:
@@ -162,7 +162,7 @@ def _first_times(
 def _log_ranges(
     connection: Connection, partitions: list[TopicPartition], since: int | None, at: int | None
 ) -> dict[tuple[str, int], LogRange]:
-    """Return the log range of each partition, with its first records since ``since`` and ``at``."""
+    """Return the log range of each partition, with its first offsets at ``since`` and ``at``."""
 
     def offsets(spec: OffsetSpec) -> dict[tuple[str, int], int]:
         records = _list_offsets(connection, partitions, spec)

@@ -2,8 +2,7 @@
 
 librdkafka does not have the request DescribeTransactions, so the outcomes are read from the log.
 This needs the permission READ on the topic. A transactional id is in partition
-``abs(hash) % partitions``, where the hash is that of a Java String. Each change of a transaction's
-state is a record::
+``abs(id.hashCode()) % partitions``. Each change of a transaction's state is a record::
 
     key    i16 version 0, i16 n, n bytes transactional id
     value  i16 version 0 or 1, i64 producer id, i16 epoch, i32 timeout in ms, i8 state, …
@@ -44,8 +43,8 @@ _FATES = {
     5: Fate.ABORTED,
 }
 
-# Seconds for reading the log. A partition is compacted, so it is seldom larger than its newest
-# segment (100 MB by default).
+# Seconds for reading the log. A compacted partition is seldom larger than its newest segment (100
+# MB by default).
 _READ_SECONDS = 60.0
 _AT_ONCE = 10_000
 _WAIT = 0.1
@@ -86,8 +85,8 @@ def fate_of(transaction: Transaction, changes: Iterable[StateChange]) -> Fate:
         new_fate = _FATES.get(change.state)
         if new_fate is None or change.producer_id != producer_id:
             continue
-        # The next epoch counts only after an OPEN record of this epoch. Without one, because of
-        # compaction, the next epoch may be that of another transaction.
+        # The next epoch counts only after an OPEN record of this epoch. If compaction has removed
+        # this record, the next epoch may belong to another transaction.
         if change.epoch == epoch or (fate is Fate.OPEN and change.epoch == epoch + 1):
             fate = new_fate
     return fate

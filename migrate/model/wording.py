@@ -39,7 +39,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def iso_time(milliseconds: int) -> str:
-    """Return a time of the epoch in ISO 8601, in UTC; a time out of range as a plain number."""
+    """Return epoch milliseconds as a UTC time in ISO 8601, or as a number if out of range."""
     if not 0 <= milliseconds <= _LAST_INSTANT:
         return str(milliseconds)
     seconds = datetime.fromtimestamp(milliseconds // 1000, timezone.utc)
@@ -47,7 +47,7 @@ def iso_time(milliseconds: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text, so that the text cannot control the terminal."""
+    """Escape the control characters of a text, so that it cannot control the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -62,7 +62,7 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Suggest known names for a mistyped name; a mapping's values are shown, not its keys."""
+    """Suggest known names for a mistyped name; of a mapping, show the values for similar keys."""
     shown = known if isinstance(known, Mapping) else {}
     return did_you_mean(shown.get(match, match) for match in close_names(name, known))
 

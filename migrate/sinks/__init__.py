@@ -1,7 +1,7 @@
 """Sinks that store each writer's last number: a batch number of Spark, or a checkpoint id of Flink.
 
-Such a sink silently skips a write whose number is not higher than the stored one. How a sink
-identifies a writer depends on the table format; each format has a module in this package.
+Such a sink silently skips a write whose number is not higher than the stored number. Each table
+format identifies writers differently, and has a module in this package.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "sink_memory",
 ]
 
-# The reader of each format, by the entry in a sink's directory that identifies the format.
+# The reader of each format, by a file or directory that identifies the format.
 _FORMATS: Mapping[str, Callable[[Directory], FormatMemory | None]] = {
     spark_files.LOG: spark_files.read_log,
     delta.LOG: delta.read_log,
@@ -39,7 +39,7 @@ _FORMATS: Mapping[str, Callable[[Directory], FormatMemory | None]] = {
 
 
 def sink_memory(path: str, files: Files) -> SinkMemory:
-    """Read the numbers that the sink in a directory stores; a table may have several formats.
+    """Read the numbers that the sink in a directory stores, in each of its table formats.
 
     Args:
         path: a local directory, or a URL.

@@ -6,12 +6,12 @@ JSON; ``avro.codec``), and a sync marker of 16 bytes. Then come blocks. A block 
 
 A ``long`` is a zigzag varint. Strings and bytes begin with their length. An array or a map is a
 series of runs; each run begins with a ``long`` number of items, and a run of 0 items is the last. A
-negative number stands for its absolute value, and a size in bytes follows it. A union begins with
-the index of its branch.
+negative number -n means n items; the size of the run in bytes follows it. A union begins with the
+index of its branch.
 
-The schema comes from the file and is not trusted, so this reader limits nesting and counts.
-fastavro 1.13.1 limits neither: a file of 125 bytes with a record type that contains itself ends the
-process (SIGSEGV), and a file of 163 bytes with an array of 2**40 nulls is read for ever.
+The schema in the file may be hostile, so this reader limits nesting and counts. fastavro 1.13.1
+does not: a file of 125 bytes with a record type that contains itself ends the process (SIGSEGV),
+and a file of 163 bytes with an array of 2**40 nulls is read for ever.
 
 Source: the Avro specification 1.12.0, object container files, binary encoding.
 """
@@ -32,7 +32,7 @@ _TEXTS: dict[str, object] = {"type": "map", "values": "bytes"}
 
 
 class _Damaged(Exception):
-    """Bytes that do not match the schema, or an invalid schema."""
+    """The bytes do not match the schema, or the schema is invalid."""
 
 
 def is_avro(content: bytes) -> bool:
@@ -141,7 +141,7 @@ class _Reader:
             yield from range(count)
 
     def _check_count(self, count: int) -> None:
-        # Items may have no bytes (null), so without this check a wrong count would loop for ever.
+        # Items may have no bytes (null), so a wrong count could loop for ever.
         if not 0 <= count <= len(self._content) - self._at:
             raise _Damaged("more items than there are bytes")
 

@@ -1,6 +1,4 @@
-"""Delta: a sink skips a version that is not higher than the last one of its application id.
-
-The table's log stores the last version of each application id.
+"""Delta: a sink skips versions up to the last version of its application id in the table's log.
 
 ``_delta_log`` contains commits and checkpoints. A commit ``<version>.json`` has one action in each
 line. A checkpoint replaces all commits up to its version. It is one file
@@ -10,7 +8,7 @@ or a file ``<version>.checkpoint.<UUID>`` in Parquet or JSON. The action
 
 - for a streaming query: the query's id and the batch. The commit also has ``commitInfo`` with
   ``operation`` STREAMING UPDATE, and ``queryId`` in ``operationParameters``. A checkpoint has no
-  ``commitInfo``, so it does not show which UUIDs are ids of queries.
+  ``commitInfo``, so it does not show which application ids are queries.
 - for ``foreachBatch``: the options ``txnAppId`` and ``txnVersion``.
 - for Delta's sink for Flink: ``<job id>-<subtask>`` and the checkpoint id.
 
@@ -35,7 +33,7 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|\.parquet|\.[0-9a-fA-F-]{36}\.(?:parquet|json))"
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
-# In bytes, and in rows. A checkpoint lists every file of the table.
+# The largest checkpoint, in bytes and in rows. A checkpoint lists every file of the table.
 _LARGEST_CHECKPOINT = 512 << 20
 _MOST_ROWS = 50_000_000
 
@@ -88,7 +86,7 @@ def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
 
 
 def _add_actions(log: _Log, content: bytes, name: str) -> None:
-    """Add the actions of a file that has one action in each line."""
+    """Add the actions of a file with one action per line."""
     what = f"{LOG}/{name}: not a commit of Delta's"
     for line in content.splitlines():
         if not line.strip():
@@ -122,7 +120,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
             return
         for batch in file.iter_batches(columns=["txn"]):
             rows = batch.column(0).drop_null().to_pylist() if batch.num_columns else []
-            # For other actions, some writers store no txn, others a txn with empty fields.
+            # In rows of other actions, txn is null or, from some writers, has null fields.
             for row in rows:
                 if row["appId"] is not None:
                     log.versions[row["appId"]] = number(row["version"], what)
@@ -132,7 +130,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Find which applications of a checkpoint are queries, from commits that still exist."""
+    """Find the queries among a checkpoint's applications, from commits that still exist."""
     commits = _Log(dict(log.versions), log.queries)
     not_queries = {app for app in log.versions if len(app) != 36}  # a query's id is a UUID
     for name in reversed(older[-MOST_FILES:]):

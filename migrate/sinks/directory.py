@@ -44,7 +44,7 @@ class Directory:
         return sorted(names or ())
 
     def numbered(self, below: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
-        """Return (number, name) for each name that matches; the number is the pattern's group 1."""
+        """Return (number, name) for each matching name; the pattern's group 1 is the number."""
         matches = ((pattern.fullmatch(name), name) for name in self.names(below))
         return [(int(match[1]), name) for match, name in matches if match]
 

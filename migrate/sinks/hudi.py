@@ -2,9 +2,9 @@
 
 The table's timeline stores the last batch of each identifier. A completed commit contains the map
 ``extraMetadata``, whose key ``_hudi_streaming_sink_checkpoint`` has a JSON object with a batch for
-each identifier. The newest commit that has the identifier counts; archived commits do not count.
-The identifier is the option ``hoodie.datasource.write.streaming.checkpoint.identifier``. All
-queries without this option share one identifier.
+each identifier. The newest commit with the identifier counts, except archived commits. The
+identifier is the option ``hoodie.datasource.write.streaming.checkpoint.identifier``. All queries
+without this option share one identifier.
 
 From table version 8, a file of the timeline is
 ``.hoodie/timeline/<requested>_<completed>.<action>``, in Avro; the property
@@ -54,7 +54,7 @@ def read_log(directory: Directory) -> FormatMemory:
 
 
 def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Return the instant time of each completed commit (when it was requested), and its path."""
+    """Return (instant time of the request, path) of each completed commit."""
     return [(m[1], folder + name) for name in names if (m := pattern.fullmatch(name))]
 
 

@@ -1,12 +1,11 @@
 """Iceberg: each snapshot names its writer; a sink searches the snapshots for its own last commit.
 
 The metadata of the table is the file ``metadata/<n>-<uuid>.metadata.json`` or
-``metadata/v<n>.metadata.json`` with the highest number. It contains ``snapshots``; each snapshot
-has a parent and a ``summary``:
+``metadata/v<n>.metadata.json`` with the highest number. It lists the snapshots. Each snapshot has a
+parent and a ``summary``:
 
 - Spark's streaming sink writes ``spark.sql.streaming.queryId``, and the batch as
-  ``spark.sql.streaming.epochId``. It skips batches up to the one in the newest snapshot with the
-  query's id.
+  ``spark.sql.streaming.epochId``. It skips batches up to the batch in the query's newest snapshot.
 - Flink's sinks write ``flink.job-id``, ``flink.operator-id`` and
   ``flink.max-committed-checkpoint-id``. IcebergSink and DynamicIcebergSink drop checkpoints up to
   the id in the newest snapshot with the same job and operator, whether or not the job was restored
@@ -43,7 +42,7 @@ def read_log(directory: Directory) -> FormatMemory | None:
         return None
     newest = max(version for version, _ in files)
     last: dict[_Writer, int] = {}
-    # Another file with the same number may exist: a concurrent commit that failed left it there.
+    # Several files may have the highest number, if a concurrent commit failed.
     for name in sorted(name for version, name in files if version == newest):
         what = f"{LOG}/{name}: not a table of Iceberg's"
         for writer, last_number in _read_table(_read(directory, name), what).items():

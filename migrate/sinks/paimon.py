@@ -3,8 +3,8 @@
 ``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
 and for Spark's streaming sink, the identifier is the largest long. For a Flink job it is the
 checkpoint id. A writer that starts without state has a new user, a UUID with or without a prefix.
-Only a restored Flink job keeps its user, and skips what this user has committed. So the sink skips
-nothing for a new query, or for a Flink job that starts without state.
+Only a restored Flink job keeps its user, and skips the checkpoints that this user has committed. So
+the sink never skips writes of a new query, or of a Flink job that starts without state.
 
 Source: Snapshot, FileStoreCommitImpl.filterCommitted, CommitterOperator.initializeState,
 CoreOptions.createCommitUser, PaimonSink, BatchWriteBuilder @ Paimon 1.3.1.
@@ -20,7 +20,7 @@ from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 LOG = "snapshot"
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{1,19})")
-# How many of the newest snapshots are read. Older ones are not needed.
+# The number of the newest snapshots that are read.
 _MOST = 100
 
 

@@ -10,7 +10,7 @@ DEFAULT_IDENTIFIER = "default_single_writer"
 
 
 class WriterKind(str, Enum):
-    """The kind of a writer: what its numbers are, and what name the sink stores for it.
+    """The kind of a writer, which determines its numbers and its name in the sink.
 
     Attributes:
         FILES: batches of any query that writes to a file sink; there is no name.
@@ -33,7 +33,7 @@ class WriterKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The last number of a writer; the sink skips this writer's numbers up to ``last``."""
+    """The last number of a writer; the sink skips the writer's numbers up to ``last``."""
 
     kind: WriterKind
     name: str

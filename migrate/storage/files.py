@@ -1,9 +1,9 @@
 """Files in object stores and HDFS, read through fsspec; local files, read by the decoder.
 
-The table ``_STORES`` has fsspec's protocol for each URI scheme, and the extra that installs the
-protocol's library. A library is imported when a URI of its scheme is first used. Each library finds
-credentials and endpoints by itself (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application
-default credentials, ``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's configuration). No
+``_STORES`` has fsspec's protocol for each URI scheme, and the extra that installs the protocol's
+library. A library is imported at the first use of its scheme. Each library finds credentials and
+endpoints itself (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default
+credentials, ``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's configuration). No
 credentials are taken from a URI, because messages show URIs.
 """
 
@@ -101,8 +101,7 @@ class Files:
 
     def __init__(self) -> None:
         self._local = LocalFiles()
-        # fsspec would cache a file system for each thread. Here all threads share one, and its
-        # connections.
+        # fsspec would cache a file system for each thread; here all threads share one.
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 
@@ -127,7 +126,7 @@ class Files:
                 data: bytes = system.cat_file(name, start=start, end=start + size, **options)
             except _NOT_THERE:
                 raise
-            # If a range begins beyond the end of a file, some libraries raise errors of their own.
+            # For a range beyond the end of a file, some libraries raise errors of their own.
             except Exception:
                 if system.size(name) > start:
                     raise
@@ -231,7 +230,7 @@ class Files:
         with self._file_system(path) as (system, name):
             out = system.open(name, "wb")
         try:
-            for piece in pieces:  # outside _file_system: errors here are of the pieces' own store
+            for piece in pieces:  # outside of _file_system: this reads from another store
                 with self._file_system(path):
                     out.write(piece)
         finally:
@@ -254,9 +253,9 @@ class Files:
 
     @contextmanager
     def _file_system(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
-        """Give the file system of a URL, and the path in this file system.
+        """Yield the file system of a URL, and the path in it.
 
-        Errors in the context are translated to StorageUnavailable, except for missing files.
+        Errors in the context become StorageUnavailable, except for missing files.
         """
         try:
             system = self._system(path)
@@ -292,7 +291,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         from fsspec import get_filesystem_class
 
         kind = get_filesystem_class(store.protocol)
-        # Not url_to_fs(), which takes `::` in a path for a chain of file systems. Listings are not
+        # Not url_to_fs(), which reads `::` in a path as a chain of file systems. Listings are not
         # cached, because a running job writes and deletes files.
         from_url = kind._get_kwargs_from_urls(path)
         return kind(**from_url, **store.options, use_listings_cache=False, skip_instance_cache=True)

@@ -1,8 +1,4 @@
-"""Strict, frozen JSON models; their schemas; files that contain one model each.
-
-Plans, rollback files and diffs are such models. A file is written completely or not at all. When a
-file is read, its kind and version are checked.
-"""
+"""Strict, frozen JSON models (plans, rollback files, diffs), their schemas, and their files."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Model(BaseModel):
-    """A model without conversions of types, unknown fields, and later changes."""
+    """A frozen model that refuses unknown fields and values of other types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -62,7 +58,7 @@ def read_file(model: type[_Model], path: Path, name: str, *, whence: str) -> _Mo
         model: the class of the model.
         path: the file.
         name: the kind of the file, such as "rollback file of version 1", for errors.
-        whence: how such a file is made, for the error about a missing file.
+        whence: how to make such a file, for the error about a missing file.
 
     Raises:
         InputError: the file is missing, cannot be read, or does not match the model.
@@ -94,7 +90,7 @@ def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a model as it is written, with a title."""
+    """Return the JSON Schema of a written model, with a title."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **TypeAdapter(shape).json_schema(mode="serialization"),

@@ -1,10 +1,8 @@
 """Writing of files and directories, completely or not at all.
 
-A file (a plan or a rollback file) is new or replaces another file. A directory (a seed or a
-savepoint) is always new. On a local disk, the content is first written under a unique name in the
-same directory (the stage), and then renamed. A store cannot rename, so there the files of a
-directory are written one after another. The caller writes the most important file last: without
-this file, no reader accepts the others.
+On a local disk, the content is written under a unique name in the same directory (the stage), and
+then renamed. A store cannot rename, so the files of a directory are written to it one after
+another. The caller writes the most important file last: readers accept no directory without it.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUP
 
 
 def check_new(path: Path) -> None:
-    """Check that a new file can be written: create a file of another name beside it and remove it.
+    """Check that a new file can be written, by creating and removing a file beside it.
 
     Raises:
         FileExistsError: the path exists.
@@ -63,15 +61,15 @@ def named(path: Path | str) -> Iterator[None]:
 def write_new(path: Path, text: str) -> None:
     """Write a new file, completely or not at all.
 
-    The file is complete or absent even if the process or the machine crashes. On a file system
-    without hard links, a crash may leave an empty file.
+    This holds even if the process or the machine crashes. On a file system without hard links, a
+    crash may leave an empty file.
 
     Raises:
         FileExistsError: the path exists; it is not changed.
         OSError: the file cannot be written.
     """
     stage = _stage(path)
-    # "x" fails if the stage exists, so the stage that is removed below was created here.
+    # "x" fails if the file exists, so the file removed below was created here.
     out = stage.open("x", encoding="utf-8")
     try:
         with named(path), out:
@@ -120,7 +118,7 @@ def _stage(path: Path) -> Path:
 
 
 def _publish(stage: Path, path: Path) -> None:
-    """Link a stage to its final path; fail if the path exists, which a rename would replace."""
+    """Move a stage to its final path; raise FileExistsError if the path exists."""
     try:
         os.link(stage, path)
     except OSError as error:
@@ -128,7 +126,7 @@ def _publish(stage: Path, path: Path) -> None:
             raise
     else:
         return
-    path.open("x").close()  # reserves the name, so that the rename replaces only this empty file
+    path.open("x").close()  # fails if the path exists; the rename then replaces this empty file
     try:
         stage.replace(path)
     except BaseException:
@@ -137,9 +135,9 @@ def _publish(stage: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder's entries to the disk, so that a crash of the machine loses no new name.
+    """Write a folder's entries to the disk, so that new files survive a crash of the machine.
 
-    Nothing is done if the file system does not support this, or if the folder may not be read.
+    If the file system does not support this, or the folder may not be read, nothing is done.
 
     Raises:
         OSError: the entries cannot be written.
@@ -161,10 +159,9 @@ def sync_folder(folder: Path) -> None:
 def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
     """Write a new directory, local or in a store.
 
-    The context gives a path at which the caller can read the written files back, and a function
-    that writes a file of the directory. If the context fails, all written files are removed; if a
-    store refuses to remove files, the error names them. If the process is killed, the files written
-    so far remain in a store.
+    The context yields a path to read the written files back, and a function that writes a file. If
+    the context fails, all written files are removed; the error names files that a store does not
+    remove. If the process is killed, the files written so far remain in a store.
 
     Args:
         place: a local path, or a URL in a store; it must not exist.
@@ -196,10 +193,10 @@ def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
 
 
 def _remove_written(written: list[str], files: Files) -> list[str]:
-    """Remove files from a store, the last file first: no reader accepts the others without it.
+    """Remove files from a store, the last file first, because readers need it.
 
     Returns:
-        The files that remain: a file that cannot be removed, and all files written before it.
+        The files that remain: the first that cannot be removed, and those written before it.
     """
     for number in range(len(written), 0, -1):
         try:
@@ -214,14 +211,13 @@ def _remove_written(written: list[str], files: Files) -> list[str]:
 
 @contextmanager
 def new_directory(directory: Path, name: str) -> Iterator[Path]:
-    """Give a temporary directory to fill, and rename it to ``directory`` at the end.
+    """Yield a temporary directory with the same parent, and rename it to ``directory`` at the end.
 
-    The temporary directory has the same parent. If the process is killed, ``directory`` does not
-    exist or is still empty.
+    If the process is killed, ``directory`` is missing or empty.
 
     Args:
-        directory: the final path, missing or an empty directory; a rename replaces nothing else.
-        name: the user's name of the directory, which errors show instead of the temporary name.
+        directory: the final path, missing or an empty directory.
+        name: the user's name of the directory, for errors.
 
     Raises:
         OSError: the directory cannot be written, or other files were created in it meanwhile.
@@ -245,8 +241,8 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
 def unfinished(directory: Path) -> list[Path]:
     """Return the temporary directories that a killed or running process created for a path.
 
-    Their names consist of ``.NAME.``, in some cases a word for their use and a dot, and the eight
-    characters of ``tempfile.mkdtemp``.
+    Their names are ``.NAME.XXXXXXXX`` or ``.NAME.WORD.XXXXXXXX``; the X are from
+    ``tempfile.mkdtemp``.
     """
     name = re.compile(rf"\.{re.escape(directory.name)}(\.[a-z]+)?\.[a-z0-9_]{{8}}")
     if not directory.parent.is_dir():

@@ -50,14 +50,14 @@ def local_path(name: str) -> Path:
 
 
 def lies_within(path: str, directory: str) -> bool:
-    """Return whether a path is a directory or below it; both in the form ``from_uri`` returns."""
+    """Return whether a path is a directory or below it; both are results of ``from_uri``."""
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
     return Path(path).resolve().is_relative_to(Path(directory).resolve())
 
 
 def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:
-    """Refuse a URL that contains a password, a key or a signature; the error hides this secret.
+    """Refuse a URL with a password, a key or a signature; the error does not show it.
 
     Args:
         name: a name that may be or contain a URL.

@@ -1,8 +1,8 @@
 """The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
 
 The user names a source by its operator id, its name, its uid, or a topic that it reads
-(``topic:NAME``). Metadata up to version 4 does not contain uids. But the operator id is the
-MurmurHash3 (128 bits, seed 0) of the uid, so a source is found by the hash of its uid.
+(``topic:NAME``). Metadata up to version 4 has no uids. But the operator id is the MurmurHash3 (128
+bits, seed 0) of the uid, so a source is found by the hash of its uid.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.
@@ -26,7 +26,7 @@ from migrate.model.positions import (
     format_start,
 )
 
-# The prefix of a topic that names a source.
+# The prefix of a value of ``--source`` that is a topic.
 TOPIC_PREFIX = "topic:"
 
 
@@ -58,7 +58,7 @@ def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
 
 
 class Known(NamedTuple):
-    """The chosen sources, and the options that are ignored: the checkpoint lacks their values."""
+    """The chosen sources, and the options whose values this checkpoint does not have."""
 
     sources: list[Source]
     unknown: frozenset[str]
@@ -86,8 +86,8 @@ def choose_known(extraction: PlanInput, choice: Choice) -> Known:
 def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
     """Return the sources with this name, or all sources for None.
 
-    The list is empty if the checkpoint has only sources that cannot be read, because they are
-    damaged or of an unknown kind. Their findings then block the plan.
+    The list is empty if no source can be read, because all are damaged or of an unknown kind. Their
+    findings then block the plan.
 
     Raises:
         NoSuchName: no source has this name, or the checkpoint has no Kafka source.
@@ -119,8 +119,8 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
 def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Source]:
     """Return the sources restricted to a cluster, or unchanged for None.
 
-    A KafkaSource is always kept, because its state names no cluster. The plan then refuses to
-    assume that this source reads the chosen cluster.
+    A KafkaSource is always kept, because its state names no cluster. The plan then refuses it,
+    because it may read another cluster.
 
     Raises:
         NoSuchName: none of the sources reads the cluster.
@@ -161,10 +161,7 @@ def _has_name(source: Source, name: str) -> bool:
 
 
 def _names(sources: Iterable[Source]) -> dict[str, str]:
-    """Return the names to suggest for a mistyped one, each with the value of ``--source`` for it.
-
-    Operator ids are not among the names.
-    """
+    """Return the names to suggest, except operator ids, each with its value for ``--source``."""
     known: dict[str, str] = {}
     for source in sources:
         known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}

@@ -1,9 +1,8 @@
 """Kafka client properties: librdkafka's, and the Java client's translated to librdkafka's.
 
 `properties` reads a file and ``-X`` arguments; each may contain properties of both clients.
-`java_client` translates the Java client's properties, with `parse_jaas` for log-ins, `key_stores`
-for certificates and `aws_msk` for AWS, and drops irrelevant properties. librdkafka checks all
-others.
+`java_client` translates the Java client's properties and drops irrelevant ones, with `parse_jaas`
+for log-ins, `key_stores` for certificates and `aws_msk` for AWS.
 """
 
 from __future__ import annotations
@@ -51,9 +50,8 @@ def kafka_config(
 ) -> KafkaConfig:
     """Return librdkafka properties from a file, ``key=value`` arguments and the brokers' addresses.
 
-    Arguments override the file, and ``bootstrap_servers`` overrides both. The file and the
-    arguments are translated separately. So an argument wins even if it has another name for a
-    setting: ``-X sasl.password=…`` overrides the password in the file's ``sasl.jaas.config``.
+    Arguments override the file, and ``bootstrap_servers`` overrides both. Both are translated
+    first, so ``-X sasl.password=…`` overrides the password in the file's ``sasl.jaas.config``.
 
     Args:
         bootstrap_servers: the brokers' addresses, or None.
@@ -98,7 +96,7 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 def check_servers(name: str, servers: str) -> None:
     """Refuse addresses that contain credentials, ``http://`` or ``https://``.
 
-    Every message about the brokers shows their addresses, so credentials would be shown, too.
+    Messages about brokers show their addresses, so credentials would be shown too.
 
     Args:
         name: the property's name, for errors.

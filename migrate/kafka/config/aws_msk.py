@@ -38,10 +38,10 @@ class AwsLogin:
 
 
 def aws_login(module: LoginModule) -> AwsLogin | None:
-    """Return the options of an IAMLoginModule; None for any other module.
+    """Return the credentials in the options of an IAMLoginModule; None for another module.
 
     Raises:
-        ConfigError: the module has an option that the signer does not have.
+        ConfigError: the signer does not have an option of the module.
     """
     if module.name != "IAMLoginModule":
         return None
@@ -104,6 +104,6 @@ def token_callback(
             ) from error
         return signed, expiry_ms / 1000
 
-    # A first token shows errors at once: librdkafka would fail after ten seconds, without a reason.
+    # A first token shows errors at once; librdkafka would fail after ten seconds, without a reason.
     token("")
     return token

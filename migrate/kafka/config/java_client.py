@@ -11,8 +11,8 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common properties of Java clients that are dropped, by the reason. They are irrelevant for this
-# tool, which asks a cluster for its partitions and groups, and alters a group's offsets.
+# Common properties of Java clients that are dropped, by the reason. This tool only reads a
+# cluster's partitions and groups, and alters a group's offsets.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",
@@ -112,7 +112,7 @@ _IGNORED = frozenset(name for names in IGNORED.values() for name in names)
 
 _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    # librdkafka's own request.timeout.ms is how long a producer waits for acks.
+    # librdkafka's own request.timeout.ms is a producer's timeout for acks.
     "request.timeout.ms": "socket.timeout.ms",
     "sasl.mechanism": "sasl.mechanisms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
@@ -121,7 +121,7 @@ _RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
 
-# Values that librdkafka writes differently, by librdkafka's name and the Java client's value.
+# librdkafka's values, by librdkafka's name and the Java client's value, where they differ.
 _VALUES = {
     ("socket.receive.buffer.bytes", "-1"): "0",
     ("socket.send.buffer.bytes", "-1"): "0",
@@ -141,7 +141,7 @@ _PEM_BLOCK = re.compile(r"\s*-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]*)----
 class Translation:
     """Properties of librdkafka, and the AWS log-in of a Java log-in module.
 
-    ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka does not have; the caller replaces it.
+    ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka lacks; the caller replaces it.
     """
 
     properties: dict[str, str]
@@ -151,8 +151,8 @@ class Translation:
 def translate(layer: Mapping[str, str]) -> Translation:
     """Translate a layer: the properties of a file, or those of the command line.
 
-    If a layer has a setting under the names of both clients, librdkafka's name wins. All other
-    properties keep their names; librdkafka refuses unknown names.
+    If a layer has a setting under both clients' names, librdkafka's name wins. Unknown properties
+    are kept, so that librdkafka refuses them.
 
     Raises:
         ConfigError: librdkafka does not support a log-in module, one of its options, or a store.
@@ -167,8 +167,8 @@ def translate(layer: Mapping[str, str]) -> Translation:
         elif name not in _IGNORED and name not in _TRANSLATED and value not in CALLBACK_HANDLERS:
             own[name] = value
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
-        # The handlers belong to AWS_MSK_IAM, or to OAUTHBEARER with AWS's tokens. Both log in with
-        # the same credentials.
+        # The handlers are for AWS_MSK_IAM, or OAUTHBEARER with AWS's tokens; the credentials are
+        # the same.
         translated["sasl.mechanisms"] = AWS_MSK_IAM
     properties = {
         name: _VALUES.get((name, value), value) for name, value in {**translated, **own}.items()

@@ -15,8 +15,7 @@ from stat import S_ISDIR, S_ISREG
 from decoder.storage import read_file
 from migrate.kafka.config.properties import ConfigError
 
-# The properties that this module translates. ssl.keystore.password is not among them, because
-# librdkafka has the same property.
+# The properties that this module translates. librdkafka has ssl.keystore.password too.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",
@@ -43,12 +42,12 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
 
     A layer is the properties of a file, or those of the command line.
 
-    The kind of a store is determined from the file's content, not from ``ssl.*store.type``: Java's
-    default type is JKS, and with this type Java also reads PKCS12 files.
+    The kind of a store is determined from the file's content, not from ``ssl.*store.type``: with
+    the default type JKS, Java also reads PKCS12 files.
 
     Raises:
-        ConfigError: a file cannot be read, or librdkafka does not support the file's format. In the
-            second case the message has the keytool command that converts the file.
+        ConfigError: a file cannot be read, or librdkafka does not support the file's format; the
+            message then has the keytool command that converts the file.
     """
     properties: dict[str, str] = {}
     if trusted := layer.get("ssl.truststore.location"):
@@ -80,7 +79,7 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_file(name: str, path: str) -> None:
-    """Refuse a file that librdkafka might read for ever; librdkafka itself reports a missing file.
+    """Refuse a file that librdkafka might read for ever; accept a missing file.
 
     Raises:
         ConfigError: the path is a pipe, a device, or a file that is too large for certificates.

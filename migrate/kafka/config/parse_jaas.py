@@ -42,7 +42,7 @@ _FORM = 'expected: <login module> required <option>="<value>" …;'
 class LoginModule:
     """A log-in module: its class name and its options.
 
-    The name is without the package, because vendors move the class to packages of their own.
+    The name is without the package, because vendors move the class to their own packages.
     """
 
     name: str

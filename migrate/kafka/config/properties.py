@@ -20,15 +20,15 @@ KafkaConfig = Mapping[str, str | TokenCallback]
 _SECRET_NAME = re.compile(
     r"passw|passphrase|secret|token|account\.key|key\.pem|\.config$|kinit\.cmd"
 )
-# A value of this form, such as `ssl`, may be a part of a property's name or of a number. It is
-# replaced only where it is a whole word.
+# A value of this form, such as `ssl`, may also be a part of a name or number. It is replaced only
+# where it is a whole word.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
 _SHORT = 4
-# The largest file of properties. A file that contains a chain of certificates has about 10 KB.
+# The largest file of properties, in bytes. A file with a chain of certificates has about 10 KB.
 MAX_BYTES = 1024 * 1024
-# All property names of librdkafka and of the Java client have this form. Another text is a value on
-# the wrong line, perhaps a part of a password or of a private key, and must not be shown.
+# The form of all property names of librdkafka and of the Java client. Another text may be part of a
+# password or private key on the wrong line, and must not be shown.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[=:\s]")
@@ -45,14 +45,14 @@ def redact_secrets(text: str, config: KafkaConfig) -> str:
     """Hide passwords, other secrets, and credentials in URLs in a text."""
     text = redact_urls(text)
     for value in _values(config, secret=True):
-        # A short secret may be a part of many words, so it is hidden only as a whole word.
+        # A short secret may be part of many words, so it is hidden only as a whole word.
         short = rf"(?<!\w){re.escape(value)}(?!\w)"
         text = re.sub(short if len(value) < _SHORT else re.escape(value), _HIDDEN, text)
     return text
 
 
 def without_values(text: str, config: KafkaConfig) -> str:
-    """Hide all values in a text about a property, because the user may have misplaced a secret."""
+    """Hide all values in a text about a property, because a secret may be in the wrong property."""
     text = redact_secrets(text, config)
     for value in _values(config, secret=False):
         pattern = re.escape(value)
@@ -63,7 +63,7 @@ def without_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret values, or the others; longest first, as one may begin with another."""
+    """Return the secret values, or the others; longest first, because one may contain another."""
     values = {
         value
         for name, value in config.items()
