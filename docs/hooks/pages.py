@@ -42,7 +42,6 @@ _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _INLINE_CODE = re.compile(r"<code>([^<\n]*)</code>")
 _HYPHENATED = re.compile(r"(?<![\w/.-])(?:--?[a-zA-Z][\w-]*|\w[\w-]{0,30}-\w+)(?![\w/-])")
 _HELD_BY = re.compile(r"<p>Held by\s+((?:(?!</p>).)*)</p>", re.S)
-_HELD_BY_TABLE = re.compile(r"<table>(?:(?!</table>).)*<th>held by</th>.*?</table>", re.S)
 _FOLDED = "<details><summary>Tests that hold this</summary>{}</details>"
 
 
@@ -65,7 +64,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Flags stay whole, bars in tables lose the backslash of Markdown, tests are folded away."""
     html = _INLINE_CODE.sub(lambda code: f"<code>{_whole(code[1])}</code>", html)
-    html = _HELD_BY_TABLE.sub(lambda table: _FOLDED.format(table[0]), html)
     return _HELD_BY.sub(lambda paragraph: _FOLDED.format(f"<p>{paragraph[1]}</p>"), html)
 
 

@@ -103,7 +103,7 @@ def _all_tests() -> frozenset[str]:
     return frozenset().union(*map(_tests, (ROOT / "tests").rglob("test_*.py")))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "tests/traps.md"], ids=_name)
 def test_a_test_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text()
     for path, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?", text):
@@ -111,11 +111,3 @@ def test_a_test_that_a_page_names_exists(page: Path) -> None:
         assert not name or name in _tests(ROOT / path), f"{path}::{name}"
     for name in re.findall(r"\b(test_\w+)`", text):
         assert name in _all_tests() or list((ROOT / "tests").rglob(f"{name}*")), name
-
-
-@pytest.mark.parametrize("page", sorted((ROOT / "docs/explanation").glob("traps-*.md")), ids=_name)
-def test_every_trap_names_a_test(page: Path) -> None:
-    _, *traps = re.split(r"^## ", page.read_text(), flags=re.M)
-    assert traps
-    for trap in traps:
-        assert re.search(r"`tests/[\w/]+\.py::test_\w+`", trap), trap.splitlines()[0]
