@@ -88,7 +88,7 @@ def _load(side: Side, ask: Ask | None, choice: Choice, warnings: list[str]) -> P
     """Return a side's positions (none for ``broker:``), and append its warnings."""
     match side.kind:
         case SideKind.CHECKPOINT:
-            extraction = read(side.what, choice)
+            extraction = read(side.what, allow_external_files=choice.allow_external_files)
             warnings += [  # findings that block a move do not block a comparison
                 f"{side.label}: {finding.message}"
                 for finding in extraction.findings

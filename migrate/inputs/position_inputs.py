@@ -16,11 +16,10 @@ from enum import Enum
 from typing import Protocol
 
 from decoder.urls import redact_url
-from migrate.inputs.flink.choose_source import Reading
-from migrate.inputs.flink.extract import ListedPositions, PlanInput, listed_source
 from migrate.inputs.flink.read import read
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
+from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source
 from migrate.inputs.spark_query import query_positions
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.model.errors import InputError, Refused, UsageError
@@ -106,14 +105,20 @@ def parse_side(name: str) -> Side:
         ) from error
 
 
-def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str]) -> PlanInput:
+def side_input(
+    side: Side,
+    ask: Ask | None,
+    topics: Collection[str],
+    *,
+    allow_external_files: bool = False,
+) -> PlanInput:
     """Read a side as the input of a plan.
 
     Args:
         side: the side to move from.
-        how: the options for reading a checkpoint.
         ask: a function that asks the broker; None if the user named no broker.
         topics: the topics of a ``broker:`` side.
+        allow_external_files: as for ``read_checkpoint``, if the side is a checkpoint.
 
     Raises:
         Refused: the query or the group has committed nothing.
@@ -126,7 +131,7 @@ def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str
     findings: tuple[Finding, ...] = ()
     match side.kind:
         case SideKind.CHECKPOINT:
-            return read(side.what, how)
+            return read(side.what, allow_external_files=allow_external_files)
         case SideKind.SPARK:
             with timed(f"reading {redact_url(name)}"):
                 return query_positions(name)

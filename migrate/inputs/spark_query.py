@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from decoder import ByteSource
 from decoder.storage import join
-from migrate.inputs.flink.extract import ListedPositions, listed_source
+from migrate.inputs.plan_input import ListedPositions, listed_source
 from migrate.inputs.spark_log import (
     batch_begun,
     committed_positions,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.read import read
 from migrate.moves.options import ReadArguments, check_names
@@ -30,4 +29,4 @@ def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
         UsageError: the extra that reads such a URL is not installed (``MissingExtra``).
     """
     check_names(arguments, ReadArguments)
-    return read(os.fspath(chk), Reading(arguments.get("allow_external_files", False)))
+    return read(os.fspath(chk), **arguments)

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.extract import Extraction, PlanInput
+from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import Source, topics_of
+from migrate.inputs.plan_input import PlanInput
 from migrate.inputs.position_inputs import Ask, SideKind, parse_side, side_input
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, NoSuchName, UsageError
@@ -47,13 +48,14 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     check_no_credentials(chk, InputError)  # credentials in a group's name, too
     side = parse_side(chk)
     if side.kind is SideKind.CHECKPOINT:
-        return _drop_moved_state(read(chk, request), request.state_taken)
+        extraction = read(chk, allow_external_files=request.allow_external_files)
+        return _drop_moved_state(extraction, request.state_taken)
     if request.target.kind == "group" and side.kind is not SideKind.SPARK:
         raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
     named_topics = set(request.policies.partitions or topics)
-    return side_input(side, request, asker(request.kafka), named_topics)
+    return side_input(side, asker(request.kafka), named_topics)
 
 
 def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:

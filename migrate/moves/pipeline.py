@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.choose_source import choose
-from migrate.inputs.flink.extract import PlanInput
 from migrate.inputs.flink.source import Source
+from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.log import log
 from migrate.model.positions import SAVEPOINT, SPARK, Origin

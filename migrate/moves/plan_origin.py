@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from decoder import DecodeError
-from migrate.inputs.flink.choose_source import Reading
-from migrate.inputs.flink.extract import listed_source
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import Source
+from migrate.inputs.plan_input import listed_source
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.inputs.spark_log import newest_committed_batch, positions_after, query_id
 from migrate.inputs.spark_log_entries import offsets_path
@@ -24,16 +23,16 @@ from migrate.storage.uris import path_of
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
 
-def compare_with_origin(plan: Plan, how: Reading) -> PlanCheck:
+def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
     """Compare a plan with the checkpoint, or the other side, that it was made from.
 
     Args:
         plan: the plan, as its file says.
-        how: the options for reading a checkpoint.
+        allow_external_files: as for ``read_checkpoint``.
     """
     elsewhere = count_other_starts(plan)
     try:
-        sources = _sources(plan, how)
+        sources = _sources(plan, allow_external_files)
     except _UNREADABLE as error:
         return PlanCheck(not_compared=str(error), elsewhere=elsewhere)
     except _AnotherOrigin as other:
@@ -45,7 +44,7 @@ class _AnotherOrigin(Exception):
     """The path of the plan's origin holds something else now."""
 
 
-def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
+def _sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
     """Read again the sources that the plan was made from.
 
     Raises:
@@ -55,7 +54,7 @@ def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
     origin = plan.origin
     match origin.kind:
         case "checkpoint":
-            extraction = read(origin.pointer, how)
+            extraction = read(origin.pointer, allow_external_files=allow_external_files)
             if extraction.origin.number != origin.number:
                 raise _AnotherOrigin(
                     f"{origin.pointer} holds checkpoint {extraction.origin.number} now, and the "
@@ -68,7 +67,7 @@ def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
             side = parse_side(origin.pointer)
             if side.kind not in (SideKind.JSON, SideKind.CSV):
                 raise InputError(f"what {origin.pointer} was then cannot be read again")
-            sources = side_input(side, how, None, ()).sources
+            sources = side_input(side, None, ()).sources
             return [replace(one, operator_id=name) for one in sources for name in plan.operators]
 
 

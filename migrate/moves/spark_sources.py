@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.choose_source import TOPIC_PREFIX, choose, choose_sources
-from migrate.inputs.flink.extract import PlanInput
 from migrate.inputs.flink.source import Source, topics_of
+from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log

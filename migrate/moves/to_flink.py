@@ -93,11 +93,16 @@ def to_flink(
     """
     request = move_request(savepoint, SAVEPOINT, arguments)
     place = _new_place(out)
-    old = read(str(request.chk), request)
+    old = read(str(request.chk), allow_external_files=request.allow_external_files)
     _check_outside(place, old.checkpoint.pointer)
     chosen, unknown = choose_known(old, request)
     topics = topics_of(chosen)
-    side = side_input(parse_side(from_side), request, asker(request.kafka), topics)
+    side = side_input(
+        parse_side(from_side),
+        asker(request.kafka),
+        topics,
+        allow_external_files=request.allow_external_files,
+    )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
         side = _drop_findings_of_state(side)
     theirs, unknown_to_it = choose_known(side, request)

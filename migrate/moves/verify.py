@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
-from migrate.inputs.flink.choose_source import Choice, Reading, choose, source_positions
+from migrate.inputs.flink.choose_source import Choice, choose, source_positions
 from migrate.inputs.flink.read import read
 from migrate.inputs.position_inputs import (
     Ask,
@@ -164,13 +164,13 @@ class _Expected(NamedTuple):
         positions: the expected position of each partition.
         new_at_earliest: whether a new partition should start at ``earliest``.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
-        reading: the options for reading a checkpoint.
+        allow_external_files: as for ``read_checkpoint``.
     """
 
     positions: PositionSet
     new_at_earliest: bool
     plan: Plan | None
-    reading: Reading
+    allow_external_files: bool
 
 
 def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
@@ -180,6 +180,7 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
         Refused: several sources read one topic, at different positions or perhaps on two clusters.
         UsageError: an option about a checkpoint is combined with a plan.
     """
+    allow_external_files = choice.allow_external_files
     if moved.startswith(_PLAN):
         from migrate.planning.plan_file import read_plan
 
@@ -192,8 +193,8 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
             if is_set:
                 raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
-        return _Expected(PositionSet(moved, plan.next_offsets), False, plan, choice)
-    extraction = read(moved, choice)
+        return _Expected(PositionSet(moved, plan.next_offsets), False, plan, allow_external_files)
+    extraction = read(moved, allow_external_files=allow_external_files)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
     shared = shared_topics(chosen)
@@ -212,7 +213,7 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
                 "OPERATOR_ID, or if they read the same Kafka cluster, add --one-cluster, or verify "
                 "the plan that was applied (plan:FILE)"
             )
-    return _Expected(positions, at_earliest, None, choice)
+    return _Expected(positions, at_earliest, None, allow_external_files)
 
 
 def _verify_query(
@@ -302,7 +303,8 @@ def _compare_plan(verification: Verification, expected: _Expected) -> Verificati
     plan = expected.plan
     if plan is None:
         return verification
-    verification = replace(verification, plan=compare_with_origin(plan, expected.reading))
+    check = compare_with_origin(plan, allow_external_files=expected.allow_external_files)
+    verification = replace(verification, plan=check)
     if not plan.only_some_partitions:
         return verification
     moved = plan.next_offsets

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
-from migrate.inputs.flink.extract import PlanInput
 from migrate.inputs.flink.source import Source, SourceKind
+from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.inputs.flink.extract import PlanInput
 from migrate.inputs.flink.source import Source
+from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.finding import Code
 from migrate.model.policies import Policies

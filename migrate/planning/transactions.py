@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from decoder import PendingTransaction
-from migrate.inputs.flink.extract import PlanInput
+from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot, Fate
 from migrate.model.finding import Code, Finding
 from migrate.model.policies import Policies

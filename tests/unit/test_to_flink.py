@@ -20,8 +20,8 @@ from decoder.kafka.enumerator import AssignmentStatus
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.state_files import StateFiles
 from migrate import to_flink
-from migrate.inputs.flink.extract import listed_source
 from migrate.inputs.flink.source import Source
+from migrate.inputs.plan_input import listed_source
 from migrate.model.policies import Policies
 from migrate.model.positions import SAVEPOINT, Origin, PositionSet, TopicPartition
 from migrate.planning import Plan, PlannedPartition, Verdict

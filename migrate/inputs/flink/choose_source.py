@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from migrate.inputs.flink.extract import PlanInput
 from migrate.inputs.flink.source import Source
+from migrate.inputs.plan_input import PlanInput
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
 from migrate.model.positions import (
@@ -31,16 +31,10 @@ TOPIC_PREFIX = "topic:"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The options for reading a checkpoint."""
+class Choice:
+    """The options for reading a checkpoint, and for choosing its source."""
 
     allow_external_files: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Choice(Reading):
-    """The options for choosing a checkpoint's source."""
-
     source: str | None = None
     cluster: str | None = None
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from decoder import DecodeError, read_checkpoint
 from decoder.urls import redact_url
-from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.suggest_path import explain
 from migrate.model.log import timed
 from migrate.storage.files import Files
 
-_STRICT = Reading()
 
-
-def read(pointer: str, how: Reading = _STRICT) -> Extraction:
+def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
     """Read a checkpoint, and extract its sources and findings.
 
     Args:
         pointer: the path or URI of the checkpoint, as for ``read_checkpoint``.
-        how: the options for reading; of a ``Choice``, only these options are used.
+        allow_external_files: as for ``read_checkpoint``.
 
     Raises:
         DecodeError: as ``read_checkpoint`` does; the message may suggest another path.
@@ -26,9 +23,7 @@ def read(pointer: str, how: Reading = _STRICT) -> Extraction:
     files = Files()
     try:
         with timed(f"reading {redact_url(pointer)}"):
-            checkpoint = read_checkpoint(
-                pointer, files, allow_external_files=how.allow_external_files
-            )
+            checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
     except DecodeError as error:
         explain(pointer, error, files)
         raise

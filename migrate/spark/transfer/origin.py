@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.read import read
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.positions import PositionState, TopicPartition
@@ -136,8 +135,8 @@ def contradictions(
     topics = {topic for topic, _ in planned}
     saved: dict[TopicPartition, set[int]] = {}
     for origin in {origin for origin in origins if origin is not None}:
-        reading = Reading(allow_external_files=origin.allow_external_files)
-        for source in read(origin.savepoint, reading).sources:
+        extraction = read(origin.savepoint, allow_external_files=origin.allow_external_files)
+        for source in extraction.sources:
             for position in source.positions:
                 if position.state is PositionState.NEXT and position.next_offset is not None:
                     saved.setdefault(position.topic_partition, set()).add(position.next_offset)

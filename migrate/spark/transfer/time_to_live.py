@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.read import read
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted, iso_time
@@ -174,8 +173,7 @@ def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int
         return stopped_at_ms, None
     origin, checkpoint = origin_of(state), None
     if origin is not None:
-        reading = Reading(allow_external_files=origin.allow_external_files)
-        checkpoint = read(origin.savepoint, reading).origin
+        checkpoint = read(origin.savepoint, allow_external_files=origin.allow_external_files).origin
     if checkpoint is None or checkpoint.written_at is None:
         raise UsageError(
             "when the job was stopped is not known: give it in epoch milliseconds (stopped_at_ms, "

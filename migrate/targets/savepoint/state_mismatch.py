@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from migrate.inputs.flink.extract import PlanInput
 from migrate.inputs.flink.source import Source
+from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.finding import Code, Severity
 from migrate.model.policies import Policies

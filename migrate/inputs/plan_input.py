@@ -1,0 +1,95 @@
+"""Inputs of a plan: Kafka sources with positions, and findings.
+
+An input is extracted from a decoded checkpoint, or lists the positions of a Spark query, a consumer
+group, a file, or Kafka's logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from decoder import PendingTransaction
+from migrate.inputs.flink.source import Source, SourceKind
+from migrate.model.finding import Finding
+from migrate.model.positions import (
+    Marker,
+    Origin,
+    Position,
+    PositionSet,
+    PositionState,
+    Start,
+    unresolved_position,
+)
+
+
+class PlanInput(Protocol):
+    """The sources and findings of a checkpoint or of another input."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def sources(self) -> tuple[Source, ...]: ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+    @property
+    def state_bytes(self) -> Mapping[str, int]:
+        """The size of each operator's state in bytes, by operator id."""
+
+    @property
+    def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
+        """The uncommitted transactions of each KafkaSink, by operator id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPositions:
+    """A ``PlanInput`` that is not a checkpoint: one source with listed positions."""
+
+    origin: Origin
+    sources: tuple[Source, ...]
+    findings: tuple[Finding, ...] = ()
+    state_bytes: Mapping[str, int] = field(default_factory=dict)
+    pending: Mapping[str, Sequence[PendingTransaction]] = field(default_factory=dict)
+
+
+def listed_source(
+    operator_id: str, name: str, positions: PositionSet, *, starts_others: bool
+) -> Source:
+    """Return positions as a source.
+
+    Args:
+        operator_id: the source's id.
+        name: the source's name.
+        positions: the source's positions.
+        starts_others: whether the reader of these positions starts all other partitions at the log
+            start; otherwise their start is unknown.
+    """
+    return Source(
+        operator_id=operator_id,
+        name=name,
+        uid=None,
+        kind=SourceKind.KAFKA_SOURCE,
+        parallelism=1,
+        max_parallelism=1,
+        discovery_finished={None: starts_others},
+        positions=tuple(
+            _position(topic, partition, start)
+            for (topic, partition), start in sorted(positions.starts.items())
+        ),
+        listed=True,
+    )
+
+
+def _position(topic: str, partition: int, start: Start) -> Position:
+    match start:
+        case int():
+            return Position(topic, partition, PositionState.NEXT, start)
+        case Marker():
+            return Position(topic, partition, PositionState(start.value), start)
+        case _:
+            reason = "where it stands is not told"
+            return unresolved_position(topic, partition, reason)
