@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
@@ -32,8 +32,7 @@ _LAST_CHECKPOINTS_TRIED = 3
 _MOST_OF_ITS_RUN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Siblings:
+class Siblings(NamedTuple):
     """The numbers of complete sibling checkpoints.
 
     Attributes:

@@ -22,7 +22,6 @@ import posixpath
 import re
 from bisect import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
@@ -60,8 +59,7 @@ class _Claim(NamedTuple):
     stream: _Stream
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class _Claims:
     """The ranges of files that were read so far, by path; several threads may add to them.
 
     Flink writes each subtask's operator state to a separate file, or to a separate segment of a
@@ -72,11 +70,12 @@ class Claims:
     2.2.0.
     """
 
-    _by_path: dict[str, list[_Claim]] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self) -> None:
+        self._by_path: dict[str, list[_Claim]] = {}
+        self._lock = Lock()
 
-    def __reduce__(self) -> tuple[type[Claims], tuple[()]]:
-        return Claims, ()  # each process has its own claims
+    def __reduce__(self) -> tuple[type[_Claims], tuple[()]]:
+        return _Claims, ()  # each process has its own claims
 
     def take(self, path: str, stream: _Stream, what: str) -> None:
         """Record that the bytes of ``stream`` are in the file at ``path``; calls may be repeated.
@@ -107,7 +106,6 @@ class Claims:
             claims.insert(index, _Claim(start, end, stream))
 
 
-@dataclass(frozen=True, slots=True)
 class StateFiles:
     """The files of one checkpoint's handles.
 
@@ -117,11 +115,12 @@ class StateFiles:
         allow_external: whether files outside of the checkpoint may be opened too.
     """
 
-    directory: str
-    source: ByteSource
-    allow_external: bool = False
-    _claims: Claims = field(default_factory=Claims)
-    _paths: dict[str, str | None] = field(default_factory=dict)
+    def __init__(self, directory: str, source: ByteSource, allow_external: bool = False) -> None:
+        self.directory = directory
+        self.source = source
+        self.allow_external = allow_external
+        self._claims = _Claims()
+        self._paths: dict[str, str | None] = {}
 
     def read(self, stream: StreamState, what: str) -> bytes:
         """Read a whole state stream; ``what`` names it in errors.

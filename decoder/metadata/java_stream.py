@@ -10,7 +10,6 @@ Source: the Java Object Serialization Specification, version 6.0, section 6.4 (g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from decoder.cursor import Cursor
@@ -73,8 +72,7 @@ class JavaClass(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class JavaObject:
+class JavaObject(NamedTuple):
     """An object: its class, its fields, and the objects that its class wrote after the fields.
 
     Fields of type float, double and char are left out; a boolean is 0 or 1. An object may contain
@@ -82,15 +80,14 @@ class JavaObject:
     """
 
     class_name: str
-    fields: dict[str, JavaValue] = field(default_factory=dict)
-    written: list[JavaValue] = field(default_factory=list)
+    fields: dict[str, JavaValue]
+    written: list[JavaValue]
 
 
-@dataclass(frozen=True, slots=True)
-class JavaArray:
+class JavaArray(NamedTuple):
     """An array of objects or of bytes; the elements of other primitive types are left out."""
 
-    elements: list[JavaValue] = field(default_factory=list)
+    elements: list[JavaValue]
     data: bytes = b""
 
 
@@ -192,12 +189,12 @@ class _Walker:
         if descriptor is None or descriptor.name[:1] != "[":
             self._cursor.fail("an array without a class", _FIELD)
         index = len(self._handles)
-        result = JavaArray()
+        result = JavaArray([])
         self._handles.append(result)
         size = _PRIMITIVES.get(descriptor.name[1:2], 0)
         count = self._cursor.count(_FIELD, size or 1)
         if descriptor.name == _BYTES:
-            result = JavaArray(data=self._cursor.raw(count, _FIELD))
+            result = JavaArray([], self._cursor.raw(count, _FIELD))
             self._handles[index] = result
         elif size:
             self._cursor.skip(size * count, _FIELD)
@@ -209,7 +206,7 @@ class _Walker:
         descriptor = self._class_descriptor(depth + 1)
         if descriptor is None:
             self._cursor.fail("an object without a class", _FIELD)
-        result = JavaObject(descriptor.name)
+        result = JavaObject(descriptor.name, {}, [])
         self._handles.append(result)
         for level in (*descriptor.ancestors, descriptor):
             self._class_data(level, result, depth)

@@ -203,7 +203,7 @@ class _MessagesOfLibraries(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if loudness > VERBOSE or record.name.partition(".")[0] == log.name:
             return
-        from decoder.urls import redact_secrets
+        from migrate.model.secrets import redact_secrets
 
         for text in record.getMessage().splitlines():
             line = f"{record.name}: {printable(redact_secrets(text.strip()))}"

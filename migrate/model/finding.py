@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
-from migrate.model.policies import Policies
+if TYPE_CHECKING:
+    from migrate.model.policies import Policies
 
 
 class Severity(str, Enum):
@@ -17,8 +19,7 @@ class Severity(str, Enum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True)
-class CodePolicy:
+class CodePolicy(NamedTuple):
     """The effect of all findings of one code on a move.
 
     Attributes:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from migrate.model.cluster_snapshot import GroupView, LogRange
 from migrate.model.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from migrate.model.cluster_snapshot import GroupView, LogRange
 
 TopicPartition = tuple[str, int]
 
@@ -170,7 +172,7 @@ def unresolved_position(
     return Position(topic, partition, state, None, stopping_offset, subtask, cluster, reason)
 
 
-Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
+Logs: TypeAlias = "Mapping[str, Mapping[int, LogRange]]"
 
 
 @dataclass(frozen=True, slots=True)

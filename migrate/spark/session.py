@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import decoder
 import migrate
-from decoder.urls import redact_secrets
 from migrate.model.errors import ServiceError, UsageError
+from migrate.model.secrets import redact_secrets
 from migrate.model.wording import install_command
 from migrate.spark.jvm_output import last_lines, summarize_failure
 

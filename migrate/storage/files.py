@@ -16,10 +16,9 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from decoder.storage import (
     MAX_FILE_BYTES,
@@ -28,7 +27,7 @@ from decoder.storage import (
     check_size,
     normalise_path,
 )
-from decoder.urls import redact_secrets, redact_url
+from decoder.urls import redact_url
 from migrate.model.errors import UsageError
 from migrate.model.wording import install_command
 
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Store:
+class _Store(NamedTuple):
     """A kind of store.
 
     Attributes:
@@ -51,8 +49,8 @@ class _Store:
 
     protocol: str
     extra: str
-    options: Mapping[str, object] = field(default_factory=dict)
-    range_options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = {}
+    range_options: Mapping[str, object] = {}
 
 
 # By default, botocore waits a minute for a connection, and tries five times.
@@ -79,8 +77,7 @@ _PIECE_BYTES = 8 * 1024 * 1024
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """An entry of a directory: a file with its size in bytes, or a directory."""
 
     name: str
@@ -304,6 +301,8 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 def _reason(error: Exception) -> str:
     """Return the first line of an error, without secrets."""
+    from migrate.model.secrets import redact_secrets  # here: its patterns take time to compile
+
     lines = str(error).strip().splitlines()
     text = redact_secrets(lines[0]) if lines else type(error).__name__
     return f"access denied: {text}" if isinstance(error, PermissionError) else text

@@ -57,7 +57,7 @@ def _fields(data: bytes) -> dict[str, JavaValue]:
         (_text("é"), "é"),
         (b"\x7c" + pack(">q", 3) + b"abc", ""),  # a long string: stepped over
         (b"\x7e" + java_class("E", 0x12) + _text("ONE"), JavaEnum("E", "ONE")),
-        (_object(b""), JavaObject("A")),
+        (_object(b""), JavaObject("A", {}, [])),
     ],
 )
 def test_values(value: bytes, expected: JavaValue) -> None:
@@ -100,7 +100,7 @@ def test_arrays(name: str, data: bytes, elements: list[JavaValue]) -> None:
 def test_an_array_of_bytes_is_kept_and_may_be_referred_to() -> None:
     data = b"\x75" + java_class("[B") + pack(">i", 3) + b"abc" + b"\x71" + pack(">i", 0x7E0003)
     fields = _fields(_object(data, _field("[", "a"), _field("L", "b")))
-    assert fields["a"] == JavaArray(data=b"abc")
+    assert fields["a"] == JavaArray([], b"abc")
 
 
 def test_a_class_itself_is_a_value() -> None:
@@ -144,7 +144,7 @@ def test_references_count_everything_that_may_be_referred_to() -> None:
         (_text("one"), "one"),
         (b"\x7c" + pack(">q", 2) + b"xy", ""),
         (b"\x7e" + java_class("E", 0x12) + _text("ONE"), JavaEnum("E", "ONE")),
-        (_object(b""), JavaObject("A")),
+        (_object(b""), JavaObject("A", {}, [])),
     ]
     names = [f"f{n}" for n in range(len(values))]
     fields = [_field("L", name) for name in names]
@@ -162,7 +162,7 @@ def test_a_class_may_be_referred_to() -> None:
     inner = b"\x73\x71" + pack(">i", 0x7E0000)  # of the class that holds it
     assert _fields(_object(_text("x"), _field("L", "a"))) == {"a": "x"}
     nested = _fields(_object(inner + b"\x70", _field("L", "a")))
-    assert nested == {"a": JavaObject("A", {"a": None})}
+    assert nested == {"a": JavaObject("A", {"a": None}, [])}
 
 
 def test_an_object_may_hold_itself() -> None:
@@ -210,7 +210,7 @@ def test_how_many_ancestors_a_class_may_have(ancestors: int, fits: bool) -> None
     if fits:
         found = read_object_stream(Cursor(stream, "stream"))
         assert isinstance(found, JavaObject)
-        assert found.written == [JavaObject(f"C{n}") for n in range(1, ancestors + 1)]
+        assert found.written == [JavaObject(f"C{n}", {}, []) for n in range(1, ancestors + 1)]
         return
     with pytest.raises(DecodeError, match="a class with more than 16 ancestors"):
         read_object_stream(Cursor(stream, "stream"))

@@ -16,8 +16,9 @@ import pytest
 
 import migrate as library
 from decoder import DecodeError
-from decoder.urls import redact_secrets, redact_url, redact_urls
+from decoder.urls import redact_url, redact_urls
 from migrate.cli.main import COMMANDS, load_command
+from migrate.model.secrets import redact_secrets
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory

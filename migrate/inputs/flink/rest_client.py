@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from decoder.urls import redact_secrets
 from migrate.model.errors import ServiceError, UsageError
+from migrate.model.secrets import redact_secrets
 from migrate.model.wording import clipped, printable
 
 # Seconds for one connect or read: a JobManager answers from memory, and its answers are small.
