@@ -17,6 +17,7 @@ import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.main import app
+from migrate.model.explanations import EXPLANATIONS
 from migrate.moves import options
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
@@ -27,12 +28,14 @@ Schema = dict[str, Any]
 
 
 def generated(name: str) -> str:
-    """Return what replaces `commands`, `exit codes`, `options NAME` or `schema NAME` in a page."""
+    """Return what replaces the comment ``<!-- generated: name -->`` in a page."""
     match name.split():
         case ["commands"]:
             return "\n".join(_commands())
         case ["exit", "codes"]:
             return "\n".join(_exit_codes())
+        case ["findings"]:
+            return "\n".join(_findings())
         case ["options", arguments]:
             return "\n".join(_options(getattr(options, arguments)))
         case ["schema", schema]:
@@ -93,6 +96,20 @@ def _exit_codes() -> Iterator[str]:
             raise ValueError(f"nothing is said of {member!r}")
         name = member.name.lower().replace("_", " ")
         yield f"| {member.value} | {name} | {said[1].replace('``', '`')} |"
+
+
+# --- findings
+
+
+def _findings() -> Iterator[str]:
+    """Yield a table of the codes, with a link to the section that explains more."""
+    yield "| code | severity | what it means | what to do |"
+    yield "| --- | --- | --- | --- |"
+    for code, explanation in EXPLANATIONS.items():
+        section = explanation.section
+        link = "" if section is None else f" ([more](../{section}))"
+        text = f"{explanation.meaning}{link}"
+        yield f"| `{code}` | {explanation.severity} | {text} | {explanation.advice} |"
 
 
 # --- arguments of several calls

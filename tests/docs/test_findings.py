@@ -1,15 +1,23 @@
-"""docs/reference/findings.md: every code that a finding may have, and no other."""
+"""migrate/model/explanations.py: every code of a finding, and sections that exist."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from migrate.model.explanations import EXPLANATIONS
 from migrate.model.finding import Code
+from tests.docs.blocks import ROOT
 
-_PAGE = Path(__file__).parents[2] / "docs/reference/findings.md"
+
+def test_every_code_is_explained_in_order() -> None:
+    assert list(EXPLANATIONS) == sorted(Code, key=str)
 
 
-def test_every_code_is_on_the_page() -> None:
-    told = re.findall(r"^\| `([a-z-]+)` \|", _PAGE.read_text(), re.M)
-    assert told == sorted(code.value for code in Code)
+def test_the_sections_exist() -> None:
+    sections = {explanation.section for explanation in EXPLANATIONS.values()} - {None}
+    assert sections
+    for section in sections:
+        page, _, anchor = str(section).partition("#")
+        headings = re.findall(r"^## (.+)$", (ROOT / "docs" / page).read_text(), re.M)
+        anchors = [re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in headings]
+        assert not anchor or anchor in anchors, section
