@@ -24,17 +24,19 @@ if TYPE_CHECKING:
 
 Execute = Annotated[
     bool,
-    typer.Option("--execute", help="Do it. Without this it is a dry run, and changes nothing."),
+    typer.Option(
+        "--execute", help="Make the change. Without this option the command is a dry run."
+    ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing: the default.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing. This is the default.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before the change.")]
 RollbackFile = Annotated[
     str | None,
     typer.Option(
         "--rollback-file",
         metavar="F",
-        help="Where to write what the group holds now, before it is changed. "
-        "[default: rollback-<group>-<time>.json, of commit-group here, of rollback beside FILE]",
+        help="Save the group's present offsets in this new file before the change. "
+        "[default: rollback-GROUP-TIME.json in this folder]",
     ),
 ]
 

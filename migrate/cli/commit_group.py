@@ -26,7 +26,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted
 from migrate.moves import commit_group as api
-from migrate.moves.options import MoveArguments
+from migrate.moves.options import ALLOWED, MoveArguments
 from migrate.moves.sink import check_sink_of_a_job
 
 
@@ -44,22 +44,29 @@ def commit_group(
     arguments: MoveArguments,
     flink_rest: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Ask Flink's JobManager whether a job still runs."),
+        typer.Option(
+            metavar="URL",
+            help="Flink's JobManager: refuses the commit while it still runs the job.",
+            rich_help_panel="What is checked",
+        ),
     ] = None,
     sink: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Where a Flink job will write that goes on from this group without state: warns "
-            "where that table remembers the checkpoints of a job, and would drop new ones.",
+            help="The table that a new Flink job writes, if it starts from this group without "
+            "state. Warns if the table has recorded another job's checkpoints, and would skip new "
+            "ones.",
+            rich_help_panel="What is checked",
         ),
     ] = None,
     allow_moved_on: Annotated[
         bool,
         typer.Option(
             "--allow-moved-on",
-            help="Go back although the group has moved on: its consumers have committed since an "
-            "earlier commit-group, or stand beyond these offsets.",
+            help="Commit although the group is beyond these offsets, or its consumers have "
+            "committed since an earlier commit-group: they will read records again.",
+            rich_help_panel=ALLOWED,
         ),
     ] = False,
     plan: options.PlanFileToApply = None,
@@ -68,10 +75,10 @@ def commit_group(
 ) -> None:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
-    CHK may also be spark:DIR, a Spark query's checkpoint location: what it has committed, so that
-    lag shows again after the move. Spark itself commits to no group.
+    Without --execute this is a dry run, which shows the group's offsets and what would change.
 
-    Without --execute a dry run: the group as it is, and the change, partition by partition.
+    CHK may also be spark:DIR: the group then gets the positions that a Spark query has committed,
+    so that its lag shows. Spark itself commits to no group.
     """
     from migrate.report.plan import plan_table
 

@@ -23,7 +23,8 @@ def cut_over(
         str,
         typer.Argument(
             metavar="SPEC",
-            help="A YAML file: Flink's job, the brokers, the target, the command that starts it.",
+            help="A YAML file: Flink's REST address, the job, the brokers, the target, the command "
+            "that starts the query.",
         ),
     ],
     *,
@@ -35,39 +36,39 @@ def cut_over(
         typer.Option(
             metavar="STEP",
             help="The last step to do: check, stop, clean, plan, apply, verify, start, "
-            "first-batch, verify-again.",
+            "first-batch or verify-again.",
         ),
     ] = None,
     back: Annotated[
         bool,
         typer.Option(
             "--back",
-            help="Take the target away again, as long as nothing has begun to read from it; with "
-            "--execute.",
+            help="Undo: remove or restore the target, if nothing has started to read from it.",
         ),
     ] = False,
     adopt: Annotated[
         bool,
         typer.Option(
             "--adopt",
-            help="Take over a target that this record has not written: one that was written by "
-            "hand, or by another cut-over.",
+            help="Use a target that exists already: written by hand, or by another cut-over.",
         ),
     ] = False,
     nothing_started: Annotated[
         bool,
         typer.Option(
             "--nothing-started",
-            help="With --back: nothing has started from the target; you have looked.",
+            help="With --back: you have checked that nothing has started to read from the target.",
         ),
     ] = False,
 ) -> None:
-    """Move a running Flink job to its target in one go: stop, plan, apply, start, verify.
+    """Move a running Flink job to its target: stop, plan, apply, start, verify.
 
-    Without --execute a dry run on the job's newest checkpoint: what stands in the way, as far as
-    it shows before the stop, and how far an earlier run has come. With --execute each step is done
-    that is not done yet. After a crash, the same command goes on: it asks Flink, the savepoint, the
-    target and Spark's log how far it came. stdout names the record of it, JSON beside its page.
+    Without --execute this is a dry run on the job's newest checkpoint. It shows the obstacles that
+    are visible before the stop, and the steps that an earlier run has done.
+
+    With --execute each step that is not done yet is done. After a crash, run the same command
+    again: it asks Flink, Kafka, the target and Spark's log which steps are done. stdout names the
+    record of the cut-over, a JSON file beside its HTML page.
     """
     from migrate.cutover import run as calls
     from migrate.cutover.decision import CutOverStopped

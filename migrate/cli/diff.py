@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timezone
 from enum import Enum
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit
-from migrate.cli.typer_parameters import SIDE, Wide, with_environment, with_options
+from migrate.cli.typer_parameters import SERVERS, SIDE, Wide, with_environment, with_options
 from migrate.moves import diff as calls
 from migrate.moves.options import SideArguments
 
@@ -25,26 +26,29 @@ class DiffFormat(str, Enum):
     HTML = "html"
 
 
-@with_options
+@partial(
+    with_options,
+    help={"bootstrap_servers": "The Kafka cluster of both sides. " + SERVERS},
+)
 def diff(
-    left: Annotated[str, typer.Argument(metavar="LEFT", help=SIDE)],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="The same.")],
+    left: Annotated[str, typer.Argument(metavar="LEFT", help=f"A side: {SIDE}")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="A side, too.")],
     *,
     format: Annotated[
         DiffFormat,
         typer.Option(
             metavar="F",
-            help="table, json, csv; html: one page that asks for nothing. RIGHT alone, for others: "
-            "groups-csv (kafka-consumer-groups --reset-offsets --from-file), flink-sql (a table's "
-            "options).",
+            help="table, json, csv; html: a page in one file. groups-csv and flink-sql print the "
+            "positions of RIGHT alone: for kafka-consumer-groups --from-file, and as the options "
+            "of a table in Flink SQL.",
         ),
     ] = DiffFormat.TABLE,
     all_: Annotated[
-        bool, typer.Option("--all", help="Every partition, however many there are.")
+        bool, typer.Option("--all", help="Show every partition, however many there are.")
     ] = False,
     wide: Wide = False,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 when the sides differ.")
+        bool, typer.Option("--exit-code", help="Exit with 1 if the sides differ.")
     ] = False,
     arguments: SideArguments,
 ) -> None:

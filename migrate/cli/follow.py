@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from migrate.cli.typer_parameters import with_environment, with_options
+from migrate.cli.typer_parameters import SERVERS, with_environment, with_options
 from migrate.moves import follow as calls
 from migrate.moves.options import KafkaArguments
 
 
-@with_options
+@partial(
+    with_options,
+    help={"bootstrap_servers": "The Kafka cluster that the query reads. " + SERVERS},
+)
 def follow(
     query: Annotated[
-        str, typer.Argument(metavar="spark:DIR", help="The query's checkpoint location.")
+        str, typer.Argument(metavar="spark:DIR", help="The checkpoint location of the Spark query.")
     ],
     *,
     group: Annotated[
@@ -23,31 +27,31 @@ def follow(
     kafka: KafkaArguments,
     every: Annotated[
         str,
-        typer.Option(metavar="TIME", help="How long from one look to the next: 500ms, 10s, 5m."),
+        typer.Option(metavar="TIME", help="The time between two commits, as 500ms, 10s or 5m."),
     ] = "10s",
-    once: Annotated[bool, typer.Option("--once", help="Look once and end: for cron.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Commit once and exit, for cron.")] = False,
     metrics_file: Annotated[
         str | None,
         typer.Option(
             "--metrics-file",
             metavar="FILE",
-            help="Write batch, offsets and lag for Prometheus (the node exporter's textfile "
-            "collector), anew at each look.",
+            help="Write batch id, offsets and lag to this file after each commit, for the textfile "
+            "collector of Prometheus's node exporter.",
         ),
     ] = None,
     allow_moved_on: Annotated[
         bool,
         typer.Option(
             "--allow-moved-on",
-            help="At the first look, take the group back where it is beyond the query.",
+            help="With the first commit, also move the group back where it is beyond the query.",
         ),
     ] = False,
 ) -> None:
-    """Keep a consumer group at what a Spark query has committed, so that its lag shows.
+    """Commit a Spark query's progress as a consumer group's offsets, so that its lag shows.
 
-    Spark commits to no group. This commits where the newest batch ended that is in the query's
-    commit log: never a batch that is not committed, never back, and nothing for a group that has
-    members. Ctrl-C ends it at any moment: the group stands after that batch, or the one before.
+    Runs until Ctrl-C and commits at once: it has no dry run. It commits the end of the newest batch
+    in the query's commit log. It never commits lower offsets than before, and refuses a group that
+    has members.
     """
     calls.follow(
         query,

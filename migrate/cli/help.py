@@ -1,7 +1,7 @@
-"""``--help`` in sections: a column of flags and a column of text, and examples at the end.
+"""``-h``, the daily options of a command, and ``--help``, all of them in sections.
 
-Neither column is truncated. Typer's own help leaves 22 of 80 columns for the text, and truncates
-the metavars.
+Neither the column of flags nor the column of text is truncated. Typer's own help leaves 22 of 80
+columns for the text, and truncates the metavars.
 """
 
 from __future__ import annotations
@@ -25,26 +25,40 @@ _OPTIONS = "Options"
 # The last section: the options that every command has.
 _LAST_TITLE = "Messages"
 _OF_EVERY_COMMAND = frozenset(
-    ("--verbose", "--quiet", "--version", "--install-completion", "--show-completion", "--help")
+    ("-v", "-q", "--version", "--install-completion", "--show-completion", "-h", "--help")
 )
 
 Row = tuple[str, str]
 
 
-def command_help(command: Any, ctx: Any) -> str:
-    """Return the help of a command."""
+def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
+    """Return the help of a command.
+
+    Args:
+        command: Typer's command.
+        ctx: the command's context.
+        all_options: whether to list all options, paragraphs and examples; otherwise only the first
+            section of the options, the first paragraph and two examples.
+    """
     arguments: list[Any] = []
     options: list[Any] = []
     for parameter in command.get_params(ctx):
         (arguments if parameter.param_type_name == "argument" else options).append(parameter)
     usage = " ".join([*(_usage(parameter) for parameter in arguments), "[OPTIONS]"])
+    paragraphs = list(_paragraphs(command.help))
+    sections = list(_sections(options))
+    examples = EXAMPLES[command.name].splitlines()
+    if not all_options:
+        paragraphs, sections, examples = paragraphs[:1], sections[:1], examples[:4]
     blocks = [
         f"Usage: migrate {command.name} {usage}",
-        *_paragraphs(command.help),
+        *paragraphs,
         *_section("Arguments", [(parameter.metavar, _text(parameter)) for parameter in arguments]),
-        *_sections(options),
-        _bold("Examples") + "\n" + textwrap.indent(EXAMPLES[command.name].rstrip(), "  "),
+        *sections,
+        "\n".join((_bold("Examples"), *(f"  {line}" for line in examples))),
     ]
+    if not all_options:
+        blocks.append(f"`migrate {command.name} --help` lists every option.")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -61,7 +75,7 @@ def group_help(group: Any, ctx: Any, sections: Mapping[str, Mapping[str, str]]) 
         *_paragraphs(group.help),
         *(block for title, rows in sections.items() for block in _section(title, rows.items())),
         *_sections(group.get_params(ctx)),
-        "`migrate COMMAND --help` tells more about a command.",
+        "`migrate COMMAND -h` shows the daily options of a command, `--help` all of them.",
     ]
     return "\n\n".join(blocks) + "\n"
 

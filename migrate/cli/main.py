@@ -25,22 +25,30 @@ _LOOK = {
     "diff": "Show two sets of positions side by side.",
     "scan": "Show all jobs below a directory: newest checkpoint, lag, and whether each can move "
     "today.",
-    "show": "Show a saved plan, a rollback file, or where a Spark query stands.",
+    "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
+    "verify": "Check after a move whether the target started where the checkpoint ended.",
 }
 _MOVE = {
-    "to-spark": "Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint "
-    "location.",
-    "to-flink": "Write a new savepoint with other Kafka positions; all else stays as it is.",
-    "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
-    "verify": "After the move: did the target start where the checkpoint ended?",
-    "cut-over": "Move a running Flink job to its target in one go: stop, plan, apply, start, "
-    "verify.",
-    "follow": "Keep a consumer group at what a Spark query has committed, so that its lag shows.",
-    "rollback": "Bring a consumer group back to what it held before a change, by its rollback "
-    "file.",
+    "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
+    "starts there.",
+    "to-flink": "Write a new savepoint with other Kafka positions and the same state.",
 }
-_SECTIONS = {"Look (nothing is changed)": _LOOK, "Move": _MOVE}
-COMMANDS = _LOOK | _MOVE
+_CHANGE = {
+    "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
+    "rollback": "Restore a consumer group's offsets from the rollback file of a change.",
+    "cut-over": "Move a running Flink job to its target: stop, plan, apply, start, verify.",
+}
+_FOLLOW = {
+    "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
+    "shows.",
+}
+_SECTIONS = {
+    "Read": _LOOK,
+    "Write new files, at once; nothing is overwritten": _MOVE,
+    "Change a group or a job, only with --execute": _CHANGE,
+    "Run until Ctrl-C, committing at once": _FOLLOW,
+}
+COMMANDS = _LOOK | _MOVE | _CHANGE | _FOLLOW
 
 
 def load_function(name: str) -> Any:
@@ -52,9 +60,11 @@ def load_function(name: str) -> Any:
 def load_command(name: str) -> Any:
     """Return the command of this name, which Typer makes from the command's function."""
     alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=Command)(load_function(name))
+    alone.command(name, cls=Command, context_settings={"help_option_names": ["--help"]})(
+        load_function(name)
+    )
     command = typer.main.get_command(alone)
-    command.params += terminal.loudness_options()
+    command.params += terminal.common_options()
     return command
 
 
@@ -73,7 +83,7 @@ class _Commands(Group):
 app = typer.Typer(
     cls=_Commands,
     name="migrate",
-    help="Move Kafka positions from Flink checkpoints to Spark, losing and repeating nothing.",
+    help="Move Kafka positions from Flink checkpoints to Spark or a consumer group.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -110,7 +120,7 @@ def _root(
     verbose: terminal.Verbose = False,
     quiet: terminal.Quiet = False,
 ) -> None:
-    """Move Kafka positions from Flink checkpoints to Spark, losing and repeating nothing."""
+    """Move Kafka positions from Flink checkpoints to Spark or a consumer group."""
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli import next_step
-from migrate.cli.changes import DryRun, Execute, RollbackFile, Yes, ask, carry_out, check_flags
+from migrate.cli.changes import DryRun, Execute, Yes, ask, carry_out, check_flags
 from migrate.cli.terminal import emit, show
 from migrate.cli.typer_parameters import Wide, with_environment, with_options
 from migrate.model.errors import Refused
@@ -26,7 +26,7 @@ from migrate.targets.group.rollback_file import read
 
 @partial(
     with_options,
-    help={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers that FILE names]"},
+    help={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers in FILE]"},
 )
 def rollback(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A rollback file.")],
@@ -39,19 +39,27 @@ def rollback(
         bool,
         typer.Option(
             "--force",
-            help="Go back although the group has moved on since, or an offset is no longer one of "
-            "its log (below its start, beyond its end, of a topic created again); an offset of a "
-            "partition that is gone is left out.",
+            help="Roll back although the group has moved on, or an offset is below the log start, "
+            "beyond the log end, or of a topic that was created again. Offsets of partitions that "
+            "are gone are left out.",
         ),
     ] = False,
-    rollback_file: RollbackFile = None,
+    rollback_file: Annotated[
+        str | None,
+        typer.Option(
+            "--rollback-file",
+            metavar="F",
+            help="Save the group's present offsets in this new file before the change. [default: "
+            "rollback-GROUP-TIME.json beside FILE]",
+        ),
+    ] = None,
     wide: Wide = False,
 ) -> None:
-    """Bring a consumer group back to what it held before a change, by its rollback file.
+    """Restore a consumer group's offsets from the rollback file of a change.
 
-    Without --execute a dry run. Offsets, their metadata and their leader epochs come back as they
-    were, and where there was none there will be none. If another rollback of the group was cut
-    short, its file is looked for beside FILE and in the current folder.
+    Without --execute this is a dry run. Offsets, metadata and leader epochs become what they were
+    before the change; offsets that did not exist are removed. The file of an earlier rollback that
+    was interrupted is searched beside FILE and in this folder.
     """
     from migrate.report.plan import restoration_table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import typer
 from migrate.cli import next_step, terminal
 from migrate.cli.exit_codes import exit_of
 from migrate.cli.terminal import after_writing, emit_pieces
-from migrate.cli.typer_parameters import Wide, with_environment, with_options
+from migrate.cli.typer_parameters import SERVERS, Wide, with_environment, with_options
 from migrate.fleet.inventory import Inventory
 from migrate.fleet.scan_run import Progress
 from migrate.fleet.write_tables import TableFormat
@@ -22,14 +23,17 @@ from migrate.moves import scan as scanning
 from migrate.moves.options import KafkaArguments
 
 
-@with_options
+@partial(
+    with_options,
+    help={"bootstrap_servers": "The Kafka cluster that the jobs read, for their lag. " + SERVERS},
+)
 def scan(
     roots: Annotated[
         list[str],
         typer.Argument(
             metavar="ROOT",
-            help="Directories that hold checkpoints, at any depth, or globs in quotes; local "
-            "paths, or s3://, gs://, abfs://, hdfs://, webhdfs://.",
+            help="Directories with checkpoints, at any depth, or globs in quotes; local, or at "
+            "s3://, gs://, abfs://, hdfs://, webhdfs://.",
         ),
     ],
     *,
@@ -37,34 +41,34 @@ def scan(
         bool,
         typer.Option(
             "--latest-only",
-            help="Read of each job its newest complete checkpoint alone, and all savepoints.",
+            help="Read only the newest complete checkpoint of each job, and all savepoints.",
         ),
     ] = False,
     output: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Write all that was read as tables below DIR, a new directory: checkpoints, "
-            "positions, operators, findings.",
+            help="Write tables of checkpoints, positions, operators and findings in DIR, a new "
+            "directory.",
         ),
     ] = None,
-    format: Annotated[TableFormat, typer.Option(help="What --output writes.")] = (
+    format: Annotated[TableFormat, typer.Option(help="The file format of --output.")] = (
         TableFormat.PARQUET
     ),
     plans: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Save a plan in DIR, a new directory, for each job that can move, to be reviewed, "
-            "and applied with to-spark --plan; DIR/index.csv tells which is whose.",
+            help="Save a plan for each job that can move, for to-spark --plan, in DIR, a new "
+            "directory. DIR/index.csv lists them.",
         ),
     ] = None,
     group: Annotated[
         str | None,
         typer.Option(
             metavar="G",
-            help="Plan for commit-group --plan instead: a group for each job, in whose name {job} "
-            "stands for the job's id.",
+            help="With --plans: plans for commit-group --plan instead. {job} in G is replaced by "
+            "the job's id.",
         ),
     ] = None,
     wide: Wide = False,
@@ -72,15 +76,15 @@ def scan(
         str | None,
         typer.Option(
             metavar="URL",
-            help="A Spark to run on: spark://HOST:PORT, yarn, k8s://…; by default this machine's "
-            "cores without one. A session that is there already (spark-submit's) is used as it is.",
+            help="Read on Spark: spark://HOST:PORT, yarn, k8s://…; inside of spark-submit its "
+            "session is used. By default this process reads.",
         ),
     ] = None,
     kafka: KafkaArguments,
 ) -> None:
     """Show all jobs below a directory: newest checkpoint, lag, and whether each can move today.
 
-    What cannot be read is a line of the table, and of each table that --output writes.
+    A checkpoint that cannot be read has a line of its own, also in the tables of --output.
     """
     from migrate.report.scan import inventory_table, summary_lines
 

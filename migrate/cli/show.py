@@ -23,7 +23,7 @@ def show(
     ],
     wide: Wide = False,
 ) -> None:
-    """Show a saved plan, a rollback file, or where a Spark query stands."""
+    """Show a saved plan, a rollback file, or a Spark query's progress."""
     from migrate.inputs.spark_query import QueryLocation
     from migrate.report.show import location_text, plan_text, rollback_text
 

@@ -40,17 +40,17 @@ def state(
     *,
     operator: Annotated[
         str | None,
-        typer.Option(metavar="S", help="The operator that is meant: its operator id, name or uid."),
+        typer.Option(metavar="S", help="The operator: its operator id, name or uid."),
     ] = None,
     state: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Print the entries of the state of this name."),
+        typer.Option(metavar="NAME", help="Print the entries of this state."),
     ] = None,
     format: Annotated[
         StateFormat | None,
         typer.Option(
-            help="table for people; json and csv for programs. By default table; with --state "
-            "json, an object a line."
+            help="table for people; json and csv for programs. [default: table; with --state json, "
+            "one object per line]"
         ),
     ] = None,
     limit: Annotated[
@@ -58,7 +58,7 @@ def state(
         typer.Option(
             metavar="N",
             min=1,
-            help=f"Print the first N entries alone. By default all; of a table {_ROWS}.",
+            help=f"Print only the first N entries. [default: all; in a table {_ROWS}]",
         ),
     ] = None,
     reading: ReadArguments,

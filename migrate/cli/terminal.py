@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from migrate.cli.exit_codes import Exit
+from migrate.cli.help import command_help
 from migrate.model.errors import UsageError
 from migrate.model.log import STAGE, log
 from migrate.model.wording import printable
@@ -137,7 +138,7 @@ def emit_pieces(pieces: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def after_writing(written: str) -> Iterator[None]:
-    """If stdout fails inside the block, say what the command has written, and exit with 5.
+    """If an output fails inside the block, say what the command has written, and exit with 5.
 
     Args:
         written: a phrase about what the command has written; if it is empty, the error is raised
@@ -148,7 +149,7 @@ def after_writing(written: str) -> Iterator[None]:
     except OSError as error:
         if not written:
             raise
-        say(f"migrate: stdout: {error.strerror}; {written}")
+        say(f"migrate: {error.filename or 'stdout'}: {error.strerror}; {written}")
         raise typer.Exit(Exit.NOT_VERIFIED) from error
 
 
@@ -262,11 +263,29 @@ Quiet = Annotated[
 ]
 
 
-def loudness_options() -> list[Any]:
-    """Return -v and -q as parameters of a command."""
+def _show_short_help(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        emit(command_help(ctx.command, ctx, all_options=False), end="")
+        raise typer.Exit
+
+
+ShortHelp = Annotated[
+    bool,
+    typer.Option(
+        "-h",
+        help="Show the daily options and exit.",
+        callback=_show_short_help,
+        is_eager=True,
+        expose_value=False,
+    ),
+]
+
+
+def common_options() -> list[Any]:
+    """Return -v, -q and -h as parameters of a command."""
     alone = typer.Typer(add_completion=False)
 
     @alone.command()
-    def _(verbose: Verbose = False, quiet: Quiet = False) -> None: ...
+    def _(verbose: Verbose = False, quiet: Quiet = False, short: ShortHelp = False) -> None: ...
 
     return list(typer.main.get_command(alone).params)

@@ -13,7 +13,7 @@ from migrate.cli.terminal import after_writing, emit
 from migrate.cli.typer_parameters import SIDE, with_environment
 from migrate.model.log import log
 from migrate.moves import to_flink as calls
-from migrate.moves.options import MoveArguments
+from migrate.moves.options import ALLOWED, MoveArguments
 
 
 @options.with_options
@@ -28,32 +28,32 @@ def to_flink(
     ],
     *,
     from_side: Annotated[
-        str, typer.Option("--from", metavar="SIDE", help=f"Whose positions: {SIDE}")
+        str, typer.Option("--from", metavar="SIDE", help=f"The positions to write: {SIDE}")
     ],
     out: Annotated[
         str,
         typer.Option(
-            "--out", metavar="DIR", help="Where to write it: a new directory, here or in a store."
+            "--out", metavar="DIR", help="The new savepoint: a new directory, local or at a URL."
         ),
     ],
     allow_state_mismatch: Annotated[
         bool,
         typer.Option(
             "--allow-state-mismatch",
-            help="Go on with the job's state although it is that of the savepoint's own positions: "
-            "what lies between is counted twice, or missing from it.",
-            rich_help_panel="What to do instead of refusing",
+            help="Write the savepoint although its state belongs to other positions: the state "
+            "then counts the records between the two twice, or lacks them.",
+            rich_help_panel=ALLOWED,
         ),
     ] = False,
     arguments: MoveArguments,
 ) -> None:
-    """Write a new savepoint with other Kafka positions; all else stays as it is.
+    """Write a new savepoint with other Kafka positions and the same state.
 
-    Prints its path, for flink run -s. Files that belong to the savepoint are copied, so that each
-    of the two can be deleted.
+    Prints the path of the new savepoint, for flink run -s. SAVEPOINT is only read. Its files are
+    copied, so that either savepoint can be deleted.
 
-    Refuses (exit 4, nothing on stdout, nothing written) what would lose or repeat records, and
-    positions that the job's state does not fit.
+    Refuses (exit 4, nothing written) positions that would lose or repeat records, and positions
+    that do not fit the job's state.
     """
     arguments = with_environment(arguments)
     written = calls.to_flink(

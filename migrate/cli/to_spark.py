@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,11 +15,13 @@ from migrate.cli import typer_parameters as options
 from migrate.cli.changes import save_plan
 from migrate.cli.terminal import after_writing, emit
 from migrate.cli.typer_parameters import with_environment
-from migrate.model.errors import UsageError
+from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.moves import to_spark as spark
 from migrate.moves.options import MoveArguments
 from migrate.moves.to_spark import check_directories
+from migrate.storage.new_file import check_new, write_new
+from migrate.storage.uris import local_path
 from migrate.targets.source_options import IsolationLevel, kafka_connector
 
 
@@ -40,16 +43,16 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Also write a checkpoint location that starts there: a new directory, local or at "
-            "s3://, gs://, abfs://, hdfs://, dbfs:/.",
+            help="Also write a checkpoint location for a query that starts at these positions: a "
+            "new directory, local or at s3://, gs://, abfs://, hdfs://, dbfs:/.",
         ),
     ] = None,
     sink: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Where the query writes: files, or a table. Refused if it remembers another "
-            "query, and would skip batches.",
+            help="The files or the table that the query writes. Refused if it has recorded another "
+            "query's batches, because it would skip this query's first batches.",
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -57,7 +60,7 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The name the query writes under: Hudi's checkpoint identifier, Delta's txnAppId.",
+            help="The query's name in the sink: Hudi's checkpoint identifier, Delta's txnAppId.",
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -66,8 +69,8 @@ def to_spark(
         list[str] | None,
         typer.Option(
             metavar="N=S",
-            help="The query's stream N, of all its streams from 0 on, goes on from source S, as in "
-            "--source. N=topic:NAME takes one topic. Repeatable.",
+            help="Stream N of the query, counted from 0, goes on from source S (as --source names "
+            "it). N=topic:NAME takes one topic. Repeatable.",
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -75,16 +78,25 @@ def to_spark(
         SparkFormat,
         typer.Option(
             metavar="F",
-            help="json: startingOffsets (a line for each --spark-source). options: lines of "
-            "name=value. python, scala: a whole query.",
+            help="json: startingOffsets (one line for each --spark-source). options: the Kafka "
+            "source's options as lines of name=value. python, scala: a query to complete.",
         ),
     ] = SparkFormat.JSON,
+    query_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the query of --format python or scala to this new file; stdout then has "
+            "the startingOffsets.",
+            rich_help_panel=_QUERY,
+        ),
+    ] = None,
     spark_version: Annotated[
         str | None,
         typer.Option(
             metavar="V",
-            help="The Spark that runs the printed file, as 4.0.0. [default: the installed "
-            "PySpark's]",
+            help="The Spark version of the printed query, as 4.0.0. [default: that of the "
+            "installed PySpark]",
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -92,8 +104,7 @@ def to_spark(
         IsolationLevel | None,
         typer.Option(
             metavar="LEVEL",
-            help="read_committed or read_uncommitted (Kafka's default), for the printed options "
-            "or code.",
+            help="read_committed or read_uncommitted, for the printed options or query.",
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -101,7 +112,7 @@ def to_spark(
         list[str] | None,
         typer.Option(
             metavar="S/NAME",
-            help="A keyed state, by operator and name, that the printed Python takes along. "
+            help="A keyed state, as OPERATOR/NAME, that the printed Python query starts with. "
             "Repeatable.",
             rich_help_panel=_QUERY,
         ),
@@ -110,7 +121,8 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="spark:OLD",
-            help="Copy query OLD to --checkpoint-dir, with its state.",
+            help="Write --checkpoint-dir as a copy of the checkpoint location OLD, with OLD's "
+            "state.",
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -118,9 +130,9 @@ def to_spark(
     plan_out: options.PlanFileToWrite = None,
     wide: options.Wide = False,
 ) -> None:
-    """Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint location.
+    """Print startingOffsets for a Spark query, or write a checkpoint location that starts there.
 
-    Refuses (exit 4, nothing on stdout, nothing written) what would lose or repeat records.
+    Refuses (exit 4, nothing written) positions that would lose or repeat records.
     """
     if isolation_level is not None and format is SparkFormat.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
@@ -130,6 +142,7 @@ def to_spark(
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--spark-version goes with --format python or scala")
         kafka_connector(spark_version)
+    new_file = _check_query_file(query_file, format)
     if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
         raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")
     arguments = with_environment(arguments)
@@ -153,11 +166,12 @@ def to_spark(
     )
     written = checkpoint_dir is not None and not state
     seeded = f"the seed {checkpoint_dir} is written, and whole" if written else ""
+    code = "" if format is SparkFormat.JSON else start.code(format.value, spark_version)
     with after_writing(seeded):
-        if format is SparkFormat.JSON:
-            emit(start.starting_offsets)
-        else:
-            emit(start.code(format.value, spark_version))
+        if new_file is not None:
+            write_new(new_file, f"{code}\n")
+            log.info(f"wrote {query_file}")
+        emit(code if code and new_file is None else start.starting_offsets)
     if state:
         log.info(
             "next: put your query in the printed file, and start it: it primes the location once"
@@ -172,6 +186,27 @@ def to_spark(
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
             log.info(f"next, before and after the query has run: {check}")
+
+
+def _check_query_file(query_file: str | None, format: SparkFormat) -> Path | None:
+    """Return the path of ``--query-file``, after a check that the file can be created.
+
+    Raises:
+        Refused: the file exists.
+        UsageError: no query is printed, the path is a URL, or the file cannot be written.
+    """
+    if query_file is None:
+        return None
+    if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
+        raise UsageError("--query-file goes with --format python or scala")
+    path = local_path(query_file)
+    try:
+        check_new(path)
+    except FileExistsError as error:
+        raise Refused(f"{query_file} exists already; name a new file") from error
+    except OSError as error:
+        raise UsageError(f"--query-file {query_file}: {error.strerror}") from error
+    return path
 
 
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")

@@ -22,18 +22,22 @@ _CHK = (
     "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N); "
     "local, or at s3://, gs://, abfs://, hdfs://, webhdfs://"
 )
-# The ways to name a set of positions.
-SIDE = (
-    "CHK, group:NAME, spark:DIR, json:FILE (startingOffsets), csv:FILE (topic,partition,offset as "
-    "kafka-consumer-groups has it), broker:earliest, broker:latest, or broker:TIME, the first "
-    "record at or after a time, as 2026-11-20T18:00:00Z."
+_OTHER_SIDES = (
+    "group:NAME, spark:DIR (a query's checkpoint location), json:FILE (startingOffsets), csv:FILE "
+    "(topic,partition,offset), broker:earliest, broker:latest, or broker:TIME, as "
+    "broker:2026-11-20T18:00:00Z"
 )
+# A side: any set of positions.
+SIDE = f"a checkpoint or savepoint, {_OTHER_SIDES}."
+OUTPUT = "Output"
+SERVERS = "[env: MIGRATE_BOOTSTRAP_SERVERS]"
 _PLANS = "Plan now, apply later"
 CheckpointOrPlan = Annotated[
     str | None, typer.Argument(metavar="CHK", help=f"{_CHK}. Not with --plan.")
 ]
 SideOrPlan = Annotated[
-    str | None, typer.Argument(metavar="CHK", help=f"{_CHK}; or any side of diff. Not with --plan.")
+    str | None,
+    typer.Argument(metavar="CHK", help=f"{_CHK}; or {_OTHER_SIDES}. Not with --plan."),
 ]
 Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.")]
 PlanFileToApply = Annotated[
@@ -41,7 +45,7 @@ PlanFileToApply = Annotated[
     typer.Option(
         "--plan",
         metavar="FILE",
-        help="Apply a saved plan, unless the cluster or the job has moved meanwhile.",
+        help="Apply this saved plan. It is refused if the cluster or the job has changed since.",
         rich_help_panel=_PLANS,
     ),
 ]
@@ -50,13 +54,16 @@ PlanFileToWrite = Annotated[
     typer.Option(
         "--plan-out",
         metavar="FILE",
-        help="Save the plan as JSON, to review and apply later. Nothing else is written.",
+        help="Save the plan as JSON, for a review and --plan. Nothing else is written.",
         rich_help_panel=_PLANS,
     ),
 ]
 
 
-Wide = Annotated[bool, typer.Option("--wide", help="Show every column of the table.")]
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="Show every column of the table.", rich_help_panel=OUTPUT),
+]
 
 
 def with_options(

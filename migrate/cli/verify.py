@@ -26,26 +26,28 @@ def verify(
         str,
         typer.Argument(
             metavar="CHK",
-            help="What was moved: a checkpoint, or plan:FILE where flags or --topic-map made it "
-            "something else.",
+            help="The checkpoint that was moved; or plan:FILE, if the move had options that "
+            "changed positions or topics.",
         ),
     ],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="spark:DIR or group:NAME.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="What was written: spark:DIR or group:NAME.")
+    ],
     *,
     arguments: SideArguments,
     allow_moved_on: Annotated[
         bool,
         typer.Option(
             "--allow-moved-on",
-            help="Count as verified a group that others have committed for since, above the "
-            "positions, or a query whose log no longer shows where it began: you know where.",
+            help="Accept a group with offsets above the positions, and a query whose log no longer "
+            "shows where it started: you know that both started there.",
         ),
     ] = False,
     one_cluster: Annotated[
         bool,
         typer.Option(
             "--one-cluster",
-            help="Sources that read one topic at the same positions read the same Kafka cluster.",
+            help="All sources that read one topic read it from one Kafka cluster.",
         ),
     ] = False,
     wide: Wide = False,
@@ -53,8 +55,9 @@ def verify(
         bool,
         typer.Option(
             "--run",
-            help="For spark:DIR: start Spark on a copy of the seed, up to 1000 records to a noop "
-            "sink, and check where it plans to begin.",
+            help="For spark:DIR: start Spark on a copy of it, with a sink that drops at most 1000 "
+            "records, and compare where Spark starts.",
+            rich_help_panel="Spark",
         ),
     ] = False,
     spark_conf: Annotated[
@@ -62,8 +65,9 @@ def verify(
         typer.Option(
             "--spark-conf",
             metavar="KEY=VALUE",
-            help="With --run or --state: a setting of Spark's, as spark.jars.packages for its "
-            "Kafka connector (default: the one of PySpark's version).",
+            help="With --run or --state: a Spark setting. [default: spark.jars.packages names the "
+            "Kafka connector of PySpark's version]",
+            rich_help_panel="Spark",
         ),
     ] = None,
     state: Annotated[
@@ -71,8 +75,9 @@ def verify(
         typer.Option(
             "--state",
             metavar="OPERATOR/NAME",
-            help="For a primed spark:DIR: compare this keyed state of CHK with what Spark's state "
-            "held before its first records from Kafka, key by key.",
+            help="For a primed spark:DIR: compare this keyed state of CHK, key by key, with "
+            "Spark's state before its first records from Kafka.",
+            rich_help_panel="Keyed state",
         ),
     ] = None,
     expect: Annotated[
@@ -80,9 +85,10 @@ def verify(
         typer.Option(
             "--expect",
             metavar="EXPRESSIONS",
-            help="With --state: what each field of Spark's key, then of its value, holds: "
-            "expressions of SQL over Flink's key, namespace and value, with commas between them "
-            "(default: their parts, in their order).",
+            help="With --state: a SQL expression for each field of Spark's key, then of its value, "
+            "over Flink's key, namespace and value, separated by commas. [default: their fields "
+            "in order]",
+            rich_help_panel="Keyed state",
         ),
     ] = None,
     sample: Annotated[
@@ -90,7 +96,8 @@ def verify(
         typer.Option(
             "--sample",
             metavar="N",
-            help="With --state: compare so many keys of Flink's (default: all of both).",
+            help="With --state: compare only N of Flink's keys. [default: all keys of both]",
+            rich_help_panel="Keyed state",
         ),
     ] = None,
     ttl_ms: Annotated[
@@ -100,6 +107,7 @@ def verify(
             metavar="DURATION|none",
             help="With --state: the state's time to live in the job, as 7d, 12h or 500ms. Entries "
             "that had expired at the stop are left out; with none all are kept.",
+            rich_help_panel="Keyed state",
         ),
     ] = None,
     stopped_at_ms: Annotated[
@@ -107,19 +115,20 @@ def verify(
         typer.Option(
             "--stopped-at",
             metavar="TIME",
-            help="With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds "
-            "(default: when _metadata was written, or the state's last access if that is later).",
+            help="With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds. "
+            "[default: when _metadata was written, or the state's last access if that is later]",
+            rich_help_panel="Keyed state",
         ),
     ] = None,
 ) -> None:
-    """After the move: did the target start where the checkpoint ended?
+    """Check after a move whether the target started where the checkpoint ended.
 
-    Exit 5 where records were lost or repeated, where a start is missing or cannot be told, and
-    where the log no longer holds it (with --bootstrap-servers). A plan is also compared with the
-    checkpoint that it names, where that can be read. With --state also where a key is wrong or
-    missing, or Flink does not have it.
-    A group is verified before its consumers start: whoever commits overwrites where they started,
-    and so does a Flink job that still runs. Such a partition has "moved on".
+    Exit 5 if records were lost or repeated, or if a start is unknown or, with -b, no longer in the
+    log. With --state also if a key is wrong, missing, or not in Flink's state. A plan is also
+    compared with its checkpoint, if that can still be read.
+
+    Verify a group before its consumers start. Their first commit overwrites the offsets that they
+    started from, as a Flink job that still runs does. Such a partition has "moved on".
     """
     from migrate.report.verification import outcome_lines, summary_line, verification_table
     from migrate.spark.resume_check import QueryFailed

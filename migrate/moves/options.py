@@ -68,7 +68,7 @@ class Option:
 _KAFKA = "Kafka"
 _READ = "What is read"
 _MOVES = "What moves"
-ALLOWED = "What to do instead of refusing"
+ALLOWED = "Instead of refusing"
 
 
 def _read_properties(texts: Iterable[str]) -> dict[str, str]:
@@ -83,8 +83,9 @@ class KafkaArguments(TypedDict, total=False):
     bootstrap_servers: Annotated[
         str | None,
         Option(
-            "The Kafka cluster that the job reads: checks that the offsets are there, and "
-            "finds partitions that the checkpoint does not know. [env: MIGRATE_BOOTSTRAP_SERVERS]",
+            "The Kafka cluster that the job reads. Its log starts and ends are compared with the "
+            "positions, and its partitions with those of the checkpoint. "
+            "[env: MIGRATE_BOOTSTRAP_SERVERS]",
             flags=("--bootstrap-servers", "-b"),
             metavar="HOST:PORT,…",
         ),
@@ -92,7 +93,7 @@ class KafkaArguments(TypedDict, total=False):
     kafka_config: Annotated[
         AnyPath | None,
         Option(
-            "Kafka properties, librdkafka's or a Java client's, in Java's syntax. "
+            "A properties file of a Kafka client, Java's or librdkafka's: security and more. "
             "[env: MIGRATE_KAFKA_CONFIG]",
             metavar="FILE",
             panel=_KAFKA,
@@ -101,7 +102,7 @@ class KafkaArguments(TypedDict, total=False):
     kafka_properties: Annotated[
         Mapping[str, str] | None,
         Option(
-            "One such property. Repeatable.",
+            "One property of a Kafka client. Repeatable.",
             flags=("-X",),
             metavar="KEY=VALUE",
             panel=_KAFKA,
@@ -116,7 +117,7 @@ class ReadArguments(TypedDict, total=False):
     allow_external_files: Annotated[
         bool,
         Option(
-            "Open files outside of the checkpoint's own directories, if you trust it.", panel=_READ
+            "Also open files that the checkpoint names outside of its own directories.", panel=_READ
         ),
     ]
 
@@ -148,8 +149,8 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
     source_group: Annotated[
         str | None,
         Option(
-            "Flink's own consumer group: resolves partitions at 'committed', and shows "
-            "whether the job ran on.",
+            "The consumer group that the Flink job commits to. Its offsets resolve positions at "
+            "'committed', and show whether the job ran on after the checkpoint.",
             metavar="G",
             panel=_MOVES,
         ),
@@ -157,7 +158,7 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
     topic_map: Annotated[
         Mapping[str, str] | None,
         Option(
-            "The target reads topic OLD of what is moved as NEW. Repeatable.",
+            "Topic OLD has the name NEW in the target. Repeatable.",
             metavar="OLD=NEW",
             panel=_MOVES,
             read=parse_topic_map,
@@ -175,38 +176,38 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
     topic_pattern: Annotated[
         str | None,
         Option(
-            "The job's topic pattern (Java's syntax): topics that the job had not found yet "
-            "move too, as new partitions. No checkpoint holds it.",
+            "The topic pattern of the job, a Java regular expression. Checkpoints do not hold it. "
+            "Topics that match, and that the job had not discovered, are new partitions.",
             metavar="REGEX",
             panel=_MOVES,
         ),
     ]
     on_expired: Annotated[
         OnExpired | Literal["fail", "earliest"],
-        Option("A position below the log start.", metavar="HOW", panel=ALLOWED),
+        Option("For a position below the log start.", metavar="HOW", panel=ALLOWED),
     ]
     on_beyond_end: Annotated[
         OnBeyondEnd | Literal["fail", "latest"],
-        Option("A position beyond the log end.", metavar="HOW", panel=ALLOWED),
+        Option("For a position beyond the log end.", metavar="HOW", panel=ALLOWED),
     ]
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            "A partition the checkpoint does not know. as-flink: the log start if Flink "
-            "would start it there, else refused.",
+            "For a partition that the checkpoint does not hold. as-flink: the log start if Flink "
+            "would start there, else refused.",
             metavar="HOW",
             panel=ALLOWED,
         ),
     ]
     gone: Annotated[
         Gone | Literal["fail", "skip"],
-        Option("A topic or partition the broker lacks.", panel=ALLOWED),
+        Option("For a topic or partition that Kafka no longer has.", panel=ALLOWED),
     ]
     unresolved: Annotated[
         str,
         Option(
-            "A position the state does not tell: fail, earliest, latest, committed (of "
-            "--source-group), timestamp:T (ISO 8601, or epoch milliseconds). [default: fail]",
+            "For a partition without an offset in the state: fail, earliest, latest, committed "
+            "(by --source-group), timestamp:T (ISO 8601, or epoch milliseconds). [default: fail]",
             metavar="HOW",
             panel=ALLOWED,
         ),
@@ -214,19 +215,28 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
     merge_sources: Annotated[
         MergeSources | Literal["fail", "min"],
         Option(
-            "Sources that read one topic from different positions.", metavar="HOW", panel=ALLOWED
+            "For sources that read one topic from different positions.",
+            metavar="HOW",
+            panel=ALLOWED,
         ),
     ]
     one_cluster: Annotated[
-        bool, Option("Sources of one topic read the same Kafka cluster.", panel=ALLOWED)
+        bool,
+        Option("All sources that read one topic read it from one Kafka cluster.", panel=ALLOWED),
     ]
     allow_in_flight: Annotated[
-        bool, Option("Lose records in flight, or in a sink's transactions.", panel=ALLOWED)
+        bool,
+        Option(
+            "Move although records in flight, or in a sink's open transactions, are lost.",
+            panel=ALLOWED,
+        ),
     ]
     allow_ran_on: Annotated[
         bool,
         Option(
-            "Move although the job ran on: what Flink emitted since is repeated.", panel=ALLOWED
+            "Move although the job ran on after the checkpoint, or still runs: what it emitted "
+            "since then is emitted again.",
+            panel=ALLOWED,
         ),
     ]
 

@@ -45,10 +45,10 @@ SHARED = (KafkaArguments, ReadArguments, SideArguments, MoveArguments)
 _OF_THE_COMMAND_LINE = {
     "inspect": {"format", "list_", "wide"},
     "state": {"format", "limit"},
-    "to-spark": {"at", "format", "plan_out", "spark_version", "wide"},
+    "to-spark": {"format", "plan_out", "query_file", "spark_version", "wide"},
     "commit-group": {"yes", "plan_out", "dry_run", "wide"},
     "rollback": {"yes", "dry_run", "wide"},
-    "diff": {"at", "format", "all_", "exit_code", "wide"},
+    "diff": {"format", "all_", "exit_code", "wide"},
     "verify": {"allow_moved_on", "wide"},
     "scan": {"wide"},
     "show": {"wide"},
@@ -79,7 +79,7 @@ def test_a_call_takes_what_its_command_takes(command: str) -> None:
     options = {
         parameter.name
         for parameter in load_command(command).params
-        if parameter.name not in ("help", "verbose", "quiet")
+        if parameter.name not in ("help", "short", "verbose", "quiet")
     }
     taken = _arguments(call) - _OF_THE_LIBRARY.get(command, set())
     assert taken == options - _OF_THE_COMMAND_LINE[command]
