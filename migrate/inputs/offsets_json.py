@@ -25,17 +25,16 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-# The maximum number of offsets in one file: each offset takes up to 4 KB while it is compared
-# and reported.
+# The maximum number of offsets in one file. Comparing and reporting take up to 4 KB per offset.
 MOST_OFFSETS = 100_000
 # A file with 100,000 offsets has about 3 MB; parsed JSON may take thirty times the file's size.
 _LARGEST_FILE = 16 * 2**20
-# How many characters of a wrong value a message shows.
+# The maximum number of characters of a wrong value in a message.
 _MOST_SHOWN = 60
 
 
 class NotOffsets(ValueError):
-    """A text that does not hold offsets in the expected form."""
+    """A text without offsets in the expected form."""
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:
@@ -100,7 +99,7 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
 
 
 def _valid_topic(topic: str) -> str:
-    """Refuse a topic with half a surrogate pair: JSON can contain one, but UTF-8 cannot."""
+    """Return the topic; refuse half a surrogate pair, which JSON can contain, but UTF-8 cannot."""
     try:
         topic.encode()
     except UnicodeEncodeError as error:
@@ -132,7 +131,7 @@ def _no_constant(constant: str) -> NoReturn:
 
 
 def whole_number(text: str, largest: int, what: str) -> int:
-    """Parse ASCII digits only; int() would also accept '+1', '1_0' and digits of other scripts."""
+    """Parse ASCII digits; refuse '+1', '1_0' and other scripts' digits, which int() accepts."""
     if not _DECIMAL.fullmatch(text) or int(text) > largest:
         raise NotOffsets(f"{quoted(text)} is not {what}")
     return int(text)

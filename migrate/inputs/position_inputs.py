@@ -1,10 +1,8 @@
 """Inputs of a diff or a move (sides): their names, and their positions as the input of a plan.
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-``broker:earliest``, ``broker:latest`` and ``broker:TIME``.
-
-`parse_side` only parses a name, so that a wrong name is reported before any file is read and before
-the broker is asked.
+``broker:earliest``, ``broker:latest`` and ``broker:TIME``. `parse_side` only parses a name, so that
+a wrong name is reported before anything is read.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ class Ask(Protocol):
 
 
 class SideKind(str, Enum):
-    """The kind of a side; the value is the prefix of its name, except for a checkpoint."""
+    """The kind of a side, and the prefix of its name; a checkpoint has no prefix."""
 
     CHECKPOINT = "checkpoint"
     GROUP = "group"
@@ -81,8 +79,8 @@ def parse_side(name: str) -> Side:
     """Parse the name of a side; a name without a known prefix names a checkpoint.
 
     Raises:
-        UsageError: nothing follows the prefix, or ``broker:`` is not followed by ``earliest``,
-            ``latest`` or a time.
+        UsageError: nothing follows the prefix, or something else than ``earliest``, ``latest`` or a
+            time follows ``broker:``.
         InputError: a URI contains credentials, or the URI of a Spark query is of an unknown kind.
     """
     prefix, _, what = name.partition(":")
@@ -168,7 +166,7 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side; ``logs`` was asked for with the side's time."""
+    """Return the positions of a ``broker:`` side from ``logs``, which contain ``side.at``."""
     match side.what:
         case "earliest":
             return log_positions(side.label, logs, lambda log: log.start)
@@ -179,11 +177,11 @@ def broker_positions(side: Side, logs: Logs) -> PositionSet:
 
 
 def ask_logs(ask: Ask | None, topics: Iterable[str], at: int | None = None) -> Logs:
-    """Return the log ranges of the topics that the broker has; none if there is no broker to ask.
+    """Return the log ranges of existing topics; empty without a broker.
 
     Args:
         ask: a function that asks the broker; None if the user named no broker.
-        topics: topic names, which need not be valid.
+        topics: topic names; invalid names are skipped.
         at: a time in milliseconds of the epoch (``LogRange.first_at``).
     """
     possible = possible_topics(topics)
@@ -211,5 +209,5 @@ def ask_group(ask: Ask | None, side: Side) -> GroupView:
 
 
 def needs_a_broker(label: str) -> UsageError:
-    """Return the error for a side that can be read only from a broker."""
+    """Return the error for a side that needs a broker."""
     return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")

@@ -8,10 +8,9 @@
     sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
 Spark runs a batch without a commit again. So a restarted query continues at the end of its newest
-*committed* batch. If no batch is committed, the query starts at the seeds. The numbers of logged
-batches may have gaps, because asynchronous progress tracking logs only some batches. A query that
-was started with ``startingOffsets`` has seeds too, because Spark writes them before batch 0. Only
-the continuous trigger neither writes nor reads seeds.
+*committed* batch. If no batch is committed, the query starts at the seeds. Spark writes the seeds
+before batch 0, also from ``startingOffsets``; only the continuous trigger does not use seeds. The
+numbers of logged batches may have gaps: asynchronous progress tracking logs only some batches.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
@@ -85,7 +84,7 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
 def logged_batches(
     directory: str, files: ByteSource
 ) -> Iterator[tuple[int, Mapping[str, Offsets]]]:
-    """Yield each committed batch in the offset log with its end offsets by source, oldest first.
+    """Yield (committed batch, its end offsets by source) from the offset log, the oldest first.
 
     Spark deletes the oldest entries while the query runs.
 
@@ -104,7 +103,7 @@ def starting_positions(
 ) -> PositionSet:
     """Return the positions at which the query started, or will start if it has not run yet.
 
-    Partitions that were added to a topic later are missing. The arguments are those of
+    Partitions that were added to a topic later are missing. For the arguments, see
     `committed_positions`.
 
     Raises:
@@ -171,8 +170,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
         InputError: the offset log and the commit log disagree, so that Spark would not continue
             after this batch; or a repartitioning of the query's state is unfinished.
     """
-    # The offset log is read before the commit log. In the other order, a running query could commit
-    # a batch and plan the next one between the two reads, and both batches would seem uncommitted.
+    # Read the offset log first. In the other order, a running query could commit a batch and plan
+    # the next batch between the two reads, and both batches would seem uncommitted.
     planned = _planned(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:
@@ -204,8 +203,7 @@ def has_run(directory: str, files: ByteSource) -> bool:
 def was_started(directory: str, files: ByteSource) -> bool:
     """Return whether a query was started: Spark first creates the directories of its logs.
 
-    A query in Real-Time Mode may already have written records before its first batch is logged,
-    because it logs a batch at the batch's end.
+    A query in Real-Time Mode may write records before a batch is in its logs.
     """
     return list_directory(files, join(directory, "offsets")) is not None
 
@@ -232,14 +230,13 @@ def _planned(directory: str, files: ByteSource) -> list[int]:
 def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int) -> None:
     """Check that no offset of a begun batch is lower than in the newest committed batch.
 
-    A repartitioning of the query's state commits a failed batch as skipped. Then it begins another
-    batch with the offsets of the batch before the skipped one. Until this new batch is committed,
-    the skipped batch looks as if its records had been read (OfflineStateRepartitionRunner @ Spark
-    4.3.0).
+    To repartition a query's state, Spark commits a failed batch as skipped. Then it begins a batch
+    with the offsets from before the failed batch. Until this new batch is committed, the skipped
+    batch seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
         InputError: the begun batch has a lower offset; or it lacks a partition, and has the offsets
-            of the batch before the committed one.
+            of the batch before the committed batch.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
     older, ended, begins = (
@@ -248,7 +245,7 @@ def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int
     for source, offsets in (ended or {}).items():
         for place, offset in offsets.items():
             again = (begins or {}).get(source, {}).get(place)
-            # Later batches lack the partitions of a deleted topic: this alone is no problem.
+            # A missing partition alone is no problem: its topic may have been deleted.
             is_behind = again < offset if again is not None else begins == older
             if is_behind:
                 raise InputError(

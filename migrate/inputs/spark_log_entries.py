@@ -3,11 +3,9 @@
 In version 1, each line of ``offsets/N`` is the offset of one source, in the order of the query's
 plan. In version 2, which Spark 4.2 can write, each line is ``<source>:<offset>``. A source is a
 number or, since Spark 4.2, the name that the query gives it. The offset ``-`` means that the source
-has had no offset yet; a Kafka source has none only while it has no partition. Sources other than
-Kafka are skipped.
+has no offset yet, such as a Kafka source without partitions. Sources other than Kafka are skipped.
 
-The ``.crc`` files that Hadoop writes for local files are not read: Spark reads through Hadoop's
-FileContext, which does not check them.
+Hadoop's ``.crc`` files are not read, because Spark does not check them (Hadoop's FileContext).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
@@ -38,7 +36,7 @@ _SEEDS = {"v1": "Spark 2.1 and newer"}
 # A key of OffsetSeqMetadataV2 @ Spark 4.2.0, which can read control batches but writes none.
 _CONTROL_BATCH = '"controlBatchInfo"'
 
-# The first byte of a Kafka seed; KafkaSourceInitialOffsetWriter writes it for Spark 2.1.
+# The first byte of a Kafka seed, which KafkaSourceInitialOffsetWriter writes for Spark 2.1.
 _KAFKA_SEED = b"\0"
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 
@@ -172,7 +170,7 @@ def read_text(files: ByteSource, path: str) -> str:
 
 @contextmanager
 def _input_errors(path: str) -> Iterator[None]:
-    """Raise InputError if a file cannot be read; pass on the error of a store without answer."""
+    """Turn an OSError into an InputError, except StorageUnavailable."""
     try:
         yield
     except StorageUnavailable:

@@ -30,8 +30,8 @@ from migrate.storage.uris import path_of
 def query_positions(pointer: str) -> ListedPositions:
     """Return the committed positions of a query as the input of a plan.
 
-    The 32 hex digits of the query's id are used as the operator id. The query itself starts a new
-    partition at offset 0, so the input says that new partitions start at the log start.
+    The operator id is the 32 hex digits of the query's id. New partitions start at the log start,
+    as in the query.
 
     Raises:
         InputError: a URI of an unknown kind, or as for ``committed_positions``.
@@ -40,7 +40,7 @@ def query_positions(pointer: str) -> ListedPositions:
     files = Files()
     directory = files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
     batch = newest_committed_batch(directory, files)
-    # Called before the check of ``batch``, because it refuses a directory that is not a query's.
+    # Called before the check of ``batch``, because it refuses a directory without a query.
     committed = committed_positions(pointer, directory, files)
     if batch is None:
         raise Refused(
@@ -74,14 +74,11 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
         )
 
 
-# Rows in ``state/`` were read and not emitted yet. Their offsets are below the positions, so the
-# next reader does not read them.
-#
 # A query with asynchronous progress tracking logs only some batches, so the output since the last
-# logged batch is beyond the positions. The offset log does not show whether tracking is enabled: it
-# keeps settings of the session, and that option is the query's. Only stateless queries can enable
-# tracking: AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery,
-# markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
+# logged batch is beyond the positions. The offset log contains settings of the session, but not
+# this option of the query. Only stateless queries can enable it:
+# AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
+# OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
 # In Real-Time Mode, Spark logs a batch at the batch's end and commits it at once, also for stateful
 # queries. The log does not contain the trigger: MicroBatchExecution (markMicroBatchEnd) @ Spark

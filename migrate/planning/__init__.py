@@ -1,16 +1,16 @@
-"""Make a Plan from positions and a broker's answers. Pure, no I/O.
+"""Make a Plan from positions and a cluster snapshot. Pure, no I/O.
 
-For each topic-partition a plan has a verdict and the next offset that the target starts from. An
-offset that would lose or repeat records is never clipped: the plan is refused. Each refusal names
-the way out and, if there is one, the flag that allows the move anyway.
+For each topic-partition a plan has a verdict and the next offset that the target starts from. If an
+offset would lose or repeat records, the plan is refused. Each refusal names the way out and, if
+there is one, the flag that allows the move anyway.
 
 ``planner`` makes a ``plan``. It uses ``obstacles`` (to the move as a whole), ``shared_topics``
 (which several sources read), ``transactions`` (of sinks), ``partition`` (one position),
-``new_topics`` (which the checkpoint does not know) and ``refusals_and_warnings``.
+``new_topics`` (which are not in the checkpoint) and ``refusals_and_warnings``.
 
-``plan_file`` saves a plan. ``recheck`` compares a saved plan with the cluster before the plan is
-applied, ``compare_origin`` compares it with the positions that it was made from. ``verify`` checks
-where a target started, and ``diff`` compares two position sets.
+``plan_file`` saves a plan. Before a saved plan is applied, ``recheck`` compares it with the
+cluster, and ``compare_origin`` with the checkpoint. ``verify`` checks where a target started, and
+``diff`` compares two position sets.
 """
 
 from migrate.planning.new_topics import may_have_a_pattern, pattern_to_ask

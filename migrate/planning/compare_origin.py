@@ -1,4 +1,4 @@
-"""Compare a saved plan with the positions that its checkpoint holds now. Pure."""
+"""Compare a saved plan with the current positions of its checkpoint or other origin. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _Starts = dict[str, int | Marker | None]
 
 
 def plan_differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
-    """Yield the differences between a plan and the positions that it was made from, one a line.
+    """Yield the differences between a plan and its origin, each in one line.
 
     Args:
         plan: the plan, as read from its file.
-        sources: the sources that the plan's checkpoint, or its other origin, holds now.
+        sources: the current sources of the plan's origin.
     """
     starts_now: dict[TopicPartition, _Starts] = {}
     for source in sources:
@@ -39,9 +39,9 @@ def plan_differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
 
 
 def count_other_starts(plan: Plan) -> int:
-    """Return how many partitions the plan starts elsewhere than at their saved positions.
+    """Return the number of partitions that do not start at their position in the checkpoint.
 
-    These are resolved markers, new partitions, and partitions that the user's options decided.
+    These are resolved markers, new partitions, and starts that the user's options chose.
     """
     return sum(
         planned.next_offset is not None and planned.next_offset != planned.position
@@ -50,7 +50,7 @@ def count_other_starts(plan: Plan) -> int:
 
 
 def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:
-    """Return how a partition of the plan differs from its ``starts`` now; empty if it does not."""
+    """Return how a partition of the plan differs from its current ``starts``, or an empty text."""
     if planned.operator_id is None:
         return f"the plan has it as unknown, and it is at {_shown(starts)}" if starts else ""
     if planned.operator_id not in starts:

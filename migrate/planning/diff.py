@@ -25,14 +25,14 @@ from migrate.model.positions import (
 
 
 class Relation(str, Enum):
-    """How the right side stands to the left."""
+    """The relation of the right side to the left side."""
 
     SAME = "same"
     AHEAD = "ahead"
     BEHIND = "behind"
     ONLY_LEFT = "only-left"
     ONLY_RIGHT = "only-right"
-    UNRESOLVED = "unresolved"  # both sides know the partition, but the offset of a side is unknown
+    UNRESOLVED = "unresolved"  # both sides have the partition, but an offset is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class DiffRow(PartitionRow):
     """One topic-partition of two sides.
 
     Attributes:
-        left, right: the start that the side holds.
-        left_offset, right_offset: the next offset of that start, or None if it is not known. The
-            next offset of ``earliest`` is the log start.
-        log: the partition's log range; None if no broker was asked or it lacks the partition.
+        left, right: the side's start.
+        left_offset, right_offset: the start's next offset (the log start for ``earliest``), or None
+            if it is not known.
+        log: the partition's log range; None without a broker, or if it lacks the partition.
     """
 
     left: Start
@@ -62,9 +62,9 @@ class DiffRow(PartitionRow):
 
     @property
     def records_between(self) -> int | None:
-        """Number of offsets between the two sides; if the log is known, only those in the log.
+        """Upper bound of the records between the two sides, as there are gaps between offsets.
 
-        It is an upper bound of the records, because transaction markers and compaction leave gaps.
+        If the log range is known, only offsets in it count.
         """
         if self.left_offset is None or self.right_offset is None:
             return None
@@ -76,10 +76,9 @@ class DiffRow(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class DiffTotals:
-    """Rows counted by relation, and the sums of their differences.
+    """The numbers of rows by relation, and the sums of their differences.
 
-    Differences ahead and behind are summed separately: their common sum could be 0 although
-    offsets differ.
+    Differences ahead and behind have separate sums, so that they do not cancel out.
     """
 
     partitions: int
@@ -103,8 +102,8 @@ class Diff:
     """Two sides compared: rows sorted by topic and partition number.
 
     Attributes:
-        warnings: what the user must know about the sides: findings that would block a move from a
-            checkpoint, a group's note, a Spark query's output beyond its positions.
+        warnings: warnings about the sides: findings that would block a move from a checkpoint, a
+            group's note, a Spark query's output beyond its positions.
     """
 
     left: PositionSet
@@ -131,11 +130,11 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
     """Compare two sides.
 
     ``earliest`` on both sides is the same. ``latest``, ``committed`` and ``unresolved`` cannot be
-    compared, not even with themselves: each is an offset at a time that is not known.
+    compared, not even with themselves, because their offsets are unknown.
 
     Args:
-        left: the side that the other side is compared with.
-        right: the side that is ahead or behind.
+        left: the left side.
+        right: the right side, which is ahead or behind.
         logs: the log ranges of the broker's partitions; empty without a broker.
         warnings: warnings about the sides.
     """

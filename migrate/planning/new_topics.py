@@ -1,7 +1,7 @@
-"""Topics that match the job's topic pattern, but that the checkpoint does not know.
+"""Topics that match the job's topic pattern, but are not in the checkpoint.
 
-With ``--topic-pattern`` such topics move, as new partitions. Without it the user is warned of young
-topics whose names are like those of the job's topics: the job may have been about to find them.
+With ``--topic-pattern``, such topics move as new partitions. Without it, the user is warned of
+young topics whose names are similar to the job's: the job may have been about to find them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
 from migrate.model.wording import counted, iso_time
 
-# A topic is young if its first record is at most this many milliseconds older than the checkpoint.
-# A job looks for topics every five minutes, or at its configured interval (KafkaSourceOptions @
-# connectors 3.4.0-1.20, 5.0.0-2.2), so it would have found an older topic that it reads. A topic
-# also counts as young if the time of its first record or of the checkpoint is not known.
+# A topic is young if its first record is at most this many milliseconds older than the checkpoint,
+# or if one of the two times is not known. A job looks for topics every five minutes, or at its
+# configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so it has found the
+# older topics that it reads.
 _YOUNG = 24 * 60 * 60 * 1000
-# How many topics the warnings name.
+# The maximum number of topics that the warnings name.
 _SHOWN = 5
 
 
@@ -35,13 +35,13 @@ def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
 def pattern_to_ask(
     plan_input: PlanInput, chosen: Sequence[Source], policies: Policies
 ) -> TopicPattern | None:
-    """Return the pattern by which a snapshot finds topics that the checkpoint does not know."""
+    """Return the pattern by which a snapshot finds topics that are not in the checkpoint."""
     if policies.topic_pattern is not None:
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:
         return None  # the user has named the topics or partitions that move
     if plan_input.origin.kind != "checkpoint":
-        return None  # a query looks for topics at each batch; nothing is known of other sides
+        return None  # a query looks for topics at each batch; of other sides nothing is known
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
         frozenset(topic for source in plan_input.sources for topic in source.topics),
@@ -55,10 +55,10 @@ def found_topic_warnings(
     planned: Set[str],
     policies: Policies,
 ) -> Iterator[str]:
-    """Warn of topics that the checkpoint does not know, with the time of their first record.
+    """Warn of topics that are not in the checkpoint, with the time of their first record.
 
-    Also warn of a ``--topic-pattern`` that matches none of the topics that the checkpoint knows.
-    ``planned`` is the set of the plan's topics.
+    Also warn of a ``--topic-pattern`` that matches no topic in the checkpoint. ``planned`` is the
+    set of the plan's topics.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)
     if snapshot is None or pattern is None:

@@ -23,9 +23,9 @@ def relevant_findings(
 ) -> list[Finding]:
     """Return the findings that matter to a move of the chosen sources.
 
-    Findings that the plan repeats by partition are left out. All state that does not move is
-    summed up in one finding. If the user chose the sources by name (``named``), findings about
-    other sources are left out, unless they are about the job as a whole.
+    Findings that the plan repeats by partition are left out. One finding sums up the state that
+    does not move. If the user chose the sources by name (``named``), findings about other sources
+    are left out, unless they are about the whole job.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}
@@ -62,8 +62,8 @@ def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator
 def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
     """Refuse positions of several Kafka clusters, because a target reads only one cluster.
 
-    If only some sources name their cluster, the other sources may read a different cluster, so
-    these positions are refused too.
+    If only some sources name their cluster, the others may read a different cluster, so they are
+    refused too.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
@@ -83,7 +83,7 @@ def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
 
 
 def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
-    """Refuse to rename a topic to another topic of the sources that is not renamed itself."""
+    """Refuse to rename a topic to another topic of the sources, unless that is renamed too."""
     topics = {topic for source in chosen for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
         if old in topics and new in topics and new not in policies.topic_map:
@@ -117,16 +117,16 @@ def refuse_one_group_for_several(
 
 # The port that a client uses if an address has none.
 _DEFAULT_PORT = "9092"
-# How many of the state's broker addresses the warning names: the state may hold many.
+# The maximum number of broker addresses that the warning names.
 _SHOWN = 3
 
 
 def other_brokers_warnings(
     chosen: Sequence[Source], bootstrap_servers: str | None
 ) -> Iterator[str]:
-    """Warn if a DynamicKafkaSource knows its cluster by other brokers than those that were asked.
+    """Warn if the user named none of the brokers in a DynamicKafkaSource's state.
 
-    Different addresses do not prove that the clusters differ: a broker may have several names.
+    This does not prove that the cluster is another one: a broker may have several names.
     ``refuse_several_clusters`` refuses sources of several clusters.
 
     Args:
@@ -149,7 +149,7 @@ def other_brokers_warnings(
 
 
 def _addresses(servers: str) -> Iterator[str]:
-    """Yield each server as ``host:port``, without the protocol that librdkafka allows before it."""
+    """Yield each server as ``host:port``, without the protocol that librdkafka allows."""
     for server in servers.split(","):
         address = server.strip().lower().rpartition("://")[2]
         if address:

@@ -1,4 +1,4 @@
-"""Plan one partition: its next offset and verdict, or its problem, from a position and a log.
+"""Plan one partition: from a position and a log range to a next offset with a verdict.
 
 A start that would lose or repeat records is a problem, unless a policy allows it.
 """
@@ -14,10 +14,10 @@ from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
-# A recreated topic that has grown past a position holds another record there. A topic is suspect if
-# its first record since the checkpoint's time is far below the position: by at least this part of
-# the offsets between the log start and the position. A small distance is no reason to suspect it,
-# because producers set the timestamps, which need not rise with the offsets.
+# A recreated topic that has grown past a position has another record there. A topic is suspect if
+# its first record since the checkpoint is below the position by at least this part of the offsets
+# from the log start to the position. A smaller distance is normal: producers set the timestamps,
+# which need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -88,7 +88,7 @@ def _plan_without_broker(position: Position) -> PlannedPartition:
 def _plan_unresolved(
     position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
 ) -> PlannedPartition:
-    """Plan a position whose next offset is not known, so that the user must choose its start."""
+    """Plan a position without a known next offset: the user must choose its start."""
     chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
         if policies.unresolved is Unresolved.COMMITTED:
@@ -122,7 +122,7 @@ def _choose_start(
 def _plan_in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
-    """Plan a known next offset: it must be in the log, unless a policy chooses another one."""
+    """Plan a known next offset: it must be in the log, unless a policy chooses another."""
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
@@ -133,8 +133,7 @@ def _plan_in_range(
         )
         return _planned(position, Verdict.EXPIRED, None, log, lost=lost, problem=problem)
     if next_offset > log.end:
-        # If the topic was recreated, the job has read none of its records, and a start at the log
-        # end skips all of them.
+        # The job has read no record of a recreated topic; a start at the log end skips all.
         lost = log.end - log.start
         if policies.on_beyond_end is OnBeyondEnd.LATEST:
             return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
@@ -164,10 +163,10 @@ def new_partition(
     *,
     listed: bool = False,
 ) -> PlannedPartition:
-    """Plan a partition that no source of the checkpoint knows.
+    """Plan a partition that is in no source of the checkpoint.
 
     ``as_flink``: whether Flink would start it at the log start. ``listed``: whether the positions
-    come from a list that is not Flink's.
+    are not from a checkpoint.
     """
     size = log.end - log.start
     new = PlannedPartition(
@@ -176,8 +175,9 @@ def new_partition(
 
     def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
         # A KafkaSource looks for partitions when it starts and then every five minutes
-        # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so an unknown partition should hold few
-        # records older than the checkpoint. A source with a list of partitions finds no others.
+        # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so a partition that it has not found should
+        # have few records older than the checkpoint. A source with a list of partitions finds no
+        # others.
         older = log.first_since - log.start if log.first_since is not None else 0
         return replace(
             new,
@@ -203,8 +203,7 @@ def new_partition(
                 "starting policy, which is not in the state",
             )
         case NewPartitions.EARLIEST:
-            # If Flink's first discovery had not finished, the job may have read the partition
-            # since the checkpoint.
+            # Before the end of Flink's first discovery, the job may have read the partition.
             return planned(log.start, 0, 0 if as_flink else size)
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)
@@ -251,9 +250,6 @@ def _planned(
 
 
 def flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
-    """Return the next offset that Flink's own group has committed.
-
-    The result is None if the user named no group, or the group has committed none.
-    """
+    """Return the next offset that Flink's group has committed; None without a group or offset."""
     group = snapshot.source_group
     return group.next_offset(topic, partition) if group is not None else None

@@ -15,7 +15,7 @@ from migrate.storage.uris import local_path
 
 
 class Verdict(str, Enum):
-    """What the plan says of one topic-partition."""
+    """The plan's verdict on one topic-partition."""
 
     OK = "ok"
     MARKER_RESOLVED = "marker resolved"  # a marker that the broker resolved to an offset
@@ -42,21 +42,20 @@ class PlannedPartition(PartitionRow):
         next_offset: the offset to write; None if the partition has a problem or is skipped.
         position: the offset or marker in the checkpoint; None if the checkpoint has neither.
         operator_id: the operator id of the source that has the position; None for a partition that
-            no source knows.
+            is in no source.
         subtask: the subtask whose reader has the partition; None if no reader has it.
         log_start, log_end: the broker's log range; None without a broker, or if it has no such log.
-        current: the target's next offset now, if the target has one.
-        flink_committed: the next offset of Flink's own group now, if the group is named and has
-            committed one.
-        lost, repeated: upper bounds of the records that a start at ``next_offset`` skips or reads
-            again; None if not known. If there is a problem, they are those of the start that was
-            refused. They do not count what a job that ran on has emitted since its last commit.
-        reached: the job's next offset at this checkpoint; None if not known. If several sources
-            read the partition, the highest of their next offsets; None if one of these is not
-            known. Not saved.
-        unknown_to_some: whether a source reads the topic, but does not know this partition, and so
-            may have read none of its records. Not saved.
-        undiscovered: for a partition that no source knows, the number of offsets that are known to
+        current: the target's current next offset, if it has one.
+        flink_committed: the current committed offset of Flink's own group, if the user named the
+            group and it has one.
+        lost, repeated: upper bounds of the records that a start at ``next_offset`` (or a refused
+            start) skips or reads again; None if not known. Records that the job has emitted since
+            its last commit are not counted.
+        reached: the job's next offset at this checkpoint, the highest of all sources; None if one
+            is not known. Not saved.
+        unknown_to_some: whether a source reads the topic, but does not have this partition. It may
+            have read none of its records. Not saved.
+        undiscovered: for a partition that is in no source, the number of offsets that are known to
             be older than the checkpoint. Not saved.
         problem: why the partition is refused; empty if it is not. Not saved, because a plan with a
             problem is not saved.
@@ -80,14 +79,14 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """By how many offsets the target moves; if positive, it skips records."""
+        """The number of offsets that the target moves; if positive, it skips records."""
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
 
     @property
     def ran_on(self) -> int:
-        """Number of offsets beyond the checkpoint that Flink's group has committed.
+        """Number of offsets from the checkpoint to the committed offset of Flink's group.
 
         A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
         the job ran on.
@@ -127,16 +126,16 @@ class Plan:
     """The next offsets that a target starts from. Only a plan without refusals is carried out.
 
     Attributes:
-        warnings: texts that the user must know, although they refuse nothing.
+        warnings: texts that the user must know.
         cluster_id, topic_ids: Kafka's own ids; None and empty without a broker.
         source_group: Flink's own consumer group, if the user named it.
         allow_ran_on: whether the user allows that the job ran on after the checkpoint.
-        only_some_partitions: whether the user chose partitions, so that others may stay behind.
+        only_some_partitions: whether the user chose partitions.
         topic_pattern: the pattern by which the job finds its topics, if the user gave it.
         operators: the operator ids of the chosen sources.
         source_cluster: the id that the DynamicKafkaSource gives to the Kafka cluster of the
             positions; None if the state names no cluster.
-        topic_map: the target's topic names, by the topic names in the moved positions.
+        topic_map: the topics' names at the target, by their names in the input.
         snapshot: the broker's answers; None without a broker. Not saved.
         notes: doubts that turned out to be unfounded. Not saved.
     """

@@ -1,15 +1,14 @@
 """Save a plan as a file and read it again, so that people can review it before it is applied.
 
-``--plan-out FILE`` writes a plan. ``--plan FILE`` applies the plan, unless the cluster has changed
-meanwhile. The file's schema has a version; a plan of another version is refused. The file holds no
-secret: all it says of the Kafka cluster is the cluster's id.
+``--plan-out FILE`` writes a plan. ``--plan FILE`` applies it, unless the cluster has changed
+meanwhile. A plan of another version of the schema is refused. The file contains no secrets.
 
-``sha256`` is the checksum of the file's JSON without this field: its keys are sorted, it has no
-blanks, and characters other than ASCII are escaped. A file with another checksum was edited, and is
+``sha256`` is the checksum of the file's JSON without this field, with sorted keys, without blanks,
+and with escapes for characters other than ASCII. A file with another checksum was edited, and is
 refused.
 
-``to_cluster_id`` and each partition's ``translation`` are null: they are reserved for plans whose
-target reads another cluster than the job did.
+``to_cluster_id`` and each partition's ``translation`` are null: they are reserved for targets that
+read another cluster than the job.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ from migrate.storage.json_models import (
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
 
-# The prefixes of pointers to positions that are neither a checkpoint's nor a query's.
+# The prefixes of the pointers of inputs other than checkpoints and queries.
 _OTHER_SIDES = ("group", "json", "csv", "broker")
-# Fields of a plan that the file holds unchanged.
+# Fields of a plan that are the same in the file.
 _SHARED = (
     "cluster_id",
     "topic_ids",
@@ -55,13 +54,13 @@ _SHARED = (
 
 
 class PlannedCheckpoint(Model):
-    """``pointer`` is absolute: a plan is applied from another folder, or by another program.
+    """The checkpoint or other input that a plan was made from.
 
-    ``newest`` is the number of the newest complete checkpoint beside it, its own where there is no
-    newer one. ``stopped``: the job ended with it, so that it is the job's last output.
-    ``operators`` are the ids of the sources that were chosen, and ``cluster`` is theirs, where a
-    DynamicKafkaSource names it. Of a Spark query ``id`` is the newest batch it has committed, and
-    its own id stands for the operator's.
+    ``pointer`` is the absolute path or URI of a checkpoint, or the name of another input. ``id`` is
+    the number of the checkpoint, or of a Spark query's newest committed batch. ``newest`` is the
+    number of the newest complete checkpoint in the same directory. ``stopped``: whether the job
+    ended with the checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark
+    query, the query's id. ``cluster`` is a DynamicKafkaSource's id of the Kafka cluster.
     """
 
     pointer: str
@@ -73,9 +72,9 @@ class PlannedCheckpoint(Model):
 
 
 class SavedPartition(Model):
-    """One topic-partition: see PlannedPartition, whose fields these are.
+    """One topic-partition, with the fields of PlannedPartition.
 
-    ``position`` is what the checkpoint says, a marker included; None where it does not tell.
+    ``position`` is the offset or marker in the checkpoint; null if it has neither.
     """
 
     topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -106,13 +105,13 @@ def _at_their_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
     return rows
 
 
-# Fields of a planned partition that the file holds unchanged.
+# Fields of a planned partition that are the same in the file.
 _SAVED = SavedPartition.model_fields.keys() - {"translation"}
 _COMPUTED = {"difference", "records_left"}
 
 
 class PlanFile(Model):
-    """A plan without refusals, and what the cluster looked like when it was made."""
+    """A plan without refusals, with the state of the cluster when the plan was made."""
 
     kind: Literal["flink-offset-migrate plan"]
     version: Literal[2]
@@ -232,7 +231,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def _edited(path: Path, problem: str = "") -> InputError:
-    """Return the error of a plan whose checksum is wrong; ``problem`` says what else is wrong."""
+    """Return the error for a plan with a wrong checksum; ``problem`` is another problem of it."""
     return InputError(
         f"{path}: the plan was edited after it was saved: its checksum (sha256) is not that of "
         f"what it holds{f' ({problem})' if problem else ''}; make it again with --plan-out and the "

@@ -1,7 +1,7 @@
 """Make a plan: refuse obstacles to the whole move, then plan each partition.
 
-The plans of a partition that several sources read are merged into one. New partitions, which only
-the broker knows, are added.
+If several sources read a partition, their plans are merged into one. New partitions, which only the
+broker has, are added.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from migrate.planning.transactions import resolve_transactions
 
 REFUSED_BY_DEFAULT: Policies = Policies()
 
-# How many partitions a refusal names.
+# The maximum number of partitions that a refusal names.
 _NAMED = 20
 
 
@@ -61,12 +61,12 @@ def make_plan(
     """Plan the move of the chosen sources.
 
     Args:
-        plan_input: the whole checkpoint, because records in flight in any operator are an obstacle.
-        chosen: the sources to move, some or all of them.
-        snapshot: the broker's answers about ``topics_to_ask``, or None without a broker.
-        policies: what the user allows.
-        target: where the positions go.
-        named: whether the user chose the sources by name, and so left out the others on purpose.
+        plan_input: the whole checkpoint; records in flight in any operator are an obstacle.
+        chosen: the sources to move.
+        snapshot: a snapshot of ``topics_to_ask``, or None without a broker.
+        policies: the user's policies.
+        target: the target of the move.
+        named: whether the user chose the sources by name.
         bootstrap_servers: the brokers as the user named them.
     """
     findings, refusals, notes = resolve_transactions(
@@ -84,7 +84,7 @@ def make_plan(
         partitions = _plan_partitions(moved, snapshot, policies)
         newer_checkpoint = any(finding.code is Code.RAN_ON for finding in findings)
         if newer_checkpoint and not any(partition.ran_on for partition in partitions):
-            # The job ran on, but how far is not known.
+            # The job ran on, but it is not known how far.
             partitions = [replace(partition, repeated=None) for partition in partitions]
         refusals += refuse_partitions(partitions)
         refusals += refuse_missing_partitions(chosen, partitions, policies)
@@ -136,12 +136,12 @@ def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
 
 
 def topics_to_ask(chosen: Iterable[Source], policies: Policies) -> set[str]:
-    """Return the topics that a snapshot must hold, under the target's topic names."""
+    """Return the topics that a snapshot must contain, with the target's names."""
     return {topic for source in chosen for topic in _select_positions(source, policies).topics}
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:
-    """Return the source with only the positions that move, under the target's topic names."""
+    """Return the source with only the positions that move, with the target's topic names."""
     kept = policies.partitions
     return replace(
         source,
@@ -180,11 +180,11 @@ def _plan_partitions(
 
 
 def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
-    """Merge the plans that several sources have for one partition.
+    """Merge the plans of several sources for one partition.
 
-    The merged plan has the lowest next offset of the sources. From there, it counts the most
-    records that any source loses, and the most records that any source repeats. If some sources do
-    not know the partition, all records from the log start to the next offset count as lost.
+    The merged plan has the lowest next offset. ``lost`` and ``repeated`` are the highest of all
+    sources for a start there. If some sources do not have the partition, all records from the log
+    start to the next offset count as lost.
     """
     for planned in by_source:
         if planned.next_offset is None:
@@ -199,8 +199,8 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # If one source's ``reached`` is not known, this value is None: the offset that Flink's
-        # group committed may be the offset of that source.
+        # None if a source's ``reached`` is not known: Flink's group may have committed the offset
+        # of that source.
         reached=max(reached) if len(reached) == len(by_source) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
@@ -221,7 +221,7 @@ def _new_partitions(
     snapshot: ClusterSnapshot,
     policies: Policies,
 ) -> Iterator[PlannedPartition]:
-    """Plan the partitions on the broker that no chosen source knows."""
+    """Plan the broker's partitions that no chosen source has."""
     selected = {
         policies.topic_map.get(topic, topic): partitions
         for topic, partitions in (policies.partitions or {}).items()
@@ -236,7 +236,7 @@ def _new_partitions(
 
 
 def _with_groups(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
-    """Add the committed offsets of both groups, and what the job has emitted if it ran on."""
+    """Add the committed offsets of both groups, and the records that a job that ran on repeats."""
     target = snapshot.target_group
     planned = replace(
         planned,

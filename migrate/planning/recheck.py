@@ -1,4 +1,4 @@
-"""Compare a saved plan with the cluster and the job as they are just before it is applied. Pure."""
+"""Compare a saved plan with the cluster and the job just before the plan is applied. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate.planning.plan import Plan, PlannedPartition
 
 
 def other_cluster(plan: Plan, snapshot: ClusterSnapshot) -> str:
-    """Return a text that says that the plan is for another cluster; empty if it is for this one."""
+    """Return a message if the plan is for another cluster than the snapshot's, else ""."""
     if plan.cluster_id == snapshot.cluster_id:
         return ""
     return f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
@@ -27,12 +27,11 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 
 
 def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
-    """Yield what has changed in the cluster since the plan was made, one change a line.
+    """Yield the changes in the cluster since the plan was made, each in one line.
 
-    New records, and the deletion of records below the planned offsets, are no such changes: the
-    plan's effect stays the same. Topics are not checked again for the verdict ``suspect``: a topic
-    that was recreated before the plan has this verdict in the plan, and a topic that was recreated
-    since has another topic id.
+    New records do not count, nor deleted records below the planned offsets: the plan's effect stays
+    the same. The verdict ``suspect`` is not computed again: a topic that was recreated since the
+    plan has another topic id.
     """
     if other := other_cluster(plan, snapshot):
         yield other
@@ -86,14 +85,13 @@ def _show(next_offset: int | Marker | None) -> str:
 def ran_on_since(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
-    """Yield facts, one a line, that prove that the plan's job or group has gone on since.
+    """Yield facts, each in one line, that prove that the plan's job or group has gone on since.
 
     Args:
-        plan: the plan as it was made.
-        snapshot: the broker's answers, with the plan's ``source_group`` or the group that its
-            positions come from.
-        newer_checkpoints: the numbers of the job's complete checkpoints that are newer than the
-            plan's; the checkpoint that was written last comes last.
+        plan: the saved plan.
+        snapshot: a snapshot with the plan's ``source_group``, or the group of its positions.
+        newer_checkpoints: the numbers of the job's newer complete checkpoints, in the order in
+            which they were written.
     """
     completed = _completed_since(plan.origin, newer_checkpoints)
     if completed:
@@ -121,7 +119,7 @@ def ran_on_since(
 
 
 def _completed_since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
-    """Return the newer checkpoints that did not exist yet when the plan was made."""
+    """Return the newer checkpoints that were completed after the plan was made."""
     if not origin.newer:
         return newer
     known = origin.newer[-1]

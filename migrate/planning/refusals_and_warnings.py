@@ -14,14 +14,14 @@ from migrate.model.positions import Marker, Origin
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
-# How many partitions one refusal names.
+# The maximum number of partitions that a refusal names.
 _NAMED = 20
-# Verdicts whose problem text contains offsets of the partition, so that each text is different.
+# Verdicts whose problem texts contain the partition's offsets, and so differ for each partition.
 _OWN_NUMBERS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
 def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Refuse the partitions that have a problem, with one refusal for each different problem."""
+    """Refuse the partitions with a problem, with one refusal for each distinct problem."""
     alike: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
@@ -36,7 +36,7 @@ def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusa
 
 
 def _way_out(planned: PlannedPartition) -> str:
-    """Return what the user can do about a partition that has a problem."""
+    """Return what the user can do about a partition with a problem."""
     match planned.verdict:
         case Verdict.EXPIRED:
             return "move from a newer checkpoint, or go on after the gap with --on-expired earliest"
@@ -105,7 +105,7 @@ def collect_warnings(
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
-    """Yield warnings of records that the move will lose or repeat, although it is not refused."""
+    """Yield warnings of records that the move will lose or repeat."""
     suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
     if suspects:
         yield (
@@ -158,8 +158,8 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
 def _target_group_warnings(group: str, partitions: Iterable[PlannedPartition]) -> Iterator[str]:
     """Yield warnings of records that a group with committed offsets will read again or skip.
 
-    This is no reason to refuse: the user wants to move the group. But the user may have moved it
-    before, and its consumers may have read records since.
+    The move is not refused, because the user wants to move the group. But its consumers may have
+    read records since it was moved before.
     """
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
@@ -182,7 +182,7 @@ def refuse_missing_partitions(
 ) -> Iterator[Refusal]:
     """Refuse ``--partitions`` that neither the checkpoint nor the broker has.
 
-    ``make_plan`` refuses a plan without any partition.
+    Yield no refusal for a plan without partitions, which ``make_plan`` refuses.
     """
     if policies.partitions is None or not partitions:
         return
@@ -201,7 +201,7 @@ def refuse_missing_partitions(
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[str]:
-    """Warn that a recreated topic may go unnoticed if the checkpoint's own time is not known."""
+    """Warn that a recreated topic may go unnoticed if the checkpoint's time is not known."""
     if snapshot is None or origin.kind != "checkpoint":
         return
     hidden = "a topic that was created again since, and has grown beyond these offsets, "
@@ -223,7 +223,7 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
 def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
     """Warn that the offsets of one topic are used for a topic of another name.
 
-    ``moved`` are the sources with only the positions that move, under the target's topic names.
+    ``moved`` are the sources with only the positions that move, with the target's topic names.
     """
     topics = {topic for source in moved for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
@@ -238,9 +238,9 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Warn of topics that have partitions that Spark must not read.
+    """Warn of topics of which Spark must not read all partitions.
 
-    ``chosen`` are the sources with all their positions, under the checkpoint's topic names.
+    ``chosen`` are the sources with all their positions, with the checkpoint's topic names.
     """
     if policies.partitions is None:
         return

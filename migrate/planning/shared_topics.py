@@ -20,7 +20,7 @@ class SharedTopic(NamedTuple):
 
     Attributes:
         starts: for each source, the state and the start of each partition.
-        differing: the partitions whose state or start is not the same in all sources, in order.
+        differing: the partitions whose state or start differs between sources, ascending.
     """
 
     name: str
@@ -30,19 +30,19 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two(self) -> bool:
-        """Whether the sources may read topics of the same name on different Kafka clusters."""
+        """Whether the sources may read two topics of this name on two Kafka clusters."""
         return any(None in source.clusters for source in self.sources)
 
     @property
     def readers(self) -> str:
-        """The sources, in words."""
+        """The sources, for messages."""
         return f"operators {', '.join(map(_label, self.sources))}"
 
     def refuse_disagreement(self, *, one_cluster: bool = False) -> Refusal:
-        """Return the refusal of a topic whose sources hold different positions.
+        """Return the refusal of a topic whose sources have different positions.
 
         Args:
-            one_cluster: whether the user says that the sources read the same Kafka cluster.
+            one_cluster: whether the user gave ``--one-cluster``.
         """
         first = self.differing[0]
         starts = (of.get(first, (None, None))[1] for of in self.starts)
@@ -110,7 +110,7 @@ def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> I
 
 
 def one_cluster_warnings(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[str]:
-    """Warn of topics whose sources read the same cluster only because ``--one-cluster`` says so."""
+    """Warn of topics whose sources read the same cluster only according to ``--one-cluster``."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two:
             yield (

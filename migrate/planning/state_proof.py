@@ -1,4 +1,4 @@
-"""The comparison of a Spark query's state with the Flink job's state that it was primed with."""
+"""The comparison of a Spark query's state with the Flink state that it was primed with."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ class StateProof:
     All numbers count distinct keys; for windows, distinct pairs of a key and a window.
 
     Attributes:
-        right: in both states, with the same values.
-        wrong: in both states, with different values; or in several rows of Flink's state, not all
-            of which have Spark's values.
-        missing: in Flink's state alone.
-        unexpected: in Spark's state alone; None if they were not looked for, as in the comparison
+        right: keys in both states, with the same values.
+        wrong: keys in both states, with different values in at least one row.
+        missing: keys only in Flink's state.
+        unexpected: keys only in Spark's state; None if they were not searched, as in the comparison
             of a sample.
-        examples: some keys that are not right, in words.
+        examples: messages about some keys that are not right.
     """
 
     right: int

@@ -1,7 +1,7 @@
-"""The pending transactions of a KafkaSink, and what the brokers say of their outcome.
+"""The pending transactions of a KafkaSink, and their outcome on the brokers.
 
-A checkpoint, or a savepoint with which the job stopped, holds the transactions as they were before
-the commit: the job commits them only after the checkpoint is complete, and may fail before it does.
+A checkpoint or savepoint contains the transactions before their commit. The job commits them only
+after the checkpoint is complete, and may fail before that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ResolvedFindings(NamedTuple):
 
 
 def transactions_to_ask(plan_input: PlanInput) -> Iterator[PendingTransaction]:
-    """Yield the pending transactions, whose outcome a broker may know."""
+    """Yield the pending transactions of the input."""
     for pending in plan_input.pending.values():
         yield from pending
 
@@ -43,11 +43,11 @@ def resolve_transactions(
     *,
     restored: bool = False,
 ) -> ResolvedFindings:
-    """Replace findings about pending transactions by what the brokers say of their outcome.
+    """Replace findings about pending transactions by their outcome on the brokers.
 
-    ``restored``: whether the job itself is restored. It then commits its pending transactions; for
-    a transaction that is committed already, this changes nothing. If the brokers have aborted a
-    transaction, the job logs an error and continues without it.
+    ``restored``: whether the job itself is restored. It then commits its pending transactions,
+    except committed ones. If the brokers have aborted a transaction, the job logs an error and
+    continues without it.
 
     Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
     checkpoints) @ connector 3.4.0-1.20.

@@ -1,38 +1,34 @@
 """Verify after a move that the target started where the checkpoint ended. Pure, no I/O.
 
-A Spark query starts at its seed (``spark_progress.starting_positions``), which does not change
-while the query runs. A partition that the seed lacks starts at offset 0: if its log starts higher,
-the query fails. If the seed has no partition of a topic, the query is assumed not to read the
-topic. After the query has run, its log shows whether it continued from the seed and read all
-partitions of the seed (``verify_log``).
+A Spark query starts at its seed (``spark_log.starting_positions``), which does not change while the
+query runs. A partition that the seed lacks starts at offset 0: if its log starts higher, the query
+fails. If the seed has no partition of a topic, the query is assumed not to read the topic. After
+the query has run, its log shows whether it continued from the seed and read all partitions of the
+seed (``verify_log``).
 
-Two facts are lost while the query runs:
+Two facts are lost while the query runs. The outcome ``ok`` then means only that the seed was right.
 
-- Once the log start is above the seed, it is not known whether the first batch read the records at
-  the seed before retention deleted them: a query with ``failOnDataLoss=false`` continues without a
-  warning.
-- Once the query's log has lost its first batches, it is not known whether the query began at the
-  seed: the continuous trigger ignores a seed.
+- Did the first batch read the records at the seed? This is not known once the log start is above
+  the seed: a query with ``failOnDataLoss=false`` skips deleted records without a warning.
+- Did the query start at the seed? This is not known once the query's log has lost its first
+  batches: the continuous trigger ignores a seed.
 
-In both cases the outcome ``ok`` of a partition says only that its seed was right.
-
-A consumer group starts at its committed offsets, which its consumers overwrite. So:
+A consumer group starts at its committed offsets, which its consumers overwrite. So a group should
+be verified before its consumers start.
 
 - committed at the position: ok.
 - committed below the position: the records between the two are repeated.
-- committed above the position: if the commit's metadata shows that it is still our own, the records
-  between the two are lost. Otherwise others have committed since, and it is not known where they
-  started ("moved on"): consumers that started at our offset, consumers that skipped records, and a
-  Flink job that still runs and commits for this group look the same. So such a group is not
-  "verified"; a group is to be verified before its consumers start.
+- committed above the position by this tool (the commit's metadata shows it): the records between
+  the two are lost.
+- committed above the position by others: "moved on", and not verified. Consumers that started at
+  our offset, consumers that skipped records, and a Flink job that still runs look the same.
 - nothing committed: missing.
 
 If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. Any
-start up to today's log start is then right, because the records below are gone anyway. The same
-holds for a partition that the checkpoint does not know, if Flink would start it at the log start.
+start up to the current log start is then right, because earlier records no longer exist. The same
+holds for a partition that is not in the checkpoint, if Flink would start it at the log start.
 
-A right start is useless if the log no longer contains it. So if a broker was asked, the offset that
-the target reads next must still be in the log.
+If a broker was asked, the log must still contain the offset that the target reads next.
 """
 
 from __future__ import annotations
@@ -67,12 +63,12 @@ class StartOutcome(str, Enum):
     LOST = "lost"  # it started above the position
     REPEATED = "repeated"  # it started below the position
     MISSING = "missing"  # it has no start
-    EXPIRED = "expired"  # it reads next below the log start: those records are gone
-    BEYOND_END = "beyond end"  # it reads next beyond the log end: another log or cluster
+    EXPIRED = "expired"  # its next offset is below the log start: records are gone
+    BEYOND_END = "beyond end"  # its next offset is beyond the log end: another log or cluster
     RECREATED = "topic recreated"  # since the plan was made: the offsets are of another log
     GONE = "gone"  # the broker has no such topic or partition
-    MOVED_ON = "moved on"  # others have committed for the group since, above the position
-    UNKNOWN = "cannot tell"  # the checkpoint has no offset, or only a broker knows it
+    MOVED_ON = "moved on"  # others have committed for the group, above the position
+    UNKNOWN = "cannot tell"  # the checkpoint has no offset, or a marker without a known offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +77,8 @@ class VerifiedPartition(PartitionRow):
 
     Attributes:
         started: the offset at which the target started or, if it has not run yet, will start.
-        records: the upper bound of the records that are lost, repeated or expired, or by which the
-            target has moved on: transaction markers and compaction leave gaps. 0 for every other
-            outcome.
+        records: upper bound of the records that are lost, repeated, expired or passed ("moved on"),
+            as there are gaps between offsets; 0 for other outcomes.
     """
 
     expected: Start
@@ -94,13 +89,13 @@ class VerifiedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """A comparison of a plan with the positions that it was made from, which are read again.
+    """A comparison of a plan with its origin, which is read again.
 
     Attributes:
-        differences: how the plan differs from these positions, one difference a line.
-        not_compared: why these positions cannot be read; empty if they were read.
-        elsewhere: how many partitions the plan starts elsewhere than at their saved positions:
-            resolved markers, new partitions, and partitions that the user's options decided.
+        differences: the differences between the plan and its origin, each in one line.
+        not_compared: why the origin cannot be read; empty if it was read.
+        elsewhere: the number of partitions that do not start at their position in the checkpoint;
+            see ``count_other_starts``.
     """
 
     differences: tuple[str, ...] = ()
@@ -110,12 +105,11 @@ class PlanCheck:
 
 @dataclass(frozen=True, slots=True)
 class QueryStart:
-    """Where a Spark query started, as far as its checkpoint location shows.
+    """The start of a Spark query, from its checkpoint location.
 
     Attributes:
         started: the query's seeds.
-        goes_on: the offsets that the query reads next when it is started again; None if they need
-            not be checked.
+        goes_on: the offsets that a restarted query reads next; None if they are not checked.
         has_run: whether a query has begun a batch in this checkpoint location.
         continuous: whether the first batch was an epoch of the continuous trigger, which ignores a
             seed and does not record where it started.
@@ -135,18 +129,16 @@ class Verification:
         target: the target as the user named it.
         has_run: whether a query has run in the target. Always False for a group.
         continuous: as for ``QueryStart``; if True, no start is known.
-        like_flinks: how many of the partitions that have moved on have a commit like those of
-            Flink's Kafka sources: with neither metadata nor a leader epoch (KafkaSourceReader and
-            KafkaFetcher @ connectors 1.15.4 to 5.0.0). Consumers with automatic commits give an
-            epoch; programs that commit given offsets may leave it out.
-        state: the result of comparing the query's state with Flink's keyed state; None if no
-            comparison was asked for.
-        plan: the result of comparing a plan with the positions that it was made from; None if no
-            plan is verified.
-        passed_by_log_start: the partitions whose log start is above the start of a query that has
-            run: it is not known whether the query read their first records before these expired.
-        first_batches_gone: whether a query's log lacks its first batches, so that it does not show
-            that the query continued from its seed.
+        like_flinks: the number of moved-on partitions whose commit may be Flink's: Flink's Kafka
+            sources commit neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @
+            connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an epoch; other
+            commits may lack it.
+        state: the comparison of the query's state with Flink's keyed state, if any.
+        plan: the comparison of a plan with its origin, if a plan is verified.
+        passed_by_log_start: the partitions of a query that has run whose log start is above their
+            start: the query may not have read their first records.
+        first_batches_gone: whether a query's log lacks its first batches; it then does not show
+            whether the query started at its seed.
     """
 
     target: str
@@ -161,21 +153,18 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition started where it should, and nothing else differs.
+        """Whether every partition is ``ok``, the state and the plan are right, and the log whole.
 
-        The result is False if there is no partition, if the query's state or the plan differs from
-        what it is compared with, or if a query's log has lost its first batches.
-
-        For a query that has run, this is a statement about its seed: see ``passed_by_log_start``.
+        False without partitions. For a query that has run, only the seed may be right: see
+        ``passed_by_log_start``.
         """
         return self._all(StartOutcome.OK) and not self.first_batches_gone
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """Whether every partition started where it should, or has moved on since.
+        """Whether every partition is ``ok`` or ``moved on``, and the state and the plan are right.
 
-        The result is False if there is no partition, or if the query's state or the plan differs
-        from what it is compared with.
+        False without partitions.
         """
         return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
 
@@ -209,8 +198,8 @@ def verify_query(
         expected: the positions at which the checkpoint ended, or those of a plan.
         query: where the query started.
         logs: the log ranges of the broker's partitions; None without a broker.
-        new_at_earliest: whether a partition that is missing in ``expected`` must start at the log
-            start, if ``expected`` has its topic.
+        new_at_earliest: whether partitions that ``expected`` lacks, of topics that it has, must
+            start at the log start.
         recreated: the topics that were deleted and created again since the plan was made.
     """
     starts: dict[TopicPartition, int] = {}
@@ -248,17 +237,17 @@ def verify_log(
     seeds: Mapping[str, Mapping[TopicPartition, int]],
     batches: Sequence[tuple[int, Mapping[str, Mapping[TopicPartition, int]]]],
 ) -> Verification:
-    """Check by a Spark query's log what the query has done since it started.
+    """Check the batches in a Spark query's log.
 
-    The first batch begins at the seeds of its sources, and every other batch where the batch before
-    it ended. So each batch must have an offset for every seeded partition: if one is missing, the
-    query does not read that partition (``MISSING``). And no batch may end below its beginning: if
-    one does, the records between are read again (``REPEATED``).
+    The first batch begins at the seeds of its sources, and every other batch at the end of the
+    batch before. If a batch has no offset for a seeded partition, the query does not read this
+    partition (``MISSING``). If a batch ends below its beginning, the records between are read again
+    (``REPEATED``).
 
     Args:
         verification: the result of ``verify_query`` for the query's start.
         seeds: the seeded offsets, by source.
-        batches: for each logged batch, oldest first: its number and its end offsets, by source.
+        batches: (number, end offsets by source) of each logged batch, the oldest first.
     """
     worse: dict[TopicPartition, tuple[StartOutcome, int]] = {}
     for source, offsets in seeds.items():
@@ -296,8 +285,8 @@ def verify_group(
 ) -> Verification:
     """Check at which offsets a consumer group starts.
 
-    The metadata of our own commits begins with ``metadata_prefix``. For the other arguments see
-    ``verify_query``.
+    The metadata of this tool's commits begins with ``metadata_prefix``. For the other arguments,
+    see ``verify_query``.
     """
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
     others = {
@@ -322,10 +311,10 @@ class _Target:
 
     Attributes:
         starts: the offsets at which the target started, or will start.
-        goes_on: the offsets that the target reads next, as far as they must be checked.
+        goes_on: the offsets that the target reads next, if they are checked.
         logs, recreated: as for ``verify_query``.
         unknown: whether the start of every partition is unknown.
-        committed_by_others: the partitions whose last commit is not our own.
+        committed_by_others: the partitions whose last commit is not this tool's.
     """
 
     starts: Mapping[TopicPartition, int]
@@ -336,7 +325,7 @@ class _Target:
     committed_by_others: Container[TopicPartition] = ()
 
     def verify(self, expected: PositionSet, new_at_earliest: bool) -> tuple[VerifiedPartition, ...]:
-        """Check each partition of the expected topics that any side or the broker knows."""
+        """Check every known partition of the expected topics."""
         new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
         topics = expected.topics
         starts: dict[TopicPartition, Start] = {
@@ -354,8 +343,8 @@ class _Target:
     def _outcome(self, place: TopicPartition, expected: Start) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and its number of records.
 
-        An outcome that follows from the log takes precedence over one that follows from the start,
-        except over ``MISSING``. ``LOST`` takes precedence over ``EXPIRED`` and ``BEYOND_END``.
+        The log may override the outcome of the start, except ``MISSING`` and, unless the log is
+        gone, ``LOST``.
         """
         if place[0] in self.recreated:
             return StartOutcome.RECREATED, 0

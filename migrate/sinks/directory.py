@@ -15,7 +15,7 @@ from migrate.storage.files import Files
 LARGEST = 64 << 20
 # The most files of a log that are read. Most writers keep some tens of files.
 MOST_FILES = 1_000
-# How many characters of a text from the sink a message shows.
+# The maximum number of characters of a text from the sink in a message.
 _SHOWN = 60
 
 

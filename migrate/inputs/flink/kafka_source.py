@@ -1,7 +1,7 @@
 """Positions of a KafkaSource, merged from reader state and enumerator state as Flink restores them.
 
-A split in reader state has the position of its partition. A partition that only the enumerator has
-is finished, not yet assigned, or unresolved.
+A reader's split has the position of its partition. A partition that is only in the enumerator's
+state is finished, not yet assigned, or unresolved.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from migrate.model.positions import (
 
 _NEXT = PositionState.NEXT
 _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.COMMITTED}
-# Creates a Position from a tuple of its fields, in half the time that a call of the class takes: a
-# source may have 100,000 positions.
+# Creates a Position from a tuple of its fields, in half the time of a call of the class: a source
+# may have 100,000 positions.
 _position: Callable[[tuple[object, ...]], Position] = partial(tuple.__new__, Position)
 
 
 def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator[Position]:
     """Yield the positions of one cluster, sorted by topic and partition.
 
-    A reader's split takes precedence over an enumerator's entry, which does not show what was read.
+    A reader's split takes precedence over the enumerator's entry, whose start may be outdated.
     """
     known: dict[str, dict[int, Position]] = {}
     duplicates: set[TopicPartition] = set()
@@ -70,10 +70,9 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator
 def _without_reader(
     enumerator: EnumeratorState | None, known: Mapping[str, Mapping[int, Position]]
 ) -> list[EnumeratorEntry]:
-    """Return the entries whose partition no reader has.
+    """Return the entries of partitions without a reader.
 
-    Usually there are no such entries. Then no EnumeratorEntry is created: ``entries`` may be a view
-    of columns, which creates entries on demand.
+    If there are none, as usual, no EnumeratorEntry is created: ``entries`` may be Rows.
     """
     if enumerator is None:
         return []
@@ -85,7 +84,7 @@ def _without_reader(
 def _copies(
     reader_splits: Iterable[ReaderSplit], duplicates: set[TopicPartition]
 ) -> Iterable[list[ReaderSplit]]:
-    """Return the splits of each topic-partition that occurs twice; undamaged state has none."""
+    """Return the splits of each topic-partition that occurs twice, as only in damaged state."""
     copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in duplicates}
     for reader_split in reader_splits if duplicates else ():
         place = (reader_split.split.topic, reader_split.split.partition)
@@ -95,7 +94,7 @@ def _copies(
 
 
 def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
-    """Return the position of a split from which the reader has read no record yet."""
+    """Return the position of a split without a record read."""
     topic, partition, stop = split.topic, split.partition, split.stopping_offset
     if split.starting_offset in _MARKERS:
         marker = _MARKERS[split.starting_offset]
@@ -121,10 +120,7 @@ def _ambiguous(copies: list[ReaderSplit], cluster: str | None) -> Position:
 
 
 def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    """Return the position of a split that was assigned and that no reader has any more.
-
-    Such a split was read to its end.
-    """
+    """Return the position of an assigned split without a reader: it was read to its end."""
     split = entry.split
     finished_at = _finished_at(split) if split is not None else None
     if split is not None and finished_at is not None:
@@ -149,10 +145,9 @@ def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
 def _finished_at(split: Split) -> int | None:
     """Return the next offset of a finished split, or None if it is not known.
 
-    The next offset is the start or the stop, whichever is higher. If the start is the marker
-    ``earliest``, the next offset is the stop: the log start was not beyond the stop of a split that
-    was read to its end. If the start is ``latest`` or ``committed``, its offset may be beyond the
-    stop, so the next offset is not known.
+    The next offset is the stop, or the start if it is higher. The start ``earliest`` is taken as
+    not higher. The starts ``latest`` and ``committed`` may be higher, so the next offset is not
+    known.
     """
     stop, start = split.stopping_offset, split.starting_offset
     if stop is None or stop < 0:

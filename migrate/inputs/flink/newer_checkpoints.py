@@ -1,8 +1,8 @@
 """Newer checkpoints in the directory of a checkpoint, and the job's checkpoint interval.
 
 A consumer group without members does not show that a job has stopped, because KafkaSource joins no
-group. A newer checkpoint shows that the job ran on. The absence of a newer checkpoint shows
-something only if the checkpoint interval is known.
+group. A newer checkpoint shows that the job ran on. If the checkpoint interval is known, a missing
+newer checkpoint shows that the job has stopped.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# The number of checkpoints, the last ones, from which the interval is measured: before them the job
-# may have had another interval.
+# The number of last checkpoints from which the interval is measured. Earlier, the job may have had
+# another interval.
 _LAST = 5
 
 
@@ -27,10 +27,9 @@ class Beside:
     """The complete checkpoints in the same directory as a checkpoint.
 
     Attributes:
-        newer: the numbers of newer checkpoints; the checkpoint written last is at the end.
-        interval: the longest time between two successive checkpoints among the last, in seconds.
-            It is an upper bound of the job's checkpoint interval; None if there are fewer than two
-            checkpoints.
+        newer: the numbers of newer checkpoints, in the order in which they were written.
+        interval: the longest time in seconds between two of the last checkpoints: an upper bound of
+            the job's checkpoint interval. None if there are fewer than two checkpoints.
     """
 
     newer: tuple[int, ...]
@@ -72,8 +71,7 @@ def look_beside(
 def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
     """Return the longest time between successive checkpoints, in seconds; None for fewer than two.
 
-    If the numbers have a gap, the time between its ends is divided by the difference of the
-    numbers.
+    Over a gap in the numbers, the time is divided by the difference of the numbers.
 
     Args:
         written: each checkpoint's number and its completion time in milliseconds of the epoch,

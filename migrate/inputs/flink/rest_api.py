@@ -1,8 +1,5 @@
 """The REST API of a Flink JobManager: its jobs, their checkpoints, and stops with a savepoint.
 
-A consumer group without members does not prove that a job has stopped, because KafkaSource assigns
-partitions without joining a group. The JobManager knows whether the job has stopped.
-
 The caller chooses the trigger id of a stop. A second request with the same trigger id does not
 start another stop, so a program that was killed can find its stop again. A stop is completed when
 the job is FINISHED. If the savepoint was written but the job failed and restarted, the stop has
@@ -27,8 +24,7 @@ from migrate.inputs.flink.rest_client import UnknownToFlink, get, printable_text
 
 # Flink reports this path for a checkpoint that exists only in the JobManager's memory.
 _NO_PATH = "<checkpoint-not-externally-addressable>"
-# The states that a job never leaves. A SUSPENDED job can leave its state: another JobManager can
-# recover it.
+# The states that a job never leaves. SUSPENDED is not one: another JobManager can recover the job.
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 
@@ -55,15 +51,14 @@ class FlinkJob:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job, those of its tasks that are not running, and its checkpoints.
+    """A job, its tasks that are not running, and its checkpoints.
 
     Attributes:
         idle_tasks: the names and states of the tasks that are not running.
-        checkpoint: the path of the newest completed checkpoint; None if there is no checkpoint or
-            the checkpoint has no path.
-        ended_with: the number and the path of the newest savepoint; None if there is no savepoint
-            or a checkpoint was completed after it.
-        failed: why the newest checkpoint failed; None if it did not fail.
+        checkpoint: the path of the newest completed checkpoint, if there is one and it has a path.
+        ended_with: the number and the path of the newest savepoint, unless a checkpoint was
+            completed after it.
+        failed: why the newest checkpoint failed, if it failed.
     """
 
     job: FlinkJob
@@ -123,7 +118,7 @@ class JobManager:
         return get(self._url, _Configuration, "/config").version
 
     def refresh_seconds(self) -> float:
-        """Return how old the JobManager's answers may be, in seconds (``web.refresh-interval``)."""
+        """Return the maximum age of the JobManager's answers in seconds, web.refresh-interval."""
         return get(self._url, _Configuration, "/config").refresh_ms / 1000
 
     def jobs(self) -> Sequence[FlinkJob]:
@@ -166,7 +161,7 @@ class JobManager:
         )
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
-        """Stop a job with a savepoint in a folder; a known trigger id starts no other stop."""
+        """Stop a job with a savepoint in a folder; do nothing if the trigger id is known."""
         body = {
             "targetDirectory": folder,
             "drain": drain,

@@ -22,11 +22,10 @@ from migrate.model.wording import clipped, printable
 TIMEOUT = 10.0
 # Seconds for a request with its redirects.
 DEADLINE = 30.0
-# In bytes. The job overview has about 500 bytes per job, and a job's details have about 2 KB per
-# vertex. Parsed JSON may take twenty times as much. The limit is for a wrong address, which may
-# send anything.
+# In bytes, for a wrong address that sends anything. The job overview has about 500 bytes per job,
+# and a job's details have about 2 KB per vertex. Parsed JSON may take twenty times as much.
 _LARGEST_ANSWER = 16 * 2**20
-# How many characters of a text from Flink a message shows.
+# The maximum number of characters of a text from Flink in a message.
 _LONGEST_TEXT = 2_000
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
@@ -37,7 +36,7 @@ class FlinkRestError(ServiceError):
 
 
 class UnknownToFlink(FlinkRestError):
-    """The JobManager answered that it does not know what the path names (404)."""
+    """The JobManager answered that it does not know the path (404)."""
 
 
 def check_address(url: str) -> None:
@@ -68,7 +67,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
     Raises:
         UsageError: the url is not an http or https address.
-        UnknownToFlink: the JobManager does not know what the path names.
+        UnknownToFlink: the JobManager does not know the path.
         FlinkRestError: the JobManager did not answer in time, or refused.
     """
     check_address(url)
@@ -79,8 +78,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
         headers={"Content-Type": "application/json"},
     )
     answer: Future[bytes] = Future()
-    # The thread is abandoned at the deadline. TIMEOUT alone is not enough: it limits each read, and
-    # a service that keeps sending single bytes would never reach it.
+    # The thread is abandoned at the deadline. TIMEOUT limits only a single read, so a service that
+    # keeps sending single bytes would never reach it.
     threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
     if not wait([answer], DEADLINE).done:
         raise FlinkRestError(f"{shown_address}: no answer: not complete after {DEADLINE:.0f} s")
@@ -100,7 +99,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
 def printable_text(text: str) -> str:
     """Return a text from Flink without secrets and control characters, cut if it is long."""
-    # The slice may end within a secret; redact_secrets also hides such a part of a secret.
+    # The slice may end within a secret; redact_secrets hides this part too.
     return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 

@@ -1,4 +1,4 @@
-"""Kafka sources of a job, whatever their class, and the positions of a FlinkKafkaConsumer."""
+"""The Kafka sources of a job in a common form, and the positions of a FlinkKafkaConsumer."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ class Source:
 
     Attributes:
         discovery_finished: for each cluster, whether the first discovery of partitions had
-            finished; None if the state does not contain this. The key None is a cluster that the
-            state does not name.
+            finished; None if this is not in the state. The key None is a cluster without a name.
         positions: sorted by cluster, topic and partition.
         brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
             (``host:port``, separated by commas).
@@ -76,16 +75,16 @@ class Source:
 
     @property
     def clusters(self) -> frozenset[str | None]:
-        """The clusters of the positions; None stands for a cluster that the state does not name."""
+        """The clusters of the positions; None: a cluster without a name."""
         return frozenset(position.cluster for position in self.positions)
 
     @property
     def initial_discovery_finished(self) -> bool | None:
         """Return whether the first discovery of partitions had finished in every cluster.
 
-        None means that the state does not show this. If the discovery had finished, Flink starts
-        partitions that are not in the state at the log start. If not, Flink starts them by the
-        job's starting policy, which is not in the state.
+        None means that this is not in the state. If the discovery had finished, Flink starts
+        partitions that are not in the state at the log start, otherwise by the job's starting
+        policy, which is not in the state.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -94,7 +93,7 @@ class Source:
 
     @property
     def absent_start_at_earliest(self) -> bool:
-        """Return whether the restored job starts partitions that are not in the state at log start.
+        """Whether the restored job starts partitions that are not in the state at the log start.
 
         A FlinkKafkaConsumer always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
         """
@@ -103,7 +102,7 @@ class Source:
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """Return the source restricted to a cluster, or, for None, to positions without cluster."""
+        """Return the source with the positions of one cluster; None: those without a cluster."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},
@@ -144,10 +143,7 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
 
 
 def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaSource]]:
-    """Return the kind of a source, and its state as a KafkaSource for each cluster.
-
-    The key None is a cluster that the state does not name.
-    """
+    """Return the kind of a source, and a KafkaSource for each cluster (None: without a name)."""
     match state:
         case KafkaSource():
             return SourceKind.KAFKA_SOURCE, {None: state}
@@ -164,9 +160,9 @@ def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaS
 
 
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
-    """Return the splits of a KafkaIO as those of a KafkaSource.
+    """Return a KafkaIO as a KafkaSource.
 
-    Assigned splits become splits of readers, all others unassigned entries of the enumerator.
+    Assigned splits become splits of readers, the others unassigned entries of the enumerator.
     """
     reader_splits = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
@@ -203,7 +199,7 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, GROUP: Marker.COMM
 def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
-    The offsets are union list state. After a restore and until the next checkpoint, every subtask
+    The offsets are union list state: after a restore and until the next checkpoint, every subtask
     has the offsets of all subtasks.
     """
     copies: dict[TopicPartition, list[LegacyOffset]] = {}
@@ -228,8 +224,7 @@ def _legacy_position(copies: list[LegacyOffset]) -> Position:
     if stored == NOT_SET:
         reason = "its start was not set yet when the checkpoint was taken"
         return unresolved_position(topic, partition, reason, subtask=first.subtask)
-    # The stored offset is that of the last processed record, or -1 if no record was processed and
-    # the partition is read from offset 0.
+    # The stored offset is that of the last processed record, or -1 before offset 0.
     return Position(topic, partition, PositionState.NEXT, stored + 1, None, first.subtask)
 
 

@@ -1,4 +1,4 @@
-"""Suggestions of another path if no checkpoint could be read from the user's path."""
+"""Suggestions of another path if the user's path could not be read."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.storage.files import Files
 
-# In a directory that is not a checkpoint: the maximum number of entries that are searched, and the
-# maximum number that a message names.
+# The maximum number of a directory's entries that are searched, and that a message names.
 _MOST_CHILDREN = 200
 _NAMED = 5
-# How many bytes of a file are read to recognise JSON.
+# The number of bytes that are read to recognise JSON.
 _HEAD = 100
 # Entries of a Spark query's checkpoint location.
 _SPARK_NAMES = {"metadata", "offsets", "sources"}
-# For other errors no path is searched: a store that did not answer would not answer again.
+# The errors with suggestions. Others get none: a store that did not answer would not answer again.
 _EXPLAINED = (ErrorKind.NOT_FOUND, ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 
 
 def explain(pointer: str, error: DecodeError, files: Files) -> None:
-    """Raise the error with a suggestion added, if there is a suggestion.
+    """Search for another path to suggest.
 
     Raises:
-        DecodeError: the same error, with the path to name instead.
+        DecodeError: ``error`` with the suggestion, if there is one.
     """
     if redact_url(pointer) != pointer:
         return  # the path contains credentials

@@ -1,4 +1,4 @@
-"""Findings about a whole checkpoint, such as whether the job ran on, and which release wrote it."""
+"""Findings about a whole checkpoint: whether the job ran on, which release wrote it, and others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SINKS_THAT_REMEMBER = (
 
 
 def is_last_output(checkpoint: Checkpoint) -> bool:
-    """Return whether the job ended with this checkpoint, so that nothing was output after it."""
+    """Return whether the job ended with this checkpoint: no output came after it."""
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
@@ -80,7 +80,7 @@ def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 
     The positions of a splittable DoFn are in its restrictions, which are keyed state of a
     DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of
-    portable pipelines). A pipeline may read Kafka with such a DoFn and also have another source.
+    portable pipelines).
     """
     for operator in checkpoint.operators:
         if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
@@ -97,8 +97,8 @@ def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the finding about sinks that may remember checkpoint ids.
 
-    Such a sink has a committer of an unknown kind. So does a FileSink, but its writer is known.
-    The finding is given if there are more unknown committers than writers of FileSinks.
+    Such a sink has a committer of an unknown kind. A FileSink has one too, but its writer is known.
+    So the finding is given if there are more unknown committers than writers of FileSinks.
     """
     sinks = checkpoint.sinks.values()
     files = sum(isinstance(sink, FileSinkState) for sink in sinks)
@@ -120,8 +120,8 @@ def _ran_on(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
-        # If the user names the job's directory, the checkpoint with the highest number is read, no
-        # matter which run wrote it.
+        # In a job's directory, the checkpoint with the highest number is read, whichever run wrote
+        # it.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
             "lower (the job began to count anew, or these are copies without their times: name "
@@ -137,7 +137,7 @@ def _ran_on(number: int, newest: int) -> Finding:
 def _contradiction(number: int, others: Sequence[int]) -> Finding:
     """Return the finding about checkpoints whose times contradict their numbers.
 
-    They are from two runs of the job, or copies without their times. The user must decide.
+    They are from two runs of the job, or copies with other times. The user must decide.
     """
     lower = [other for other in others if other < number]
     if lower:

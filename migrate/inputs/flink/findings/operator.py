@@ -20,15 +20,14 @@ _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transac
 # List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
 # 1.20.3.
 _FILE_SINK_STATE = "bucket-states"
-# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: a queue of the records whose requests
-# have no answer yet, and of the watermarks after these records. endInput() waits for the answers; a
-# stop calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3).
-# TableKeyedAsyncWaitOperator @ 2.2.0 has such a queue in keyed state; of keyed state, only the size
-# is reported.
+# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: a queue of records that wait for the
+# answer to a request, and of the watermarks after them. endInput() waits for the answers; a stop
+# calls endInput() only with --drain (StreamOperatorWrapper.finish @ 1.20.3). The queue of
+# TableKeyedAsyncWaitOperator @ 2.2.0 is keyed state, which is reported only by its size.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
-# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of the state's name: which
-# records the state contains, and how to release them. The names of the states of
-# @RequiresStableInput end with a number (BufferingDoFnRunner).
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of the state's name (the
+# names for @RequiresStableInput end with a number, see BufferingDoFnRunner). For messages: which
+# records the state contains, and how to release them.
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
         "that it gave out as it finished a bundle for the checkpoint",
@@ -45,16 +44,15 @@ _BEAM_BUFFERS = {
         "(--finishBundleBeforeCheckpointing does not let go of them)",
     ),
 }
-# A stop commits the sinks' output after its savepoint is complete. If a commit fails, `flink stop`
-# ends with StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
+# If this commit fails, `flink stop` ends with StopWithSavepointStoppingException @ Flink 1.15.4 to
+# 2.2.0.
 _AFTER_A_STOP = (
     "a stop commits it after the savepoint is complete, so that the savepoint does not show "
     "whether it did; did `flink stop` report an error (StopWithSavepointStoppingException), or a "
     "process of the job die? Then restore the job from here once, let it commit, and stop it "
     "again: else that output is lost"
 )
-# List states that never contain records. In this one, SinkWriterOperator @ Flink 2.0.0 stores
-# whether its input has ended.
+# List states without records. SinkWriterOperator @ Flink 2.0.0 stores whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy says so, or at
 # the end of input. A stop with a savepoint reaches the end of input only with --drain.
@@ -144,14 +142,14 @@ def findings_of_operator(
 
 
 def state_bytes(operator: Operator) -> int:
-    """Return the size of an operator's state that may contain records, in bytes."""
+    """Return the size in bytes of the state of an operator that may contain records."""
     return sum(size for size, _ in _state_sizes(operator))
 
 
 def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
-    """Return the sizes of keyed state and of operator state in bytes, each with its name.
+    """Return (size in bytes, name) of the keyed state and of the operator state, unless empty.
 
-    A size of 0 is left out. Operator state counts only if it may contain records.
+    Operator state counts only if it may contain records.
     """
     has_records = any(
         state.byte_offsets and state.name not in _WITHOUT_RECORDS
@@ -231,7 +229,7 @@ def _sink_finding(
                 "a FlinkKafkaProducer, the sink before KafkaSink, keeps the transactions that it "
                 "has yet to commit in this state, which is not read here"
             )
-    # The unknown state may be that of a FileSink's writer.
+    # The unknown state may belong to a FileSink's writer.
     may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
     return warning(
         Code.PENDING_TRANSACTIONS,

@@ -94,13 +94,9 @@ def _position_findings(source: Source) -> Iterator[Finding]:
 def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the finding about a FlinkKafkaConsumer that was stopped with a savepoint.
 
-    Flink stops the consumer before it takes the savepoint, and a stopped consumer does not store
-    newer offsets: SourceStreamTask @ Flink 1.20.3, FlinkKafkaConsumerBase.snapshotState @ connector
-    3.4.0-1.20. In a test, a savepoint still had offset -1 for a partition of which 10 or more
-    records had been read.
-
-    Flink does this since 1.15, and 1.14 does it with --drain. Earlier releases take the savepoint
-    before they stop the consumer: SourceStreamTask @ 1.10.3, 1.13.6, 1.14.6, 1.15.4.
+    Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint, and a
+    stopped consumer stores the offsets of the checkpoint before: SourceStreamTask @ Flink 1.10.3,
+    1.13.6, 1.14.6, 1.15.4, 1.20.3; FlinkKafkaConsumerBase.snapshotState @ connector 3.4.0-1.20.
     """
     stop = checkpoint.type.stop
     if stop is StopKind.NONE or checkpoint.metadata_version == _METADATA_2:
