@@ -18,21 +18,22 @@ Source: the Avro specification 1.12.0, object container files, binary encoding.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from migrate.sinks.directory import UnreadableSink, parse
+from decoder import DecodeError
+from decoder.cursor import Cursor
+from decoder.keyed_state import types
+from decoder.keyed_state.avro_schema import avro_schema
+from decoder.keyed_state.types import AvroKind
+from migrate.sinks.directory import UnreadableSink
 
 _MAGIC = b"Obj\x01"
 _MARKER = 16
-_LONGEST_VARINT = 10
-# The deepest nesting of a schema that is read.
-_DEEPEST = 32
-_FIXED_SIZE = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_TEXTS: dict[str, object] = {"type": "map", "values": "bytes"}
-
-
-class _Damaged(Exception):
-    """The bytes do not match the schema, or the schema is invalid."""
+# The deepest nesting of values: a record may contain records of its own type.
+_DEEPEST = 64
+_SIZES = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
+_METADATA = types.AvroMap(types.AvroScalar(AvroKind.BYTES))
 
 
 def is_avro(content: bytes) -> bool:
@@ -46,135 +47,100 @@ def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
         UnreadableSink: the file is damaged or compressed, or does not contain records.
     """
     try:
-        return _Reader(content, len(_MAGIC)).file(field, what)
-    except (_Damaged, UnicodeDecodeError) as error:
+        entries = _last_record(Cursor(content, what, start=len(_MAGIC))).get(field) or {}
+        return {key: text.decode() for key, text in entries.items() if isinstance(text, bytes)}
+    except DecodeError as error:
+        raise UnreadableSink(str(error)) from error
+    except UnicodeDecodeError as error:
         raise UnreadableSink(f"{what}: {error}") from error
 
 
+def _last_record(cursor: Cursor) -> dict[str, Any]:
+    reader = _Reader(cursor, _METADATA)
+    metadata = reader.value(_METADATA)
+    if metadata.get("avro.codec", b"null") != b"null":
+        cursor.fail("a compressed file is not read here", "avro.codec")
+    schema = avro_schema(metadata.get("avro.schema", b"").decode(), cursor)
+    if not isinstance(schema, types.AvroRecord):
+        cursor.fail("no file of records", "avro.schema")
+    reader = _Reader(cursor, schema)
+    cursor.skip(_MARKER, "sync marker")
+    record: dict[str, Any] = {}
+    while cursor.remaining:
+        records = reader.long("number of records")
+        reader.long("size of a block")
+        for _ in reader.items(records):
+            record = reader.value(schema)
+        cursor.skip(_MARKER, "sync marker")
+    return record
+
+
 class _Reader:
-    """The content of a file, a position in it, and the named types of its schema."""
+    """A reader of values; it keeps the types of a schema that have names."""
 
-    def __init__(self, content: bytes, at: int) -> None:
-        self._content = content
-        self._at = at
-        self._named: dict[str, dict[str, Any]] = {}
+    def __init__(self, cursor: Cursor, schema: types.AvroType) -> None:
+        self._cursor = cursor
+        self._named = dict(_named_types(schema))
 
-    def file(self, field: str, what: str) -> dict[str, str]:
-        metadata = self._value(_TEXTS, 0, keep=True)
-        if metadata.get("avro.codec", b"null") != b"null":
-            raise _Damaged("a compressed file is not read here")
-        schema = parse(metadata.get("avro.schema", b""), what)
-        if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise _Damaged("no file of records")
-        self._take(_MARKER)
-        last: dict[str, str] = {}
-        while self._at < len(self._content):
-            records, _ = self._long(), self._long()
-            self._check_count(records)
-            for _ in range(records):
-                last = self._field(schema, field)
-            self._take(_MARKER)
-        return last
-
-    def _field(self, schema: dict[str, Any], name: str) -> dict[str, str]:
-        texts: dict[str, str] = {}
-        for field in _list(schema.get("fields")):
-            value = self._value(_of(field, "type"), 0, keep=_of(field, "name") == name)
-            if value is not None:
-                texts = {key: text.decode() for key, text in value.items()}
-        return texts
-
-    def _value(self, schema: Any, depth: int, keep: bool = False) -> Any:
-        """Read a value; return it only if it is text or a map of texts, and ``keep`` is set."""
+    def value(self, type_: types.AvroType, depth: int = 0) -> Any:
+        """Read a value; return only bytes, and maps and records of values."""
         if depth > _DEEPEST:
-            raise _Damaged("a schema nested too deeply")
-        if isinstance(schema, list):
-            branch = self._long()
-            if not 0 <= branch < len(schema):
-                raise _Damaged("no such branch of a union")
-            return self._value(schema[branch], depth + 1, keep)
-        if isinstance(schema, str):
-            if schema in self._named:
-                return self._value(self._named[schema], depth + 1, keep)
-            schema = {"type": schema}
-        kind = _of(schema, "type")
-        if isinstance(kind, list | dict):
-            return self._value(kind, depth + 1, keep)
-        if kind in ("record", "enum", "fixed"):
-            self._name(schema)
-        if kind in ("int", "long", "enum"):
-            self._long()
-        elif kind in ("bytes", "string"):
-            content = self._take(self._long())
-            return content if keep else None
-        elif kind == "fixed":
-            self._take(_of(schema, "size"))
-        elif kind == "record":
-            for field in _list(schema.get("fields")):
-                self._value(_of(field, "type"), depth + 1)
-        elif kind == "array":
-            for _ in self._runs():
-                self._value(_of(schema, "items"), depth + 1)
-        elif kind == "map":
-            return self._map(_of(schema, "values"), depth, keep)
-        elif kind in _FIXED_SIZE:
-            self._take(_FIXED_SIZE[kind])
-        else:
-            raise _Damaged("a type that is not known")
+            self._cursor.fail(f"values nested more than {_DEEPEST} deep", "value")
+        match type_:
+            case types.AvroScalar(kind) if kind in _SIZES:
+                self._cursor.skip(_SIZES[kind], kind.value)
+            case types.AvroScalar(AvroKind.BYTES | AvroKind.STRING):
+                return self._cursor.raw(self.long("length"), "bytes")
+            case types.AvroScalar() | types.AvroEnum():
+                self.long("number")
+            case types.AvroFixed(_, size):
+                self._cursor.skip(size, "fixed")
+            case types.AvroReference(name):
+                return self.value(self._named[name], depth + 1)
+            case types.AvroUnion(branches):
+                branch = self.long("branch of a union")
+                if not 0 <= branch < len(branches):
+                    self._cursor.fail(f"no branch {branch} in a union", "branch of a union")
+                return self.value(branches[branch], depth + 1)
+            case types.AvroRecord(_, fields):
+                return {name: self.value(field, depth + 1) for name, field in fields}
+            case types.AvroArray(element):
+                for _ in self._runs():
+                    self.value(element, depth + 1)
+            case types.AvroMap(values):
+                string = types.AvroScalar(AvroKind.STRING)
+                return {
+                    self.value(string).decode(): self.value(values, depth + 1) for _ in self._runs()
+                }
         return None
 
-    def _map(self, values: Any, depth: int, keep: bool) -> dict[str, bytes] | None:
-        entries: dict[str, bytes] = {}
-        for _ in self._runs():
-            key = self._take(self._long())
-            value = self._value(values, depth + 1, keep)
-            if isinstance(value, bytes):
-                entries[key.decode()] = value
-        return entries if keep else None
+    def long(self, field: str) -> int:
+        return self._cursor.zigzag(field, 64)
 
-    def _runs(self) -> Any:
-        while count := self._long():
+    def items(self, count: int) -> range:
+        # An item may have no bytes (null), so without this check a wrong count would loop for ever.
+        if not 0 <= count <= self._cursor.remaining:
+            self._cursor.fail("more items than there are bytes", "number of items")
+        return range(count)
+
+    def _runs(self) -> Iterator[int]:
+        while count := self.long("number of items"):
             if count < 0:
-                count = -count
-                self._long()
-            self._check_count(count)
-            yield from range(count)
-
-    def _check_count(self, count: int) -> None:
-        # Items may have no bytes (null), so a wrong count could loop for ever.
-        if not 0 <= count <= len(self._content) - self._at:
-            raise _Damaged("more items than there are bytes")
-
-    def _name(self, schema: dict[str, Any]) -> None:
-        name = str(schema.get("name", ""))
-        self._named[name] = schema
-        if namespace := schema.get("namespace"):
-            self._named[f"{namespace}.{name}"] = schema
-
-    def _long(self) -> int:
-        value = 0
-        for place in range(_LONGEST_VARINT):
-            (byte,) = self._take(1)
-            value |= (byte & 0x7F) << 7 * place
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-        raise _Damaged("a number without an end")
-
-    def _take(self, size: Any) -> bytes:
-        if type(size) is not int or not 0 <= size <= len(self._content) - self._at:
-            raise _Damaged(f"it ends too early, at byte {self._at}")
-        taken = self._content[self._at : self._at + size]
-        self._at += size
-        return taken
+                self.long("size of a run")
+            yield from self.items(abs(count))
 
 
-def _of(schema: Any, name: str) -> Any:
-    if not isinstance(schema, dict) or name not in schema:
-        raise _Damaged(f"a schema without {name}")
-    return schema[name]
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise _Damaged("a record without fields")
-    return value
+def _named_types(type_: types.AvroType) -> Iterator[tuple[str, types.AvroType]]:
+    parts: Sequence[types.AvroType] = ()
+    match type_:
+        case types.AvroRecord(name, fields):
+            yield name, type_
+            parts = [field for _, field in fields]
+        case types.AvroEnum(name) | types.AvroFixed(name):
+            yield name, type_
+        case types.AvroUnion(branches):
+            parts = branches
+        case types.AvroArray(part) | types.AvroMap(part):
+            parts = [part]
+    for part in parts:
+        yield from _named_types(part)

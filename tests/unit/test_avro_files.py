@@ -104,17 +104,19 @@ def test_a_type_is_used_by_its_name(namespace: str | None) -> None:
     name = "f"
     if namespace is not None:
         fixed["namespace"], name = namespace, f"{namespace}.f"
-    schema = {
+    schema: dict[str, Any] = {
         "type": "record",
         "name": "r",
         "fields": [
             {"name": "x", "type": fixed},
             {"name": "y", "type": name},
-            {"name": "z", "type": "f"},
             {"name": "m", "type": _MAP},
         ],
     }
-    assert _read(avro(json.dumps(schema), b"aabbcc" + _entries(a="1"))) == {"a": "1"}
+    assert _read(avro(json.dumps(schema), b"aabb" + _entries(a="1"))) == {"a": "1"}
+    if namespace is not None:  # the name alone is that of a type in the record's namespace
+        schema["fields"].insert(2, {"name": "z", "type": "f"})
+        assert "no type of the name 'f'" in _refused(avro(json.dumps(schema), b"aabbcc"))
 
 
 def test_the_last_record_counts() -> None:
@@ -129,21 +131,21 @@ def test_the_last_record_counts() -> None:
 @pytest.mark.parametrize(
     ("before", "value", "problem"),
     [
-        (["null", "int"], long(2), "no such branch of a union"),
-        (["null", "int"], long(-1), "no such branch of a union"),
-        ([], long(0), "no such branch of a union"),
-        ("other", b"", "a type that is not known"),
-        ({"name": "x"}, b"", "a schema without type"),
-        (5, b"", "a schema without type"),
-        ({"type": "array"}, long(1), "a schema without items"),
-        ({"type": "fixed", "name": "f"}, b"", "a schema without size"),
-        ({"type": "record", "name": "s"}, b"", "a record without fields"),
-        ({"type": "fixed", "name": "f", "size": "2"}, b"ab", "it ends too early, at byte "),
-        ({"type": "fixed", "name": "f", "size": -1}, b"", "it ends too early, at byte "),
+        (["null", "int"], long(2), "no branch 2 in a union"),
+        (["null", "int"], long(-1), "no branch -1 in a union"),
+        ([], long(0), "not an Avro schema: a union of nothing"),
+        ("other", b"", "not an Avro schema: no type of the name 'other'"),
+        ({"name": "x"}, b"", "not an Avro schema: a type is a name, an object or a list"),
+        (5, b"", "not an Avro schema: a type is a name, an object or a list"),
+        ({"type": "array"}, long(1), "not an Avro schema: a type is a name"),
+        ({"type": "fixed", "name": "f"}, b"", "not an Avro schema: a fixed without a size"),
+        ({"type": "record", "name": "s"}, b"", "not an Avro schema: a record without fields"),
+        ({"type": "fixed", "name": "f", "size": "2"}, b"ab", "not an Avro schema: a fixed"),
+        ({"type": "fixed", "name": "f", "size": -1}, b"", "not an Avro schema: a fixed"),
         ({"type": "array", "items": "null"}, long(1 << 20), "more items than there are bytes"),
-        ("long", b"\x80" * 10 + b"\1", "a number without an end"),
-        ("bytes", long(1 << 20), "it ends too early, at byte "),
-        ("bytes", long(-1), "it ends too early, at byte "),
+        ("long", b"\x80" * 10 + b"\1", "a varint is longer than 64 bits"),
+        ("bytes", long(1 << 20), "the bytes end inside a field"),
+        ("bytes", long(-1), "a length cannot be negative: -1"),
     ],
 )
 def test_what_is_damaged_is_told(before: Any, value: bytes, problem: str) -> None:
@@ -165,7 +167,7 @@ def test_as_many_items_as_there_are_bytes() -> None:
         if fine:
             assert _read(content) == {"a": "1"}
         else:
-            assert _refused(content) == "it: more items than there are bytes"
+            assert _refused(content).startswith("it: more items than there are bytes")
 
 
 @pytest.mark.parametrize(
@@ -195,10 +197,10 @@ def test_a_schema_leads_thirty_two_deep(wrap: Any) -> None:
             "map": long(1) + _text(b"k") + inner + long(0),
         }.get(_kind(nested), inner)
         content = _file(values[depth] + _entries(a="1"), before=nested)
-        if depth <= 32:
+        if depth <= 31:  # the record of the file is one more
             assert _read(content) == {"a": "1"}
         else:
-            assert _refused(content) == "it: a schema nested too deeply"
+            assert "nested more than 32 deep" in _refused(content)
 
 
 def _kind(schema: Any) -> str:
@@ -213,11 +215,11 @@ def test_a_name_leads_one_deeper() -> None:
         "name": "n",
         "fields": [{"name": "next", "type": ["null", "n"]}],
     }
-    # Each takes two: the union, and the name; and the record its own.
+    # Each takes three: the union, the name and the record; the record of the file is one more.
     deepest = next(
-        n for n in range(40) if "nested too deeply" in _outcome(node, long(1) * n + long(0))
+        n for n in range(40) if "nested more than 64" in _outcome(node, long(1) * n + long(0))
     )
-    assert deepest == 11
+    assert deepest == 21
 
 
 def _outcome(before: Any, value: bytes) -> str:
@@ -229,8 +231,10 @@ def _outcome(before: Any, value: bytes) -> str:
 
 def test_what_is_no_file_of_records() -> None:
     assert is_avro(b"Obj\x01") and not is_avro(b"Obj\x02")
-    assert _refused(avro('"long"', long(1))) == "it: no file of records"
-    assert _refused(avro('{"type":"map","values":"long"}', b"")) == "it: no file of records"
+    assert _refused(avro('"long"', long(1))).startswith("it: no file of records")
+    assert _refused(avro('{"type":"map","values":"long"}', b"")).startswith(
+        "it: no file of records"
+    )
     assert "compressed" in _refused(avro("{}", b"", b"deflate"))
     assert _refused(_file(long(1) + _text(b"a") + _text(b"\xff") + long(0))).startswith("it: ")
 
