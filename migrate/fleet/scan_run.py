@@ -14,7 +14,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from migrate.fleet.lag import Lag, lag_of, topics_to_ask
 from migrate.fleet.rows import Row, values_of, view_rows
 from migrate.fleet.view_columns import LAG, VIEWS, CheckpointView, ViewColumn
 from migrate.fleet.workers import WorkerPool, cores
-from migrate.fleet.write_tables import Output, TableFile, staged_tables, table_file
+from migrate.fleet.write_tables import Output, staged_tables, table_file
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.positions import Position
@@ -230,17 +230,17 @@ def _summarise_share(
     else:
         checkpoints = _kept_share(folder, share)
     with named(output.directory if output is not None else ""), ExitStack() as stack:
-        tables: dict[CheckpointView, TableFile] = {}
+        tables: dict[CheckpointView, Callable[[Iterable[Row]], None]] = {}
         if output is not None and stage is not None:
             for view in request.views:
                 columns = request.columns(view)
                 table = table_file(stage / view.value, share[0], columns, output.format)
-                tables[view] = stack.enter_context(closing(table))
+                tables[view] = stack.enter_context(table)
         for checkpoint in checkpoints:
             lags = checkpoint.lags(snapshot)
             summary.add(checkpoint, lags)
-            for view, table in tables.items():
-                table.add(checkpoint.table_rows(view, request, lags))
+            for view, add_rows in tables.items():
+                add_rows(checkpoint.table_rows(view, request, lags))
     return summary
 
 

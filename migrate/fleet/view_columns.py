@@ -14,6 +14,17 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from migrate.state.column_types import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    STRING,
+    ArrayOf,
+    Column,
+    ColumnType,
+    Leaf,
+)
+
 _LAST_INSTANT = 253_402_300_799_999  # the end of the year 9999
 _LONG_MAX = (1 << 63) - 1
 
@@ -27,40 +38,30 @@ class CheckpointView(str, Enum):
     FINDINGS = "findings"
 
 
-class ValueType(Enum):
-    """The type of a column's values; each value may be None."""
-
-    STRING = "string"
-    INT = "int"  # 32 bits
-    LONG = "long"  # 64 bits
-    BOOLEAN = "boolean"
-    TIMESTAMP = "timestamp"  # milliseconds since the epoch, an int
-    STRINGS = "strings"  # a tuple of str
-    INTS = "ints"  # a tuple of int
+# Milliseconds since the epoch; Arrow's values are microseconds.
+TIMESTAMP = Leaf("TIMESTAMP", lambda milliseconds: milliseconds * 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class ViewColumn:
+class ViewColumn(Column):
     """A column of a view; ``value`` gets the column's value from the item that a row describes."""
 
-    name: str
-    type: ValueType
     comment: str
     value: Callable[[Any], Any]
 
 
 def _column(
-    type: ValueType, name: str, comment: str, value: str | Callable[[Any], Any]
+    type: ColumnType, name: str, comment: str, value: str | Callable[[Any], Any]
 ) -> ViewColumn:
     """Return a column; ``value`` is a function, or the path of an attribute."""
     return ViewColumn(name, type, comment, attrgetter(value) if isinstance(value, str) else value)
 
 
-_string = partial(_column, ValueType.STRING)
-_strings = partial(_column, ValueType.STRINGS)
-_int = partial(_column, ValueType.INT)
-_long = partial(_column, ValueType.LONG)
-_boolean = partial(_column, ValueType.BOOLEAN)
+_string = partial(_column, STRING)
+_strings = partial(_column, ArrayOf(STRING))
+_int = partial(_column, INT)
+_long = partial(_column, BIGINT)
+_boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
@@ -169,7 +170,7 @@ _OPERATORS = (  # values of an OperatorRow
         attrgetter("operator.raw_state_bytes"),
     ),
     _column(
-        ValueType.INTS,
+        ArrayOf(INT),
         "finished_subtasks",
         "subtasks that had finished, ascending",
         "operator.finished_subtasks",
@@ -188,7 +189,7 @@ _CHECKPOINTS = (  # values of a CheckpointRow
     ),
     _int("metadata_version", "version of _metadata", "checkpoint.metadata_version"),
     _column(
-        ValueType.TIMESTAMP,
+        TIMESTAMP,
         "written_at",
         "when _metadata was written, or copied without its time; null where not kept",
         lambda row: _valid_instant(row.checkpoint.written_at),

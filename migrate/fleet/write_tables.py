@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,14 +15,22 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from decoder.storage import join
 from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
-from migrate.fleet.view_columns import ValueType, ViewColumn
+from migrate.fleet.view_columns import TIMESTAMP, ViewColumn
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import install_command
+from migrate.state.column_types import (
+    BOOLEAN,
+    ArrayOf,
+    Column,
+    ColumnType,
+    arrow_array,
+    arrow_schema,
+)
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -131,46 +139,22 @@ def _folder_in(target: Path) -> Iterator[str]:
                 target.rmdir()
 
 
-def arrow_schema(columns: Sequence[ViewColumn]) -> pa.Schema:
-    """Return the Arrow schema of a table."""
-    import pyarrow as pa
-
-    types = {
-        ValueType.STRING: pa.string(),
-        ValueType.INT: pa.int32(),
-        ValueType.LONG: pa.int64(),
-        ValueType.BOOLEAN: pa.bool_(),
-        ValueType.TIMESTAMP: pa.timestamp("us", tz="UTC"),  # the only unit that Spark accepts
-        ValueType.STRINGS: pa.list_(pa.string()),
-        ValueType.INTS: pa.list_(pa.int32()),
-    }
-    return pa.schema([(column.name, types[column.type]) for column in columns])
-
-
 def batches(columns: Sequence[ViewColumn], rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table in batches of at most ``_BATCH_ROWS`` rows."""
     import pyarrow as pa
 
-    schema = arrow_schema(columns)
     remaining = iter(rows)
     while batch := list(islice(remaining, _BATCH_ROWS)):
-        arrays = [
-            _array(field, values)
-            for field, values in zip(schema, zip(*batch, strict=True), strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        arrays = list(map(_array, columns, zip(*batch, strict=True)))
+        yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-def _array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(field.type):
-        values = [value * 1000 if value is not None else None for value in values]
+def _array(column: Column, values: Sequence[Any]) -> pa.Array:
     try:
-        return pa.array(values, field.type)
+        return arrow_array(column, values)
     except UnicodeEncodeError:
         # A name in a checkpoint, or a file name, may hold half of a surrogate pair.
-        return pa.array([_encodable(value) for value in values], field.type)
+        return arrow_array(column, [_encodable(value) for value in values])
 
 
 def _encodable(value: Any) -> Any:
@@ -179,81 +163,54 @@ def _encodable(value: Any) -> Any:
     return [_encodable(item) for item in value] if isinstance(value, tuple) else value
 
 
-class TableFile(Protocol):
-    """A file of a table that is being written."""
-
-    def add(self, rows: Iterable[Row]) -> None: ...
-
-    def close(self) -> None: ...
-
-
+@contextmanager
 def table_file(
     directory: Path, number: int, columns: Sequence[ViewColumn], format: TableFormat
-) -> TableFile:
-    """Create or replace the table file with this number in an existing directory."""
+) -> Iterator[Callable[[Iterable[Row]], None]]:
+    """Yield a function that adds rows to the table file with this number.
+
+    The file is created, or replaced, in an existing directory.
+    """
     path = directory / f"part-{number:05}.{format.value}"
     match format:
         case TableFormat.PARQUET:
-            return _Parquet(path, columns)
-        case TableFormat.CSV:
-            return _Csv(path, columns)
+            from pyarrow import parquet
+
+            pending: list[Row] = []
+            with parquet.ParquetWriter(path, arrow_schema(columns)) as writer:
+
+                def write() -> None:
+                    for batch in batches(columns, pending):
+                        writer.write_batch(batch)
+                    pending.clear()
+
+                def add(rows: Iterable[Row]) -> None:
+                    pending.extend(rows)
+                    if len(pending) >= _BATCH_ROWS:
+                        write()
+
+                yield add
+                write()
+        case TableFormat.CSV:  # like Spark's: a header, empty cells for null
+            types = [column.type for column in columns]
+            with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+                lines = csv.writer(file, lineterminator="\n")
+                lines.writerow(column.name for column in columns)
+                yield lambda rows: lines.writerows(map(_cell, types, row) for row in rows)
 
 
-class _Parquet:
-    def __init__(self, path: Path, columns: Sequence[ViewColumn]) -> None:
-        from pyarrow import parquet
-
-        self._columns = columns
-        self._rows: list[Row] = []
-        self._writer = parquet.ParquetWriter(path, arrow_schema(columns))
-
-    def add(self, rows: Iterable[Row]) -> None:
-        self._rows += rows
-        if len(self._rows) >= _BATCH_ROWS:
-            self._write()
-
-    def _write(self) -> None:
-        for batch in batches(self._columns, self._rows):
-            self._writer.write_batch(batch)
-        self._rows = []
-
-    def close(self) -> None:
-        self._write()
-        self._writer.close()
-
-
-class _Csv:
-    """A CSV file like Spark's: a header, empty cells for null, times with a zone offset."""
-
-    def __init__(self, path: Path, columns: Sequence[ViewColumn]) -> None:
-        self._types = [column.type for column in columns]
-        self._file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="")
-        self._writer = csv.writer(self._file, lineterminator="\n")
-        self._writer.writerow(column.name for column in columns)
-
-    def add(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._writer.writerow(map(_cell, self._types, row))
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _cell(type: ValueType, value: Any) -> Any:
+def _cell(type_: ColumnType, value: Any) -> Any:
     if value is None:
         return None
-    match type:
-        case ValueType.BOOLEAN:
-            return str(value).lower()
-        case ValueType.TIMESTAMP:
-            return _format_time(value)
-        case ValueType.STRINGS | ValueType.INTS:
-            return ",".join(map(str, value))
-        case _:
-            return value
+    if type_ == BOOLEAN:
+        return str(value).lower()
+    if type_ == TIMESTAMP:
+        return _format_time(value)
+    return ",".join(map(str, value)) if isinstance(type_, ArrayOf) else value
 
 
 def _format_time(milliseconds: int) -> str:
+    """Return a time in the local time zone, with its offset."""
     time = EPOCH + timedelta(milliseconds=milliseconds)
     with suppress(OverflowError):  # the last hours of the year 9999
         time = time.astimezone()

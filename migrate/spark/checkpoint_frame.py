@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from migrate.fleet.candidates import Candidate, pack
 from migrate.fleet.discovery import discover
 from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
 from migrate.fleet.view_columns import VIEWS, ViewColumn
-from migrate.fleet.write_tables import arrow_schema, batches
+from migrate.fleet.write_tables import batches
+from migrate.spark.schema import struct_field
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ _Share = TypeVar("_Share")
 
 def struct_type(columns: Sequence[ViewColumn]) -> StructType:
     """Return a table's schema, with a comment for each column."""
-    fields = from_arrow_schema(arrow_schema(columns)).fields
-    return StructType(
-        [
-            StructField(field.name, field.dataType, True, {"comment": column.comment})
-            for field, column in zip(fields, columns, strict=True)
-        ]
-    )
+    return StructType([struct_field(column, {"comment": column.comment}) for column in columns])
 
 
 def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | int) -> DataFrame:

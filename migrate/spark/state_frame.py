@@ -1,93 +1,24 @@
-"""``read_keyed_state``: keyed state as a DataFrame of Spark 3.5 or later.
-
-PySpark's ``from_arrow_schema`` is not used for the types: in Spark 3.5 it returns TIMESTAMP for a
-TIMESTAMP_NTZ inside another type.
-"""
+"""``read_keyed_state``: keyed state as a DataFrame of Spark 3.5 or later."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    NullType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from migrate.spark.checkpoint_frame import read_shares
+from migrate.spark.schema import struct_field
 from migrate.spark.transfer.origin import metadata_of
-from migrate.state.column_types import (
-    ArrayOf,
-    ColumnType,
-    DecimalOf,
-    Leaf,
-    MapOf,
-    PairsOf,
-    StructOf,
-)
 from migrate.state.views import Table, open_table, parse_state_options, read_share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LEAVES: dict[str, DataType] = {
-    "BOOLEAN": BooleanType(),
-    "TINYINT": ByteType(),
-    "SMALLINT": ShortType(),
-    "INT": IntegerType(),
-    "BIGINT": LongType(),
-    "FLOAT": FloatType(),
-    "DOUBLE": DoubleType(),
-    "STRING": StringType(),
-    "BINARY": BinaryType(),
-    "VOID": NullType(),
-    "DATE": DateType(),
-    "TIMESTAMP": TimestampType(),
-    "TIMESTAMP_NTZ": TimestampNTZType(),
-}
-
 
 def struct_type(table: Table) -> StructType:
     """Return a table's schema; the metadata of its columns names the savepoint."""
     metadata = metadata_of(table)
-    return StructType(
-        [
-            StructField(column.name, _spark_type(column.type), metadata=metadata)
-            for column in table.columns
-        ]
-    )
-
-
-def _spark_type(type_: ColumnType) -> DataType:
-    match type_:
-        case Leaf(ddl):
-            return _LEAVES[ddl]
-        case DecimalOf(precision, scale):
-            return DecimalType(precision, scale)
-        case ArrayOf(element):
-            return ArrayType(_spark_type(element))
-        case MapOf(key, value):
-            return MapType(_spark_type(key), _spark_type(value))
-        case PairsOf():
-            return _spark_type(type_.stored)
-        case StructOf(fields):
-            return StructType([StructField(name, _spark_type(part)) for name, part in fields])
+    return StructType([struct_field(column, metadata) for column in table.columns])
 
 
 def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> DataFrame:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from decoder.keyed_state import Entry, KeyedState, Part
 from migrate.model.errors import InputError, UsageError
 from migrate.model.wording import install_command
-from migrate.state.column_types import arrow_type
-from migrate.state.columns import StateColumn, columns
+from migrate.state.column_types import Column, arrow_array, arrow_schema
+from migrate.state.columns import columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,13 +40,6 @@ def check_arrow() -> None:
         raise UsageError(f"a state in Arrow batches needs pyarrow: {install_command('parquet')}")
 
 
-def arrow_schema(columns: Iterable[StateColumn]) -> pa.Schema:
-    """Return the schema of batches of these columns."""
-    import pyarrow as pa
-
-    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
-
-
 def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
     """Yield all entries of a state; if it has no entries, yield one batch without rows.
 
@@ -70,7 +63,7 @@ def part_batches(
     state: KeyedState,
     part: Part,
     key_groups: Iterable[int],
-    made: Sequence[StateColumn] | None = None,
+    made: Sequence[Column] | None = None,
     constants: Constants = _NO_CONSTANTS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of some key groups of a part; nothing if the key groups are empty.
@@ -91,7 +84,7 @@ def part_batches(
 
 
 def _fast_reader(
-    state: KeyedState, part: Part, made: Sequence[StateColumn], constants: Constants
+    state: KeyedState, part: Part, made: Sequence[Column], constants: Constants
 ) -> FastReader | None:
     """Return the compiled reader, or None without the extra ``fast`` or for unsupported types."""
     own = columns(state)
@@ -116,7 +109,7 @@ def plain_batches(
     state: KeyedState,
     part: Part,
     key_groups: Iterable[int],
-    made: Sequence[StateColumn],
+    made: Sequence[Column],
     constants: Constants = _NO_CONSTANTS,
     leave_out: int = 0,
 ) -> Iterator[pa.RecordBatch]:
@@ -137,7 +130,7 @@ def plain_batches(
 
 def _batch_of(
     state: KeyedState,
-    columns: Sequence[StateColumn],
+    columns: Sequence[Column],
     entries: Sequence[Entry],
     constants: Constants,
 ) -> pa.RecordBatch:
@@ -150,25 +143,21 @@ def _batch_of(
         raise DoesNotFit(f"state {state.name!r}: {error}") from error
 
 
-def batch_of_rows(columns: Sequence[StateColumn], rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
+def batch_of_rows(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
     """Return one batch with these columns and rows."""
     return _batch(columns, list(zip(*rows, strict=True)))
 
 
-def _batch(columns: Sequence[StateColumn], by_column: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def _batch(columns: Sequence[Column], by_column: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    schema = arrow_schema(columns)
     arrays = []
-    for column, field, values in zip(columns, schema, by_column, strict=True):
-        convert = column.type.convert
+    for column, values in zip(columns, by_column, strict=True):
         try:
-            if convert is not None:
-                values = [None if value is None else convert(value) for value in values]
-            arrays.append(pa.array(values, field.type))
+            arrays.append(arrow_array(column, values))
         except (pa.ArrowException, OverflowError, ValueError) as error:
             raise DoesNotFit(
                 f"a value does not fit into column {column.name} {column.type.ddl}: {error}; "
                 "`migrate state --format json` prints it"
             ) from error
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))

@@ -1,8 +1,8 @@
-"""Column types of keyed state.
+"""The column types of tables: of keyed state, and of a scan.
 
 A column type has a DDL text, as Spark's ``DataType.sql`` prints it, an Arrow type, and a function
-that converts the decoder's values to Arrow's. pyarrow is imported only for Arrow types: it is an
-extra, and states can be listed without it.
+that converts values to Arrow's. pyarrow is imported only for Arrow types: it is an extra, and a
+table can be listed or written as CSV without it.
 
 Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 """
@@ -10,7 +10,7 @@ Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A type without parts; ``convert`` is None if Arrow accepts the decoder's value as it is."""
+    """A type without parts; ``convert`` is None if Arrow accepts the values as they are."""
 
     ddl: str
     convert: Convert | None = None
@@ -78,29 +78,6 @@ class MapOf:
 
 
 @dataclass(frozen=True, slots=True)
-class PairsOf:
-    """A map with keys that a map of Spark's cannot have, as a list of structs of key and value."""
-
-    key: ColumnType
-    value: ColumnType
-
-    @property
-    def stored(self) -> ArrayOf:
-        return ArrayOf(StructOf((("key", self.key), ("value", self.value))))
-
-    @property
-    def ddl(self) -> str:
-        return self.stored.ddl
-
-    @property
-    def convert(self) -> Convert | None:
-        of_key, of_value = _nullable(self.key), _nullable(self.value)
-        return lambda pairs: [
-            {"key": of_key(key), "value": of_value(value)} for key, value in pairs
-        ]
-
-
-@dataclass(frozen=True, slots=True)
 class StructOf:
     fields: tuple[tuple[str, ColumnType], ...]
 
@@ -126,7 +103,27 @@ class StructOf:
         return convert
 
 
-ColumnType = Leaf | DecimalOf | ArrayOf | MapOf | PairsOf | StructOf
+@dataclass(frozen=True, slots=True)
+class PairsOf(ArrayOf):
+    """A map whose keys a map of Spark's cannot have, as an array of structs of key and value."""
+
+    @property
+    def convert(self) -> Convert:
+        convert = self.element.convert or dict
+        return lambda pairs: [convert({"key": key, "value": value}) for key, value in pairs]
+
+
+ColumnType = Leaf | DecimalOf | ArrayOf | MapOf | StructOf
+
+BOOLEAN, INT, BIGINT, STRING = map(Leaf, ("BOOLEAN", "INT", "BIGINT", "STRING"))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    type: ColumnType
 
 
 def quoted(name: str) -> str:
@@ -157,8 +154,6 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
             return pa.list_(arrow_type(element))
         case MapOf(key, value):
             return pa.map_(arrow_type(key), arrow_type(value))
-        case PairsOf():
-            return arrow_type(type_.stored)
         case StructOf(fields):
             return pa.struct([(name, arrow_type(part)) for name, part in fields])
 
@@ -178,3 +173,20 @@ _ALIASES = {
     "DATE": "date32",
     "TIMESTAMP_NTZ": "timestamp[us]",
 }
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """Return the Arrow schema of a table."""
+    import pyarrow as pa
+
+    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
+
+
+def arrow_array(column: Column, values: Sequence[Any]) -> pa.Array:
+    """Return the values of a column as an Arrow array."""
+    import pyarrow as pa
+
+    convert = column.type.convert
+    if convert is not None:
+        values = [None if value is None else convert(value) for value in values]
+    return pa.array(values, arrow_type(column.type))

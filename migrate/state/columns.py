@@ -5,24 +5,14 @@ A state has those of ``key_group, key, namespace, map_key, value, last_access`` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from decoder.keyed_state import KeyedState, StateKind
-from migrate.state.column_types import ArrayOf, ColumnType
+from migrate.state.column_types import BIGINT, INT, ArrayOf, Column, ColumnType
 from migrate.state.json_form import NO_NAMESPACE
-from migrate.state.type_mapping import BIGINT, INT, column_type
+from migrate.state.type_mapping import column_type
 
 
-@dataclass(frozen=True, slots=True)
-class StateColumn:
-    """A column; if a field of ``Entry`` holds its values, the column has the name of that field."""
-
-    name: str
-    type: ColumnType
-
-
-def columns(state: KeyedState) -> tuple[StateColumn, ...]:
-    """Return the columns of a state that can be read."""
+def columns(state: KeyedState) -> tuple[Column, ...]:
+    """Return the columns of a state that can be read; each is named as its field of ``Entry``."""
     by_name: dict[str, ColumnType | None] = {
         "key_group": INT,
         "key": column_type(state.key),
@@ -32,7 +22,7 @@ def columns(state: KeyedState) -> tuple[StateColumn, ...]:
     }
     if state.ttl:
         by_name["last_access"] = ArrayOf(BIGINT) if state.kind is StateKind.LIST else BIGINT
-    return tuple(StateColumn(name, type_) for name, type_ in by_name.items() if type_ is not None)
+    return tuple(Column(name, type_) for name, type_ in by_name.items() if type_ is not None)
 
 
 def namespace_type(state: KeyedState) -> ColumnType | None:

@@ -24,6 +24,10 @@ from decoder.keyed_state import types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime
 from decoder.keyed_state.types import AvroKind, Kind, SqlKind, unreadable
 from migrate.state.column_types import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    STRING,
     ArrayOf,
     ColumnType,
     DecimalOf,
@@ -61,10 +65,8 @@ def _date_time(value: LocalDateTime) -> int:
     return seconds * _MICROS + value.time.nano_of_day // 1000
 
 
-BOOLEAN, _TINYINT, _SMALLINT, INT, BIGINT = map(
-    Leaf, ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT")
-)
-_FLOAT, _DOUBLE, STRING, _BINARY, _VOID = map(Leaf, ("FLOAT", "DOUBLE", "STRING", "BINARY", "VOID"))
+_TINYINT, _SMALLINT, _FLOAT, _DOUBLE = map(Leaf, ("TINYINT", "SMALLINT", "FLOAT", "DOUBLE"))
+_BINARY, _VOID = map(Leaf, ("BINARY", "VOID"))
 _DATE = Leaf("DATE", _date)
 _TIMESTAMP = Leaf("TIMESTAMP", _instant)
 _TIMESTAMP_NTZ = Leaf("TIMESTAMP_NTZ", _date_time)
@@ -209,7 +211,7 @@ def _column(type_: types.Type) -> ColumnType:
 
 def _map(key: ColumnType, value: ColumnType, null_keys: bool) -> ColumnType:
     no_key = null_keys or _holds_map(key) or key == _VOID
-    return PairsOf(key, value) if no_key else MapOf(key, value)
+    return PairsOf(StructOf((("key", key), ("value", value)))) if no_key else MapOf(key, value)
 
 
 def _holds_map(type_: ColumnType) -> bool:
@@ -218,8 +220,6 @@ def _holds_map(type_: ColumnType) -> bool:
             return True
         case ArrayOf(element):
             return _holds_map(element)
-        case PairsOf(key, value):
-            return _holds_map(key) or _holds_map(value)
         case StructOf(fields):
             return any(_holds_map(part) for _, part in fields)
         case _:

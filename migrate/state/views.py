@@ -16,11 +16,11 @@ from decoder.keyed_state import KeyedState, KeyedStates, Part, StateKind, read_k
 from decoder.keyed_state.key_groups import key_group_of
 from decoder.keyed_state.types import Kind, Scalar
 from migrate.model.errors import UsageError
-from migrate.state.column_types import ColumnType
-from migrate.state.columns import StateColumn, columns
+from migrate.state.column_types import BIGINT, BOOLEAN, INT, STRING, Column, ColumnType
+from migrate.state.columns import columns
 from migrate.state.listing import StateRow, state_row
 from migrate.state.select import choose_state, of_operator
-from migrate.state.type_mapping import BIGINT, BOOLEAN, INT, JSON, STRING
+from migrate.state.type_mapping import JSON
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Table:
     """
 
     view: StateView
-    columns: tuple[StateColumn, ...]
+    columns: tuple[Column, ...]
     slices: tuple[Slice, ...] = ()
     states: tuple[StateRow, ...] = ()
     key: Key | None = None
@@ -228,8 +228,7 @@ def _of_key(batches: Iterable[pa.RecordBatch], key: Key) -> Iterator[pa.RecordBa
 
 
 _LISTED = tuple(
-    StateColumn(name, BOOLEAN if name in ("ttl", "readable") else STRING)
-    for name in StateRow._fields
+    Column(name, BOOLEAN if name in ("ttl", "readable") else STRING) for name in StateRow._fields
 )
 
 
@@ -249,10 +248,10 @@ def _timers(keyed: KeyedStates) -> Table:
             if column.name in types:
                 types[column.name].append(column.type)
     made = (
-        *(StateColumn(name, STRING) for name in _CONSTANTS),
-        StateColumn("key_group", INT),
-        *(StateColumn(name, _common_type(of_states)) for name, of_states in types.items()),
-        StateColumn("value", BIGINT),
+        *(Column(name, STRING) for name in _CONSTANTS),
+        Column("key_group", INT),
+        *(Column(name, _common_type(of_states)) for name, of_states in types.items()),
+        Column("value", BIGINT),
     )
     slices = tuple(slice_ for state in states for slice_ in _slices(state))
     return Table(StateView.TIMERS, made, slices)

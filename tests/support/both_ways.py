@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, Part
-from migrate.state.arrow import DoesNotFit, arrow_schema, plain_batches
+from migrate.state.arrow import DoesNotFit, plain_batches
+from migrate.state.column_types import arrow_schema
 from migrate.state.columns import columns
 from migrate.state.kernel.program import Unknown
 from migrate.state.kernel.read import FastReader

@@ -22,6 +22,7 @@ from decoder.keyed_state import heap as heap_form
 from decoder.metadata.java_stream import read_object_stream
 from migrate.state import arrow
 from migrate.state.arrow import record_batches
+from migrate.state.column_types import arrow_schema
 from migrate.state.columns import columns
 from migrate.state.kernel import kernel, operations
 from migrate.state.kernel import read as fast_read
@@ -481,7 +482,7 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
         return arrow.plain_batches(state, part, [key_group], made, leave_out=leave_out)
 
     made = columns(state)
-    reader = fast_read.FastReader(state, part, arrow.arrow_schema(made), {}, plain)
+    reader = fast_read.FastReader(state, part, arrow_schema(made), {}, plain)
     walk = reader._walk
 
     def refuses_once(data: bytes) -> int:

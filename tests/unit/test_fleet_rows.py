@@ -14,8 +14,9 @@ from migrate.fleet.candidates import Failure, read_each
 from migrate.fleet.discovery import discover
 from migrate.fleet.options import CheckpointOptions, Mode, parse_options, selected_rows
 from migrate.fleet.rows import Selection
-from migrate.fleet.view_columns import VIEWS, CheckpointView, ValueType
+from migrate.fleet.view_columns import TIMESTAMP, VIEWS, CheckpointView
 from migrate.model.errors import InputError
+from migrate.state.column_types import BIGINT, BOOLEAN, INT, STRING, ArrayOf, ColumnType
 from migrate.storage.files import Files
 from tests.support.checkpoints import (
     SourceState,
@@ -42,14 +43,14 @@ TOLD_ALIKE = (
     "keyed_state_bytes",
     "in_flight_bytes",
 )
-TYPES: dict[ValueType, tuple[type, ...]] = {
-    ValueType.STRING: (str,),
-    ValueType.INT: (int,),
-    ValueType.LONG: (int,),
-    ValueType.BOOLEAN: (bool,),
-    ValueType.TIMESTAMP: (int,),
-    ValueType.STRINGS: (tuple,),
-    ValueType.INTS: (tuple,),
+TYPES: dict[ColumnType, tuple[type, ...]] = {
+    STRING: (str,),
+    INT: (int,),
+    BIGINT: (int,),
+    BOOLEAN: (bool,),
+    TIMESTAMP: (int,),
+    ArrayOf(STRING): (tuple,),
+    ArrayOf(INT): (tuple,),
 }
 
 

@@ -1,4 +1,4 @@
-"""StateColumn types of keyed state that no golden snapshot has: what is text, what is refused."""
+"""Column types of keyed state that no golden snapshot has: what is text, what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from decoder.keyed_state.java_values import MAX_SECOND, Instant, LocalDate, Loca
 from decoder.keyed_state.types import AvroKind, Field, Kind, Scalar, SqlKind
 from migrate.model.errors import UsageError
 from migrate.state.arrow import DoesNotFit, batch_of_rows
-from migrate.state.columns import StateColumn
+from migrate.state.column_types import Column
 from migrate.state.type_mapping import column_type
 
 _LONG, _STRING = Scalar(Kind.LONG), Scalar(Kind.STRING)
@@ -33,7 +33,7 @@ def _told(type_: types.Type, value: Any) -> Any:
     """What a column of that type has of a value."""
     found = column_type(type_)
     assert found is not None
-    return batch_of_rows((StateColumn("value", found),), [(value,)]).column("value").to_pylist()[0]
+    return batch_of_rows((Column("value", found),), [(value,)]).column("value").to_pylist()[0]
 
 
 def _avro(schema: types.AvroType) -> types.Avro:

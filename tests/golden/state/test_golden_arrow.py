@@ -11,7 +11,8 @@ import pytest
 
 import migrate
 from decoder.keyed_state import read_keyed_states
-from migrate.state.arrow import arrow_schema, part_batches
+from migrate.state.arrow import part_batches
+from migrate.state.column_types import arrow_schema
 from migrate.state.columns import columns
 from migrate.storage.files import Files
 from tests.golden.state.generate import STATE
