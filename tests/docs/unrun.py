@@ -96,12 +96,7 @@ UNRUN = {
     ("examples/README.md", "docker compose exec jobmanager flink list"): _DOCKER,
     ("docs/tutorial.md", "make demo"): "minutes; CI runs tests/integration/test_examples.py",
     (
-        "docs/scan.md",
-        "migrate scan s3://bucket/flink/checkpoints s3://bucket/flink/savepoints --latest-only "
-        "-b broker:9092",
-    ): "the outline; docs/how-to/fleet.md shows its output",
-    (
-        "docs/scan.md",
+        "docs/how-to/fleet.md",
         "submit=$(python -c 'from migrate.cli import submit; print(submit.__file__)')",
     ): "needs a cluster; tests/integration/test_scan.py submits it to a local one",
 }
