@@ -31,7 +31,7 @@ def verify(
         ),
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="What was written: spark:DIR or group:NAME.")
+        str, typer.Argument(metavar="TARGET", help=f"What was written: {calls.TARGETS}.")
     ],
     *,
     arguments: SideArguments,

@@ -18,10 +18,10 @@ from migrate.cutover.decide import first_batch
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, GroupFacts
 from migrate.cutover.target_state import Started, started_work
+from migrate.inputs.ask_broker import ask_logs
 from migrate.inputs.spark_log import committed_positions
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import asker
 from migrate.moves.options import kafka
 from migrate.moves.verify import verify
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
@@ -54,8 +54,8 @@ def verify_after(context: CutOverContext, facts: Facts) -> str:
 def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
     record, target, plan = context.record, context.file.target, facts.plan
     verification = verify(f"plan:{record.plan_path}", target, **context.file.kafka())
-    ask = asker(kafka(context.file.kafka()))
-    assert ask is not None and plan is not None  # the spec names brokers; the plan is saved
+    assert plan is not None  # it is saved
+    logs = ask_logs(kafka(context.file.kafka()).config(), plan.topics)
     reached: Mapping[TopicPartition, int] = {}
     if after and not facts.is_group:
         directory = context.query_directory
@@ -68,7 +68,7 @@ def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
         is_committed=first_batch(facts) is not None,
         log_starts={
             (topic, partition): log.start
-            for topic, partitions in ask(plan.topics, None).topics.items()
+            for topic, partitions in logs.items()
             for partition, log in partitions.items()
         },
         reached=reached,

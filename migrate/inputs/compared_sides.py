@@ -7,26 +7,22 @@ other side.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from decoder import CheckpointKind
+from migrate.inputs.ask_broker import ask_group, ask_logs, needs_a_broker
 from migrate.inputs.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
 from migrate.inputs.flink.read import read
-from migrate.inputs.position_inputs import (
-    Ask,
-    Side,
-    SideKind,
-    ask_group,
-    ask_logs,
-    broker_positions,
-    file_positions,
-    needs_a_broker,
-)
+from migrate.inputs.position_inputs import Side, SideKind, broker_positions, file_positions
 from migrate.inputs.spark_log import committed_positions
 from migrate.inputs.spark_query import output_warning
 from migrate.model.errors import UsageError
 from migrate.model.finding import Severity
 from migrate.model.positions import Logs, PositionSet, group_positions, log_of
 from migrate.storage.files import Files
+
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +35,15 @@ class Sides:
     warnings: tuple[str, ...]
 
 
-def load_sides(left: Side, right: Side, ask: Ask | None, choice: Choice = ANY_SOURCE) -> Sides:
+def load_sides(
+    left: Side, right: Side, broker: KafkaConfig | None, choice: Choice = ANY_SOURCE
+) -> Sides:
     """Read both sides of a diff.
 
     Args:
         left: the left side.
         right: the right side.
-        ask: a function that asks the broker; None if the user named no broker.
+        broker: librdkafka's properties; None if the user named no broker.
         choice: which source of a checkpoint to compare.
 
     Raises:
@@ -58,12 +56,12 @@ def load_sides(left: Side, right: Side, ask: Ask | None, choice: Choice = ANY_SO
     if left.kind is right.kind is SideKind.BROKER:
         raise UsageError("both sides are the broker: one of them must name the topics")
     for side in (left, right):
-        if ask is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
+        if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise needs_a_broker(side.label)
     warnings: list[str] = []
-    loaded = {side: _load(side, ask, choice, warnings) for side in (left, right)}
+    loaded = {side: _load(side, broker, choice, warnings) for side in (left, right)}
     at = left.at if left.at is not None else right.at
-    logs = ask_logs(ask, loaded[left].topics | loaded[right].topics, at)
+    logs = ask_logs(broker, loaded[left].topics | loaded[right].topics, at)
     for side, positions in loaded.items():
         if side.kind is SideKind.BROKER:
             loaded[side] = broker_positions(side, logs)
@@ -84,7 +82,9 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
     )
 
 
-def _load(side: Side, ask: Ask | None, choice: Choice, warnings: list[str]) -> PositionSet:
+def _load(
+    side: Side, broker: KafkaConfig | None, choice: Choice, warnings: list[str]
+) -> PositionSet:
     """Return a side's positions (none for ``broker:``), and append its warnings."""
     match side.kind:
         case SideKind.CHECKPOINT:
@@ -99,7 +99,7 @@ def _load(side: Side, ask: Ask | None, choice: Choice, warnings: list[str]) -> P
             note = f"{name} {extraction.checkpoint.checkpoint_id}"
             return source_positions(side.label, choose(extraction, choice), note)
         case SideKind.GROUP:
-            positions = group_positions(side.label, ask_group(ask, side))
+            positions = group_positions(side.label, ask_group(broker, side.what))
             warnings += [f"{side.label}: {positions.note}"] if positions.note else []
             return positions
         case SideKind.SPARK:

@@ -7,19 +7,18 @@ a wrong name is reported before anything is read.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
+from migrate.inputs.ask_broker import ask_group, ask_logs, needs_a_broker
 from migrate.inputs.flink.read import read
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source
 from migrate.inputs.spark_query import query_positions
-from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.finding import Code, Finding, blocker
 from migrate.model.log import timed
@@ -29,19 +28,8 @@ from migrate.model.wording import counted
 from migrate.storage.files import Files
 from migrate.storage.uris import check_no_credentials, local_path, path_of
 
-# The names that Kafka allows; a file may hold any name.
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
-
-class Ask(Protocol):
-    """A function that asks a broker for the log ranges of topics, and for a consumer group.
-
-    ``at`` is a time in milliseconds of the epoch (``LogRange.first_at``).
-    """
-
-    def __call__(
-        self, topics: Iterable[str], group: str | None, at: int | None = None
-    ) -> ClusterSnapshot: ...
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
 
 
 class SideKind(str, Enum):
@@ -105,7 +93,7 @@ def parse_side(name: str) -> Side:
 
 def side_input(
     side: Side,
-    ask: Ask | None,
+    broker: KafkaConfig | None,
     topics: Collection[str],
     *,
     allow_external_files: bool = False,
@@ -114,7 +102,7 @@ def side_input(
 
     Args:
         side: the side to move from.
-        ask: a function that asks the broker; None if the user named no broker.
+        broker: librdkafka's properties; None if the user named no broker.
         topics: the topics of a ``broker:`` side.
         allow_external_files: as for ``read_checkpoint``, if the side is a checkpoint.
 
@@ -134,7 +122,7 @@ def side_input(
             with timed(f"reading {redact_url(name)}"):
                 return query_positions(name)
         case SideKind.GROUP:
-            group = ask_group(ask, side)
+            group = ask_group(broker, side.what)
             positions = group_positions(name, group)
             if not positions.starts:
                 note = f": {positions.note}" if positions.note else ""
@@ -147,11 +135,11 @@ def side_input(
                 )
                 findings = (blocker(Code.GROUP_READS, message),)
         case SideKind.BROKER:
-            if ask is None:
+            if broker is None:
                 raise needs_a_broker(side.label)
             if not topics:
                 raise UsageError(f"{name} names no topic: name partitions with --partitions")
-            positions = broker_positions(side, ask_logs(ask, topics, side.at))
+            positions = broker_positions(side, ask_logs(broker, topics, side.at))
         case SideKind.JSON | SideKind.CSV:
             positions = file_positions(side)
             pointer = f"{side.kind.value}:{local_path(side.what).absolute()}"
@@ -174,40 +162,3 @@ def broker_positions(side: Side, logs: Logs) -> PositionSet:
             return log_positions(side.label, logs, lambda log: log.end)
         case _:
             return log_positions(side.label, logs, lambda log: log.first_at)
-
-
-def ask_logs(ask: Ask | None, topics: Iterable[str], at: int | None = None) -> Logs:
-    """Return the log ranges of existing topics; empty without a broker.
-
-    Args:
-        ask: a function that asks the broker; None if the user named no broker.
-        topics: topic names; invalid names are skipped.
-        at: a time in milliseconds of the epoch (``LogRange.first_at``).
-    """
-    possible = possible_topics(topics)
-    return ask(possible, None, at).topics if ask is not None and possible else {}
-
-
-def possible_topics(topics: Iterable[str]) -> set[str]:
-    """Return the valid topic names: a broker refuses a whole request if one name is invalid."""
-    return {topic for topic in topics if _TOPIC.fullmatch(topic)}
-
-
-def ask_group(ask: Ask | None, side: Side) -> GroupView:
-    """Ask the broker for the group of a ``group:`` side.
-
-    Raises:
-        UsageError: the user named no broker.
-        BrokerError: the broker did not answer, or denied access.
-    """
-    if ask is None:
-        raise needs_a_broker(side.label)
-    group = ask((), side.what).source_group
-    if group is None:
-        raise BrokerError(f"the broker did not tell of group {side.what}")
-    return group
-
-
-def needs_a_broker(label: str) -> UsageError:
-    """Return the error for a side that needs a broker."""
-    return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")

@@ -5,8 +5,8 @@ The name of such an input is ``spark:DIR``; a saved plan has the absolute path, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from decoder import ByteSource
@@ -14,11 +14,16 @@ from decoder.storage import join
 from migrate.inputs.plan_input import ListedPositions, listed_source
 from migrate.inputs.spark_log import (
     batch_begun,
+    began_continuous,
     committed_positions,
+    has_run,
+    kafka_seeds,
+    logged_batches,
     newest_committed_batch,
     query_id,
+    starting_positions,
 )
-from migrate.inputs.spark_log_entries import commit_path, entry_numbers
+from migrate.inputs.spark_log_entries import Offsets, commit_path, entry_numbers
 from migrate.model.errors import InputError, Refused
 from migrate.model.finding import Code, Finding, warning
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
@@ -142,3 +147,56 @@ class QueryLocation:
     directory: str
     started: PositionSet | None
     committed: PositionSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStart:
+    """Where a Spark query started, as far as its checkpoint location shows.
+
+    Attributes:
+        started: where the query's sources start, by their seeds.
+        goes_on: the offsets that the query reads next when it is started again; None if they need
+            not be checked.
+        has_run: whether a query has begun a batch in this checkpoint location.
+        continuous: whether the first batch was an epoch of the continuous trigger, which ignores a
+            seed and does not record where it started.
+        seeds: the seeded offsets, by source.
+        batches: each committed batch in the log, oldest first: its number, and its end offsets by
+            source. Empty for the continuous trigger.
+    """
+
+    started: PositionSet
+    goes_on: PositionSet | None = None
+    has_run: bool = False
+    continuous: bool = False
+    seeds: Mapping[str, Offsets] = field(default_factory=dict)
+    batches: Sequence[tuple[int, Mapping[str, Offsets]]] = ()
+
+
+def query_start(label: str, directory: str, *, is_planned: bool = False) -> QueryStart:
+    """Read where a query started, and what it has committed since.
+
+    Args:
+        label: the name of the positions.
+        directory: the checkpoint location.
+        is_planned: whether Spark itself is asked where the query starts. ``started`` is then empty,
+            and ``goes_on`` is None.
+
+    Raises:
+        InputError, Refused: as for ``starting_positions`` and ``committed_positions``.
+    """
+    files = Files()
+    begun, continuous = has_run(directory, files), began_continuous(directory, files)
+    started, goes_on = PositionSet(label, {}), None
+    if not is_planned:
+        started = starting_positions(label, directory, files)
+        goes_on = committed_positions(label, directory, files) if begun else started
+    if not begun or continuous:
+        return QueryStart(started, goes_on, begun, continuous)
+    return QueryStart(
+        started,
+        goes_on,
+        begun,
+        seeds=kafka_seeds(directory, files),
+        batches=list(logged_batches(directory, files)),
+    )

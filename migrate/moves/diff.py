@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from migrate.inputs.compared_sides import load_sides
 from migrate.inputs.position_inputs import parse_side
 from migrate.model.log import log, timed
-from migrate.moves.load_inputs import asker
 from migrate.moves.options import SideArguments, choice, kafka
 from migrate.planning import diff as comparison
 from migrate.planning.diff import Diff
@@ -39,9 +38,9 @@ def diff(
         BrokerError: the broker did not answer, or denied what was asked.
     """
     parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
-    ask = asker(kafka(arguments, SideArguments))
+    broker = kafka(arguments, SideArguments).broker
     with timed(f"reading {parsed[0].label} and {parsed[1].label}"):
-        sides = load_sides(*parsed, ask, choice(arguments))
+        sides = load_sides(*parsed, broker, choice(arguments))
     for warning in sides.warnings:
         log.warning(warning)
     return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from migrate.inputs.ask_broker import ask_broker
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
-from migrate.inputs.position_inputs import Ask, SideKind, parse_side, side_input
+from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, NoSuchName, UsageError
 from migrate.model.finding import Code
-from migrate.model.log import timed
 from migrate.model.policies import Policies
-from migrate.moves.options import Kafka, Request
+from migrate.moves.options import Request
 from migrate.planning import (
     may_have_a_pattern,
     pattern_to_ask,
@@ -24,9 +23,6 @@ from migrate.planning import (
     transactions_to_ask,
 )
 from migrate.storage.uris import check_no_credentials
-
-if TYPE_CHECKING:
-    from migrate.kafka.config import KafkaConfig
 
 
 def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
@@ -55,7 +51,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
     named_topics = set(request.policies.partitions or topics)
-    return side_input(side, asker(request.kafka), named_topics)
+    return side_input(side, request.kafka.broker, named_topics)
 
 
 def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
@@ -121,19 +117,6 @@ def ask_about(
     return ask_broker(request.kafka.config(), question)
 
 
-def ask_broker(config: KafkaConfig, question: Question) -> ClusterSnapshot:
-    """Take a snapshot of the cluster.
-
-    Raises:
-        ConfigError: the properties cannot be used.
-        BrokerError: the broker did not answer, or denied what was asked.
-    """
-    from migrate.kafka.snapshot import take_snapshot
-
-    with timed(f"asking {config['bootstrap.servers']} about {question}"):
-        return take_snapshot(config, question)
-
-
 def _check_names(policies: Policies, topics: set[str]) -> None:
     """Refuse a topic of ``--topic-map`` or ``--partitions`` that no chosen source reads."""
     for option, names in (
@@ -151,15 +134,3 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
                 if topics
                 else "no source reads any topic of what is moved",
             )
-
-
-def asker(kafka: Kafka) -> Ask | None:
-    """Return a function that asks the named broker; None if no broker is named."""
-    if not kafka.is_named:
-        return None
-    config = kafka.config()  # raises an error before anything is read
-
-    def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
-        return ask_broker(config, Question(frozenset(topics), group, at=at))
-
-    return ask

@@ -284,6 +284,11 @@ class Kafka:
             self.kafka_config, self.kafka_properties
         )
 
+    @property
+    def broker(self) -> KafkaConfig | None:
+        """The properties of ``config``; None if the user named no broker."""
+        return self.config() if self.is_named else None
+
     def config(self) -> KafkaConfig:
         """Return librdkafka's properties.
 

@@ -118,7 +118,8 @@ def plan_parts(
         BrokerError: the broker did not answer, or denied what was asked.
     """
     snapshot = ask_about(request, positions, chosen if asked_about is None else asked_about, into)
-    brokers = str(request.kafka.config()["bootstrap.servers"]) if request.kafka.is_named else None
+    broker = request.kafka.broker
+    servers = str(broker["bootstrap.servers"]) if broker is not None else None
     plans = []
     for sources in parts:
         if into is not None and not sources:  # no positions move into this source: it keeps its own
@@ -131,7 +132,7 @@ def plan_parts(
             request.policies,
             target=request.target,
             named=named or request.source is not None,
-            bootstrap_servers=brokers,
+            bootstrap_servers=servers,
         )
         if plan.origin.kind != "positions":
             # The plan may be applied from another folder, or by another program.

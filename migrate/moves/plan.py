@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from decoder import DecodeError
 from decoder.storage import METADATA_FILE, join
+from migrate.inputs.ask_broker import ask_broker
 from migrate.inputs.flink.newer_checkpoints import look_beside
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
@@ -15,7 +16,6 @@ from migrate.model.log import log
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
-from migrate.moves.load_inputs import ask_broker
 from migrate.moves.options import Request, move_request
 from migrate.moves.pipeline import LAST_OUTPUT, make_move
 from migrate.moves.plan_origin import batches_since

@@ -13,11 +13,11 @@ from migrate.fleet.discovery import discover
 from migrate.fleet.inventory import BulkPlan, Inventory, ScannedJob
 from migrate.fleet.scan_run import AskBroker, Progress, ScanSummary, scan_locally
 from migrate.fleet.write_tables import Output, TableFormat, check_output
+from migrate.inputs.ask_broker import ask_broker
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
-from migrate.moves.load_inputs import ask_broker
 from migrate.moves.options import kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files

@@ -16,7 +16,6 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import asker
 from migrate.moves.match_sources import (
     SourceMatch,
     check_topic_map,
@@ -99,7 +98,7 @@ def to_flink(
     topics = topics_of(chosen)
     side = side_input(
         parse_side(from_side),
-        asker(request.kafka),
+        request.kafka.broker,
         topics,
         allow_external_files=request.allow_external_files,
     )

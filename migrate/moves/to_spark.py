@@ -125,12 +125,11 @@ def to_spark(
 def _streams(
     sources: Sequence[SparkSource], request: Request, level: IsolationLevel | None, *, seeded: bool
 ) -> tuple[SparkStream, ...]:
-    known = request.kafka.config() if request.kafka.is_named else None
     return tuple(
         SparkStream(
             source.number,
             source.next_offsets,
-            tuple(read_options(source, known, level, seeded=seeded)),
+            tuple(read_options(source, request.kafka.broker, level, seeded=seeded)),
         )
         for source in sources
     )

@@ -8,44 +8,32 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
+from migrate.inputs.ask_broker import ask_broker, needs_a_broker, possible_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
 from migrate.inputs.flink.read import read
-from migrate.inputs.position_inputs import (
-    Ask,
-    Side,
-    SideKind,
-    needs_a_broker,
-    parse_side,
-    possible_topics,
-)
-from migrate.inputs.spark_log import (
-    began_continuous,
-    committed_positions,
-    has_run,
-    kafka_seeds,
-    logged_batches,
-    starting_positions,
-)
-from migrate.model.cluster_snapshot import BrokerError, GroupView
+from migrate.inputs.position_inputs import Side, SideKind, parse_side
+from migrate.inputs.spark_query import query_start
+from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.positions import Logs, PositionSet, group_positions
-from migrate.moves.load_inputs import asker
-from migrate.moves.options import Kafka, SideArguments, choice, kafka
+from migrate.model.positions import PositionSet, group_positions
+from migrate.moves.options import SideArguments, choice, kafka
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.planning.shared_topics import shared_topics
-from migrate.planning.verify import QueryStart, Verification, verify_group, verify_log, verify_query
-from migrate.storage.files import Files
+from migrate.planning.verify import Verification, verify_group, verify_log, verify_query
 from migrate.storage.uris import local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from migrate.kafka.config import KafkaConfig
     from migrate.moves.options import AnyPath
 
+# How targets are named.
+TARGETS = "spark:DIR or group:NAME"
 _PLAN = "plan:"
 
 
@@ -112,26 +100,29 @@ def verify(
         from migrate.spark.resume_check import check_there_is_pyspark
 
         check_there_is_pyspark()
-    brokers, chosen = kafka(arguments, SideArguments), choice(arguments)
-    ask = asker(brokers)
+    broker, chosen = kafka(arguments, SideArguments).broker, choice(arguments)
     expected = _expected(os.fspath(moved), chosen, one_cluster)
     side = parse_side(target)
-    match side.kind:
-        case SideKind.SPARK:
-            verification = _verify_query(side, expected, brokers, run, spark_conf or {})
-        case SideKind.GROUP:
-            if run or state:
-                raise UsageError(
-                    "--run and --state are about a Spark query: each goes with spark:DIR"
-                )
-            if ask is None:
-                raise needs_a_broker(side.label)
-            verification = _verify_group(side, expected, ask)
-        case _:
-            raise UsageError(
-                f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
-                f"or group:{target}; the checkpoint comes before it"
-            )
+    if side.kind not in (SideKind.SPARK, SideKind.GROUP):
+        raise UsageError(
+            f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
+            f"or group:{target}; the checkpoint comes before it"
+        )
+    if (run or state) and side.kind is not SideKind.SPARK:
+        raise UsageError("--run and --state are about a Spark query: each goes with spark:DIR")
+    group = side.what if side.kind is SideKind.GROUP else None
+    if broker is None and group is not None:
+        raise needs_a_broker(side.label)
+    if broker is None and run:
+        raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
+    snapshot = _ask(broker, expected, group)
+    if side.kind is SideKind.SPARK:
+        verification = _verify_query(side, expected, snapshot, broker if run else None, spark_conf)
+    else:
+        verification = _verify_group(side, expected, snapshot)
+    if expected.plan is not None:
+        check = compare_with_origin(expected.plan, allow_external_files=chosen.allow_external_files)
+        verification = replace(_only_planned(verification, expected.plan), plan=check)
     if state is None:
         return verification
     from migrate.spark.transfer.verify_state import verify_state
@@ -164,13 +155,11 @@ class _Expected(NamedTuple):
         positions: the expected position of each partition.
         new_at_earliest: whether a new partition should start at ``earliest``.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
-        allow_external_files: as for ``read_checkpoint``.
     """
 
     positions: PositionSet
     new_at_earliest: bool
     plan: Plan | None
-    allow_external_files: bool
 
 
 def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
@@ -180,7 +169,6 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
         Refused: several sources read one topic, at different positions or perhaps on two clusters.
         UsageError: an option about a checkpoint is combined with a plan.
     """
-    allow_external_files = choice.allow_external_files
     if moved.startswith(_PLAN):
         from migrate.planning.plan_file import read_plan
 
@@ -193,8 +181,8 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
             if is_set:
                 raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
-        return _Expected(PositionSet(moved, plan.next_offsets), False, plan, allow_external_files)
-    extraction = read(moved, allow_external_files=allow_external_files)
+        return _Expected(PositionSet(moved, plan.next_offsets), False, plan)
+    extraction = read(moved, allow_external_files=choice.allow_external_files)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
     shared = shared_topics(chosen)
@@ -213,98 +201,97 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
                 "OPERATOR_ID, or if they read the same Kafka cluster, add --one-cluster, or verify "
                 "the plan that was applied (plan:FILE)"
             )
-    return _Expected(positions, at_earliest, None, allow_external_files)
-
-
-def _verify_query(
-    side: Side, expected: _Expected, brokers: Kafka, run: bool, settings: Mapping[str, str]
-) -> Verification:
-    """Check where a query started or, with ``run``, where Spark begins with a copy of the seed."""
-    logs, recreated, _ = _ask(asker(brokers), expected, None)
-    files = Files()
-    with timed(f"reading {side.label}"):
-        has_begun, continuous = has_run(side.what, files), began_continuous(side.what, files)
-        goes_on = None
-        if run:
-            started = _run(side, brokers, settings)
-        else:
-            started = starting_positions(side.label, side.what)
-            goes_on = committed_positions(side.label, side.what) if has_begun else started
-    if not brokers.is_named:
-        log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
-    verification = verify_query(
-        expected.positions,
-        QueryStart(started, goes_on, has_begun, continuous),
-        logs,
-        new_at_earliest=expected.new_at_earliest,
-        recreated=recreated,
-    )
-    verification = _compare_plan(verification, expected)
-    if not has_begun or continuous:
-        return verification
-    with timed(f"reading the log of {side.label}"):
-        batches = list(logged_batches(side.what, files))
-        return verify_log(verification, kafka_seeds(side.what, files), batches)
-
-
-def _run(side: Side, brokers: Kafka, settings: Mapping[str, str]) -> PositionSet:
-    from migrate.spark.resume_check import run_first_batch
-
-    if not brokers.is_named:
-        raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
-    log.info("starting Spark on a copy of the seed")
-    with timed("running Spark on a copy of the seed"):
-        resume = run_first_batch(side.label, side.what, brokers.config(), settings)
-    log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
-    return resume.started
-
-
-def _verify_group(side: Side, expected: _Expected, ask: Ask) -> Verification:
-    """Check the offsets that a consumer group holds."""
-    logs, recreated, group = _ask(ask, expected, side.what)
-    if group is None:
-        raise BrokerError(f"the broker did not tell of group {side.what}")
-    if note := group_positions(side.label, group).note:
-        log.warning(f"{side.label}: {note}")
-    verification = verify_group(
-        expected.positions,
-        group,
-        logs,
-        new_at_earliest=expected.new_at_earliest,
-        metadata_prefix=METADATA_PREFIX,
-        recreated=recreated,
-    )
-    return _compare_plan(verification, expected)
+    return _Expected(positions, at_earliest, None)
 
 
 def _ask(
-    ask: Ask | None, expected: _Expected, group: str | None
-) -> tuple[Logs | None, Sequence[str], GroupView | None]:
-    """Ask the broker, if one is named, for the logs of the topics and for the group.
-
-    Returns:
-        The logs, the topics that were created again since the plan was made, and the group.
+    broker: KafkaConfig | None, expected: _Expected, group: str | None
+) -> ClusterSnapshot | None:
+    """Ask the broker for the logs of the topics and for the group; return None without a broker.
 
     Raises:
         Refused: the plan was made for another cluster.
     """
-    if ask is None:
-        return None, (), None
-    snapshot, plan = ask(possible_topics(expected.positions.topics), group), expected.plan
+    if broker is None:
+        return None
+    plan, topics = expected.plan, possible_topics(expected.positions.topics)
+    snapshot = ask_broker(broker, Question(topics, group))
     if plan is None or plan.cluster_id is None:
-        return snapshot.topics, (), snapshot.source_group
+        return snapshot
     if other := other_cluster(plan, snapshot):
-        raise Refused([other])
-    return snapshot.topics, recreated_topics(plan, snapshot), snapshot.source_group
+        raise Refused(other)
+    return snapshot
 
 
-def _compare_plan(verification: Verification, expected: _Expected) -> Verification:
-    """Add how the plan compares with its origin; drop partitions that the plan does not move."""
-    plan = expected.plan
-    if plan is None:
-        return verification
-    check = compare_with_origin(plan, allow_external_files=expected.allow_external_files)
-    verification = replace(verification, plan=check)
+def _recreated(expected: _Expected, snapshot: ClusterSnapshot | None) -> Sequence[str]:
+    """Return the topics that were created again since the plan was made."""
+    if expected.plan is None or snapshot is None:
+        return ()
+    return recreated_topics(expected.plan, snapshot)
+
+
+def _verify_query(
+    side: Side,
+    expected: _Expected,
+    snapshot: ClusterSnapshot | None,
+    run_with: KafkaConfig | None,
+    settings: Mapping[str, str] | None,
+) -> Verification:
+    """Check where a query started or, with ``run_with``, where Spark begins with a copy of it.
+
+    Args:
+        side: the query.
+        expected: where it should have started.
+        snapshot: the broker's answers; None without a broker.
+        run_with: the broker for a first batch of Spark; None starts no Spark.
+        settings: Spark's settings for that batch.
+    """
+    with timed(f"reading {side.label}"):
+        query = query_start(side.label, side.what, is_planned=run_with is not None)
+    if run_with is not None:
+        query = replace(query, started=_run(side, run_with, settings or {}))
+    if snapshot is None:
+        log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
+    verification = verify_query(
+        expected.positions,
+        query,
+        snapshot.topics if snapshot is not None else None,
+        new_at_earliest=expected.new_at_earliest,
+        recreated=_recreated(expected, snapshot),
+    )
+    return verify_log(verification, query.seeds, query.batches)
+
+
+def _run(side: Side, broker: KafkaConfig, settings: Mapping[str, str]) -> PositionSet:
+    from migrate.spark.resume_check import run_first_batch
+
+    log.info("starting Spark on a copy of the seed")
+    with timed("running Spark on a copy of the seed"):
+        resume = run_first_batch(side.label, side.what, broker, settings)
+    log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
+    return resume.started
+
+
+def _verify_group(
+    side: Side, expected: _Expected, snapshot: ClusterSnapshot | None
+) -> Verification:
+    """Check the offsets that a consumer group holds."""
+    assert snapshot is not None and snapshot.source_group is not None  # both were asked for
+    group = snapshot.source_group
+    if note := group_positions(side.label, group).note:
+        log.warning(f"{side.label}: {note}")
+    return verify_group(
+        expected.positions,
+        group,
+        snapshot.topics,
+        new_at_earliest=expected.new_at_earliest,
+        metadata_prefix=METADATA_PREFIX,
+        recreated=_recreated(expected, snapshot),
+    )
+
+
+def _only_planned(verification: Verification, plan: Plan) -> Verification:
+    """Drop the partitions that the plan does not move, if the user chose partitions."""
     if not plan.only_some_partitions:
         return verification
     moved = plan.next_offsets

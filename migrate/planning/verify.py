@@ -39,6 +39,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from migrate.inputs.spark_query import QueryStart
 from migrate.model.cluster_snapshot import GroupView, LogRange
 from migrate.model.positions import (
     Logs,
@@ -101,24 +102,6 @@ class PlanCheck:
     differences: tuple[str, ...] = ()
     not_compared: str = ""
     elsewhere: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class QueryStart:
-    """The start of a Spark query, from its checkpoint location.
-
-    Attributes:
-        started: the query's seeds.
-        goes_on: the offsets that a restarted query reads next; None if they are not checked.
-        has_run: whether a query has begun a batch in this checkpoint location.
-        continuous: whether the first batch was an epoch of the continuous trigger, which ignores a
-            seed and does not record where it started.
-    """
-
-    started: PositionSet
-    goes_on: PositionSet | None = None
-    has_run: bool = False
-    continuous: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from migrate.inputs.ask_broker import ask_group, ask_logs
 from migrate.inputs.compared_sides import Sides, load_sides
 from migrate.inputs.group_csv import group_csv, read_group_csv
-from migrate.inputs.position_inputs import Ask, ask_group, ask_logs, parse_side
+from migrate.inputs.position_inputs import parse_side
 from migrate.inputs.spark_log import committed_positions, starting_positions
-from migrate.kafka.snapshot import take_snapshot
-from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange, Question
+from migrate.inputs.spark_query import QueryStart
+from migrate.model.cluster_snapshot import LogRange
 from migrate.model.positions import Marker, PositionSet, Start
 from migrate.planning.diff import Relation, diff
-from migrate.planning.verify import QueryStart, StartOutcome, verify_group, verify_query
+from migrate.planning.verify import StartOutcome, verify_group, verify_query
 from tests.support.checkpoints import (
     SourceState,
     source_operator,
@@ -41,16 +41,12 @@ _JAVA = Path(__file__).parents[1] / "support" / "java"
 _TABLE = "org.apache.flink.streaming.connectors.kafka.table"
 
 
-def asks(broker: Broker) -> Ask:
-    def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
-        config = {"bootstrap.servers": broker.bootstrap_servers}
-        return take_snapshot(config, Question(frozenset(topics), group, at=at))
-
-    return ask
+def config(broker: Broker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap_servers}
 
 
 def sides(broker: Broker, left: str, right: str) -> Sides:
-    return load_sides(parse_side(left), parse_side(right), asks(broker))
+    return load_sides(parse_side(left), parse_side(right), config(broker))
 
 
 def compared(loaded: Sides) -> list[tuple[int, Relation, int | None]]:
@@ -135,24 +131,23 @@ def test_names_that_no_topic_can_have_do_not_fail_the_request(
 
 
 def test_a_commit_is_verified_until_the_group_moves_on(broker: Broker, topic: str) -> None:
-    ask = asks(broker)
-    side = parse_side(f"group:v-{topic}")
+    kafka, group = config(broker), f"v-{topic}"
     expected = PositionSet("chk", {(topic, 0): 3, (topic, 1): 4, (topic, 2): Marker.EARLIEST})
 
     def outcomes() -> list[StartOutcome]:
         checked = verify_group(
             expected,
-            ask_group(ask, side),
-            ask_logs(ask, expected.topics),
+            ask_group(kafka, group),
+            ask_logs(kafka, expected.topics),
             new_at_earliest=True,
             metadata_prefix="flink-offset-migrate",
         )
         return [partition.outcome for partition in checked.partitions]
 
     assert outcomes() == [StartOutcome.MISSING] * 3
-    broker.commit(side.what, {(topic, 0): 3, (topic, 1): 3, (topic, 2): 0})
+    broker.commit(group, {(topic, 0): 3, (topic, 1): 3, (topic, 2): 0})
     assert outcomes() == [StartOutcome.OK, StartOutcome.REPEATED, StartOutcome.OK]
-    broker.commit(side.what, {(topic, 0): 9, (topic, 1): 4, (topic, 2): 1})
+    broker.commit(group, {(topic, 0): 9, (topic, 1): 4, (topic, 2): 1})
     assert outcomes() == [StartOutcome.MOVED_ON, StartOutcome.OK, StartOutcome.MOVED_ON]
 
 
@@ -252,7 +247,7 @@ def test_a_query_is_read_where_it_started_and_where_it_goes_on(
     assert again.starts == {**ends, (one, 0): 520}
     assert starting_positions("spark:query", tmp_path / "query") == started
 
-    logs = ask_logs(asks(broker), topics)
+    logs = ask_logs(config(broker), topics)
     checked = verify_query(
         PositionSet("chk", starts), QueryStart(started), logs, new_at_earliest=True
     )

@@ -19,11 +19,18 @@ from migrate.inputs.flink.extract import extract
 from migrate.inputs.group_csv import group_csv, read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.position_inputs import parse_side
-from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.inputs.spark_query import QueryStart
+from migrate.model.cluster_snapshot import (
+    ClusterSnapshot,
+    Committed,
+    GroupView,
+    LogRange,
+    Question,
+)
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.planning.diff import Diff, Relation, diff
-from migrate.planning.verify import QueryStart, StartOutcome, verify_group, verify_log, verify_query
+from migrate.planning.verify import StartOutcome, verify_group, verify_log, verify_query
 from migrate.report.diff import (
     diff_csv,
     diff_json,
@@ -474,34 +481,42 @@ def test_two_brokers_name_no_topics() -> None:
         load_sides(parse_side("broker:earliest"), parse_side("broker:latest"), None)
 
 
-def test_names_that_no_topic_can_have_are_not_asked_for(tmp_path: Path) -> None:
+def test_names_that_no_topic_can_have_are_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "offsets.json"
     path.write_text(json.dumps({name: {"0": 1} for name in ("", "a b", "<i>", "t", "x" * 250)}))
-    asked: list[set[str]] = []
-
-    def ask(topics: object, group: str | None, at: int | None = None) -> ClusterSnapshot:
-        assert isinstance(topics, set)
-        asked.append(topics)
-        return ClusterSnapshot({"t": {0: LogRange(0, 9)}})
-
-    loaded = load_sides(parse_side(f"json:{path}"), parse_side("broker:latest"), ask)
-    assert asked == [{"t"}]
+    questions = _answer(monkeypatch, LogRange(0, 9))
+    loaded = load_sides(parse_side(f"json:{path}"), parse_side("broker:latest"), _BROKER)
+    assert [question.topics for question in questions] == [{"t"}]
     assert loaded.right.starts == {("t", 0): 9}
 
 
-def test_the_time_of_either_side_is_asked_for(tmp_path: Path) -> None:
+def test_the_time_of_either_side_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "offsets.json"
     path.write_text('{"t": {"0": 1}}')
-    asked: list[int | None] = []
-
-    def ask(topics: object, group: str | None, at: int | None = None) -> ClusterSnapshot:
-        asked.append(at)
-        return ClusterSnapshot({"t": {0: LogRange(0, 9, first_at=5)}})
-
+    questions = _answer(monkeypatch, LogRange(0, 9, first_at=5))
     sides = [f"json:{path}", "broker:1970-01-01T00:00:07Z"]
     for left, right in (sides, sides[::-1], [sides[0], "broker:latest"]):
-        load_sides(parse_side(left), parse_side(right), ask)
-    assert asked == [7000, 7000, None]
+        load_sides(parse_side(left), parse_side(right), _BROKER)
+    assert [question.at for question in questions] == [7000, 7000, None]
+
+
+_BROKER = {"bootstrap.servers": "x:1"}
+
+
+def _answer(monkeypatch: pytest.MonkeyPatch, log: LogRange) -> list[Question]:
+    """Answer each question with this log of topic t; return the questions."""
+    questions: list[Question] = []
+
+    def take_snapshot(_: object, question: Question) -> ClusterSnapshot:
+        questions.append(question)
+        return ClusterSnapshot({"t": {0: log}})
+
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", take_snapshot)
+    return questions
 
 
 # -- verify --------------------------------------------------------------------------------------

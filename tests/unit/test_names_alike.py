@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from decoder import read_checkpoint
 from migrate.inputs.compared_sides import load_sides
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.position_inputs import parse_side
-from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, LogRange
+from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, LogRange, Question
 from migrate.model.policies import Policies
 from migrate.planning import make_plan
 from tests.support.checkpoints import splits, write_source
@@ -21,23 +20,26 @@ _NOT_THERE = GroupView("g44", False, "Dead", "unknown", alike=("g4",))
 _SAYS = "group:g44: there is no such group (did you mean 'g4'?)"
 
 
-def _ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
-    source_group = _NOT_THERE if group is not None else None
-    return ClusterSnapshot({"t": {0: LogRange(0, 9)}}, source_group=source_group)
+@pytest.fixture(autouse=True)
+def broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer every question with a topic and, if a group is named, that there is no such group."""
+
+    def take_snapshot(_: object, question: Question) -> ClusterSnapshot:
+        group = _NOT_THERE if question.source_group is not None else None
+        return ClusterSnapshot({"t": {0: LogRange(0, 9)}}, source_group=group)
+
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", take_snapshot)
 
 
 def test_a_group_that_is_not_there_is_told_whatever_the_format(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
-    sides = load_sides(parse_side(str(chk)), parse_side("group:g44"), _ask)
+    sides = load_sides(parse_side(str(chk)), parse_side("group:g44"), {"bootstrap.servers": "x:1"})
     assert sides.warnings == (_SAYS,)
 
 
-def test_verify_tells_that_the_group_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verify_tells_that_the_group_is_not_there(tmp_path: Path) -> None:
     """Seen: it said "5 missing" and no more."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
-    monkeypatch.setattr("migrate.moves.verify.asker", lambda kafka: _ask)
     result = migrate("verify", chk, "group:g44", "-b", "127.0.0.1:1")
     assert result.code == 5
     assert f"warning: {_SAYS}\n" in result.stderr

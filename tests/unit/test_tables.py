@@ -12,13 +12,13 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.inputs.flink.extract import extract
+from migrate.inputs.spark_query import QueryStart
 from migrate.model.cluster_snapshot import Committed, LogRange
 from migrate.model.positions import Marker, PositionSet
 from migrate.planning import PlannedPartition, Verdict
 from migrate.planning.diff import diff
 from migrate.planning.plan_file import read_plan
 from migrate.planning.verify import (
-    QueryStart,
     StartOutcome,
     Verification,
     VerifiedPartition,

@@ -1,0 +1,69 @@
+"""Questions to the broker that the user named; without a broker there are no answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, Question
+from migrate.model.errors import UsageError
+from migrate.model.log import timed
+from migrate.model.positions import Logs
+
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
+
+# The names that Kafka allows; a file may hold any name.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
+    """Take a snapshot of the cluster.
+
+    Raises:
+        ConfigError: the properties cannot be used.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    from migrate.kafka import snapshot
+
+    with timed(f"asking {broker['bootstrap.servers']} about {question}"):
+        return snapshot.take_snapshot(broker, question)
+
+
+def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None = None) -> Logs:
+    """Return the log ranges of the topics that the broker has; none without a broker.
+
+    Args:
+        broker: librdkafka's properties; None if the user named no broker.
+        topics: topic names, which need not be valid.
+        at: a time in milliseconds of the epoch (``LogRange.first_at``).
+    """
+    possible = possible_topics(topics)
+    if broker is None or not possible:
+        return {}
+    return ask_broker(broker, Question(possible, at=at)).topics
+
+
+def possible_topics(topics: Iterable[str]) -> frozenset[str]:
+    """Return the valid topic names: a broker refuses a whole request if one name is invalid."""
+    return frozenset(topic for topic in topics if _TOPIC.fullmatch(topic))
+
+
+def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
+    """Ask the broker for a consumer group.
+
+    Raises:
+        UsageError: the user named no broker.
+        BrokerError: the broker did not answer, or denied access.
+    """
+    if broker is None:
+        raise needs_a_broker(f"group:{name}")
+    group = ask_broker(broker, Question(frozenset(), name)).source_group
+    assert group is not None  # the question names it
+    return group
+
+
+def needs_a_broker(label: str) -> UsageError:
+    """Return the error for a side that can be read only from a broker."""
+    return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")
