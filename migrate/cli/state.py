@@ -53,6 +53,13 @@ def state(
             "one object per line]"
         ),
     ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all entries of --state to this new Parquet file instead.",
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -64,6 +71,12 @@ def state(
     reading: ReadArguments,
 ) -> None:
     """Show the keyed states of a checkpoint, and with --state the entries of one of them."""
+    if output is not None:
+        if state is None or format is not None or limit is not None:
+            raise UsageError("--output goes with --state, without --format and --limit")
+        entries = reading_state.write_state(chk, output, operator=operator, state=state, **reading)
+        log.info(f"wrote {output}: {counted(entries, 'entry', 'entries')}")
+        return
     if state is not None:
         keyed_state = reading_state.find_state(chk, operator=operator, state=state, **reading)
         _print_entries(keyed_state, format or StateFormat.JSON, limit)

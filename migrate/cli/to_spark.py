@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,12 +14,12 @@ from migrate.cli import typer_parameters as options
 from migrate.cli.changes import save_plan
 from migrate.cli.terminal import after_writing, emit
 from migrate.cli.typer_parameters import with_environment
-from migrate.model.errors import Refused, UsageError
+from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.moves import to_spark as spark
 from migrate.moves.options import MoveArguments
 from migrate.moves.to_spark import check_directories
-from migrate.storage.new_file import check_new, write_new
+from migrate.storage.new_file import check_new_file, write_new
 from migrate.storage.uris import local_path
 from migrate.targets.source_options import IsolationLevel, kafka_connector
 
@@ -142,7 +141,11 @@ def to_spark(
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--spark-version goes with --format python or scala")
         kafka_connector(spark_version)
-    new_file = _check_query_file(query_file, format)
+    new_file = local_path(query_file) if query_file is not None else None
+    if new_file is not None:
+        if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
+            raise UsageError("--query-file goes with --format python or scala")
+        check_new_file("--query-file", new_file)
     if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
         raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")
     arguments = with_environment(arguments)
@@ -186,27 +189,6 @@ def to_spark(
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
             log.info(f"next, before and after the query has run: {check}")
-
-
-def _check_query_file(query_file: str | None, format: SparkFormat) -> Path | None:
-    """Return the path of ``--query-file``, after a check that the file can be created.
-
-    Raises:
-        Refused: the file exists.
-        UsageError: no query is printed, the path is a URL, or the file cannot be written.
-    """
-    if query_file is None:
-        return None
-    if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
-        raise UsageError("--query-file goes with --format python or scala")
-    path = local_path(query_file)
-    try:
-        check_new(path)
-    except FileExistsError as error:
-        raise Refused(f"{query_file} exists already; name a new file") from error
-    except OSError as error:
-        raise UsageError(f"--query-file {query_file}: {error.strerror}") from error
-    return path
 
 
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")

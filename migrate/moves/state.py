@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
@@ -11,6 +12,8 @@ from decoder.urls import redact_url
 from migrate.model.log import timed
 from migrate.state.select import choose_state, of_operator
 from migrate.storage.files import Files
+from migrate.storage.new_file import check_new_file, new_file
+from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,6 +98,46 @@ def read_state(
     return record_batches(
         find_state(chk, operator=operator, state=state, allow_external_files=allow_external_files)
     )
+
+
+def write_state(
+    chk: AnyPath,
+    file: AnyPath,
+    *,
+    operator: str | None = None,
+    state: str,
+    allow_external_files: bool = False,
+) -> int:
+    """Write the entries of a keyed state to a new Parquet file; return how many there are.
+
+    The columns are those of ``read_state``. One key group is in memory at a time.
+
+    Args:
+        chk: as for ``inspect``.
+        file: the new file; if an error is raised, there is none.
+        operator: as for ``find_state``.
+        state: the name of the state.
+        allow_external_files: as for ``inspect``.
+
+    Raises:
+        DecodeError, InputError: as for ``read_state``.
+        UsageError: as for ``read_state``; or the file cannot be written.
+        Refused: as for ``find_state``; or the file exists.
+    """
+    path = local_path(os.fspath(file))
+    check_new_file("--output", path)
+    batches = read_state(
+        chk, operator=operator, state=state, allow_external_files=allow_external_files
+    )
+    from pyarrow import parquet
+
+    entries = 0
+    first = next(batches)
+    with new_file(path) as out, parquet.ParquetWriter(out, first.schema) as writer:
+        for batch in chain([first], batches):
+            writer.write_batch(batch)
+            entries += batch.num_rows
+    return entries
 
 
 def _read(chk: AnyPath, allow_external_files: bool) -> KeyedStates:

@@ -16,8 +16,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from decoder.storage import join
+from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
@@ -47,6 +49,21 @@ def check_new(path: Path) -> None:
     stage.unlink()
 
 
+def check_new_file(option: str, path: Path) -> None:
+    """Check that the new file of an option can be written, as ``check_new`` does.
+
+    Raises:
+        Refused: the path exists.
+        UsageError: the file cannot be written.
+    """
+    try:
+        check_new(path)
+    except FileExistsError as error:
+        raise Refused(f"{path} exists already; name a new file") from error
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from error
+
+
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
     """Add the path to system errors without a path, such as the error for a full disk."""
@@ -59,7 +76,14 @@ def named(path: Path | str) -> Iterator[None]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file, completely or not at all.
+    """Write a new file of text, as ``new_file`` does."""
+    with new_file(path) as out:
+        out.write(text.encode())
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """Write a new file, completely or not at all: if the block raises an error, there is no file.
 
     This holds even if the process or the machine crashes. On a file system without hard links, a
     crash may leave an empty file.
@@ -70,10 +94,10 @@ def write_new(path: Path, text: str) -> None:
     """
     stage = _stage(path)
     # "x" fails if the file exists, so the file removed below was created here.
-    out = stage.open("x", encoding="utf-8")
+    out = stage.open("xb")
     try:
         with named(path), out:
-            out.write(text)
+            yield out
             out.flush()
             os.fsync(out.fileno())
         _publish(stage, path)

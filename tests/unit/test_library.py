@@ -44,7 +44,7 @@ SHARED = (KafkaArguments, ReadArguments, SideArguments, MoveArguments)
 # Options that decide what is shown, not what is done; or that ask people, not programs.
 _OF_THE_COMMAND_LINE = {
     "inspect": {"format", "list_", "wide"},
-    "state": {"format", "limit"},
+    "state": {"format", "limit", "output"},
     "to-spark": {"format", "plan_out", "query_file", "spark_version", "wide"},
     "commit-group": {"yes", "plan_out", "dry_run", "wide"},
     "rollback": {"yes", "dry_run", "wide"},

@@ -16,6 +16,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from pyarrow import parquet
 
 from decoder.keyed_state import read_keyed_states, streams
 from migrate.cli import state as state_command
@@ -285,6 +286,43 @@ def test_a_limit_reads_no_further_and_damage_leaves_nothing_half_told(tmp_path: 
     limited = migrate("state", chk, "--state", "total", "--limit", "100")
     assert (limited.code, limited.stderr, len(limited.stdout.splitlines())) == (0, "", 100)
     _refused(3, migrate("state", chk, "--state", "total"), "'total'")
+
+
+@pytest.mark.parametrize("name", ["2.2/kinds/canonical", "1.20/file-merging/retained"])
+def test_entries_are_written_to_a_parquet_file(name: str, tmp_path: Path) -> None:
+    state = "lasting-map" if name == "2.2/kinds/canonical" else "map"
+    file = tmp_path / "entries.parquet"
+    done = migrate("state", _golden(name), "--state", state, "--output", file)
+    (entries,) = [
+        expected["entries"]
+        for (_, named), expected in expected_states(_BY_NAME[name]).items()
+        if named == state
+    ]
+    written = parquet.read_table(file).select(["key_group", "map_key"]).to_pylist()
+    assert _told(written) == _told(
+        {"key_group": entry["key_group"], "map_key": entry["map_key"]} for entry in entries
+    )
+    assert (done.code, done.stdout) == (0, "")
+    assert done.stderr == f"wrote {file}: {len(entries)} entries\n"
+    before = file.read_bytes()
+    again = migrate("state", _golden(name), "--state", state, "--output", file)
+    assert (again.code, again.stderr.splitlines()[0]) == (
+        4,
+        f"refused: {file} exists already; name a new file",
+    )
+    assert file.read_bytes() == before
+
+
+def test_of_damaged_state_no_parquet_file_is_left(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "savepoint-1", 500)
+    state = chk / "totals"
+    data = bytearray(state.read_bytes())
+    data[-40] ^= 0x55
+    state.write_bytes(bytes(data))
+    done = migrate("state", chk, "--state", "total", "--output", tmp_path / "new" / "x.parquet")
+    assert done.code == 2 and "--output" in done.stderr  # there is no such folder
+    _refused(3, migrate("state", chk, "--state", "total", "--output", tmp_path / "x"), "'total'")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["savepoint-1"]
 
 
 def test_what_is_printed_before_the_damage_is_told_not_to_be_all(
