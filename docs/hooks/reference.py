@@ -19,6 +19,7 @@ from migrate.cli.exit_codes import Exit
 from migrate.cli.main import app
 from migrate.model.explanations import EXPLANATIONS
 from migrate.moves import options
+from migrate.moves.declare_options import options_of
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
 _WIDTH = 88  # what the page has room for
@@ -121,7 +122,7 @@ def _options(arguments: type) -> Iterator[str]:
     yield ""
     yield "| argument | |"
     yield "| --- | --- |"
-    for name, (kind, option) in options.options_of(arguments).items():
+    for name, (kind, option) in options_of(arguments).items():
         # The calls read no environment, and take one mapping of several values.
         text = re.sub(r" Repeatable\.| \[env: \w+\]", "", option.help)
         members = ", ".join(getattr(kind, "__members__", {}).values())

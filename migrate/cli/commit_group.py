@@ -20,8 +20,8 @@ from migrate.cli.changes import (
     save_plan,
     show_plan,
 )
+from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit
-from migrate.cli.typer_parameters import with_environment
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted

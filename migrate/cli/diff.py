@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from migrate.cli.exit_codes import Exit
+from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit
-from migrate.cli.typer_parameters import SERVERS, SIDE, Wide, with_environment, with_options
+from migrate.cli.typer_parameters import SERVERS, SIDE, Wide, with_options
 from migrate.moves import diff as calls
 from migrate.moves.options import SideArguments
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.typer_parameters import SERVERS, with_environment, with_options
+from migrate.cli.kafka_environment import with_environment
+from migrate.cli.typer_parameters import SERVERS, with_options
 from migrate.moves import follow as calls
 from migrate.moves.options import KafkaArguments
 

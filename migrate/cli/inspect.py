@@ -24,7 +24,7 @@ from migrate.model.finding import Severity
 from migrate.model.log import log, timed
 from migrate.model.wording import counted
 from migrate.moves import inspect as inspecting
-from migrate.moves.options import ReadArguments
+from migrate.moves.declare_options import ReadArguments
 from migrate.storage.files import Files
 
 

@@ -6,10 +6,11 @@ import os
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from migrate.model.policies import Policies, policies_of
-from migrate.model.positions import Origin
-from migrate.moves.options import KafkaArguments, MoveArguments
+if TYPE_CHECKING:
+    from migrate.model.positions import Origin
+    from migrate.moves.options import KafkaArguments, MoveArguments
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
@@ -64,6 +65,8 @@ def verification(
 
 
 def _changes_positions(arguments: MoveArguments) -> bool:
+    from migrate.model.policies import Policies, policies_of  # here: only moves have policies
+
     policies = policies_of(arguments)
     kept = replace(policies, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
     return kept != Policies()

@@ -11,8 +11,9 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli.changes import DryRun, Execute, Yes, ask, carry_out, check_flags
+from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, show
-from migrate.cli.typer_parameters import Wide, with_environment, with_options
+from migrate.cli.typer_parameters import Wide, with_options
 from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.wording import counted

@@ -13,8 +13,9 @@ import typer
 
 from migrate.cli import next_step, terminal
 from migrate.cli.exit_codes import exit_of
+from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import after_writing, emit_pieces
-from migrate.cli.typer_parameters import SERVERS, Wide, with_environment, with_options
+from migrate.cli.typer_parameters import SERVERS, Wide, with_options
 from migrate.fleet.inventory import Inventory
 from migrate.fleet.scan_run import Progress
 from migrate.fleet.write_tables import TableFormat

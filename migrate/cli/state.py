@@ -19,7 +19,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted
 from migrate.moves import state as reading_state
-from migrate.moves.options import ReadArguments
+from migrate.moves.declare_options import ReadArguments
 
 # How many characters are buffered before anything is written. If reading a state fails before that,
 # nothing is on stdout.

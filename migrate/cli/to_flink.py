@@ -9,8 +9,9 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli import typer_parameters as options
+from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import after_writing, emit
-from migrate.cli.typer_parameters import SIDE, with_environment
+from migrate.cli.typer_parameters import SIDE
 from migrate.model.log import log
 from migrate.moves import to_flink as calls
 from migrate.moves.options import ALLOWED, MoveArguments

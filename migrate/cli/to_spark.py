@@ -12,8 +12,8 @@ import typer
 from migrate.cli import next_step
 from migrate.cli import typer_parameters as options
 from migrate.cli.changes import save_plan
+from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import after_writing, emit
-from migrate.cli.typer_parameters import with_environment
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.moves import to_spark as spark

@@ -1,22 +1,19 @@
 """Options that several commands share, and options made from the TypedDicts of the Python API.
 
-The TypedDicts are those of ``migrate.moves.options``.
+The TypedDicts are those of ``migrate.moves.options``, and ``ReadArguments``.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from enum import EnumMeta
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, TypeVar, is_typeddict
+from typing import Annotated, Any, is_typeddict
 
 import typer
 
-from migrate.model.log import log
-from migrate.moves.options import KafkaArguments, MoveArguments, Option, kafka, options_of
-from migrate.storage.uris import local_path
+from migrate.moves.declare_options import Option, options_of
 
 _CHK = (
     "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N); "
@@ -125,46 +122,3 @@ def _parameter(name: str, kind: Any, option: Option, help: str) -> Parameter:
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )
-
-
-# An option takes precedence over these environment variables. A variable that is used is logged, so
-# that the user notices that a broker is asked.
-_SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
-
-_Arguments = TypeVar("_Arguments", bound=KafkaArguments)
-
-
-def with_environment(arguments: _Arguments) -> _Arguments:
-    """Return the arguments, with values from the environment for options that are not given.
-
-    Raises:
-        ConfigError: a file of Kafka properties cannot be read, or the variable's address is not
-            valid.
-    """
-    from migrate.kafka.config import check_servers
-
-    kafka_options = kafka(arguments, MoveArguments)
-    its_servers = None if kafka_options.names_brokers else os.environ.get(_SERVERS_VARIABLE)
-    its_file = os.environ.get(_CONFIG_VARIABLE) if kafka_options.kafka_config is None else None
-    if its_servers and not _names_brokers(its_file):
-        check_servers(_SERVERS_VARIABLE, its_servers)
-        log.info(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
-        arguments["bootstrap_servers"] = its_servers
-    # The file is used only if something names brokers: login settings alone are no reason to ask a
-    # broker.
-    named = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
-    if its_file and (named or _names_brokers(its_file)):
-        log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")
-        arguments["kafka_config"] = local_path(its_file)
-    return arguments
-
-
-def _names_brokers(its_file: str | None) -> bool:
-    from migrate.kafka.config import ConfigError, names_brokers
-
-    if not its_file:
-        return False
-    try:
-        return names_brokers(local_path(its_file), ())
-    except ConfigError as error:
-        raise ConfigError(f"{_CONFIG_VARIABLE}: {error}") from error

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from migrate.cli.exit_codes import Exit
+from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, say
-from migrate.cli.typer_parameters import Wide, with_environment, with_options
+from migrate.cli.typer_parameters import Wide, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time

@@ -27,7 +27,8 @@ from pydantic import (
 from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
 from migrate.model.wording import clipped, parse_duration, printable
-from migrate.moves.options import KafkaArguments, MoveArguments, options_of
+from migrate.moves.declare_options import options_of
+from migrate.moves.options import KafkaArguments, MoveArguments
 from migrate.storage.files import Files
 from migrate.storage.json_models import Model, PartitionNumber
 from migrate.storage.uris import check_no_credentials, is_uri

@@ -31,7 +31,8 @@ from migrate.targets.group.rollback_file import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath, MoveArguments
+    from migrate.moves.options import MoveArguments
+    from migrate.storage.uris import AnyPath
     from migrate.targets.group.commit import ChangeOutcome
 
 

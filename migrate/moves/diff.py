@@ -15,7 +15,7 @@ from migrate.planning.diff import Diff
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath
+    from migrate.storage.uris import AnyPath
 
 
 def diff(

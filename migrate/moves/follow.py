@@ -18,7 +18,7 @@ from migrate.storage.uris import local_path
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath
+    from migrate.storage.uris import AnyPath
     from migrate.targets.group.follower import Followed
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.read import read
-from migrate.moves.options import ReadArguments, check_names
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath
+    from migrate.moves.declare_options import ReadArguments
+    from migrate.storage.uris import AnyPath
 
 
 def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
@@ -28,5 +28,4 @@ def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
             error.
         UsageError: the extra that reads such a URL is not installed (``MissingExtra``).
     """
-    check_names(arguments, ReadArguments)
     return read(os.fspath(chk), **arguments)

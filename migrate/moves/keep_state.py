@@ -32,7 +32,7 @@ from migrate.targets.seed import check_free
 from migrate.targets.source_options import SparkSource
 
 if TYPE_CHECKING:
-    from migrate.moves.options import AnyPath
+    from migrate.storage.uris import AnyPath
 
 _ONE_ID = (
     "the copy has the query's own id, as any other copy of it: run one of them from here on; what "

@@ -1,27 +1,15 @@
 """The options of a move, each declared once.
 
 The functions of ``migrate.moves`` take the options as keyword arguments.
-``migrate.cli.typer_parameters`` makes the command line's options from them, and
-``migrate.cutover.spec`` the keys of a spec.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import EnumMeta
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    TypeAlias,
-    TypedDict,
-    get_args,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import UsageError
@@ -37,36 +25,13 @@ from migrate.model.policies import (
     policies_of,
 )
 from migrate.model.positions import SPARK, Target
-from migrate.storage.uris import local_path
+from migrate.moves.declare_options import READ, Option, ReadArguments
+from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
-AnyPath: TypeAlias = str | os.PathLike[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The declaration of an option, except for its name and its type.
-
-    Attributes:
-        help: the text about the option in the command line's help.
-        flags: the option's flags on the command line; by default its name, as ``--on-expired``.
-        metavar: the placeholder for the value in the help; by default the possible values.
-        panel: the section of the help that lists the option; None for the first section.
-        read: converts the texts of a repeatable option to its value; None if the option is given
-            at most once.
-    """
-
-    help: str
-    flags: tuple[str, ...] = ()
-    metavar: str | None = None
-    panel: str | None = None
-    read: Callable[[Iterable[str]], Any] | None = None
-
-
 _KAFKA = "Kafka"
-_READ = "What is read"
 _MOVES = "What moves"
 ALLOWED = "Instead of refusing"
 
@@ -111,17 +76,6 @@ class KafkaArguments(TypedDict, total=False):
     ]
 
 
-class ReadArguments(TypedDict, total=False):
-    """How a checkpoint is read."""
-
-    allow_external_files: Annotated[
-        bool,
-        Option(
-            "Also open files that the checkpoint names outside of its own directories.", panel=_READ
-        ),
-    ]
-
-
 class ChoiceArguments(ReadArguments, total=False):
     """Which source of a checkpoint is meant."""
 
@@ -134,7 +88,7 @@ class ChoiceArguments(ReadArguments, total=False):
         Option(
             "The Kafka cluster, by the id that a DynamicKafkaSource knows it by.",
             metavar="ID",
-            panel=_READ,
+            panel=READ,
         ),
     ]
 
@@ -241,19 +195,6 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
     ]
 
 
-def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
-    """Return the options that a TypedDict of arguments declares: by name, the type and ``Option``.
-
-    If an option has a fixed set of values, its type is their enum; the first member is the default.
-    """
-    options = {}
-    for name, hint in get_type_hints(arguments, include_extras=True).items():
-        declared, option = get_args(hint)
-        kinds = [kind for kind in get_args(declared) if isinstance(kind, EnumMeta)]
-        options[name] = (kinds[0] if kinds else declared, option)
-    return options
-
-
 @dataclass(frozen=True, slots=True)
 class Kafka:
     """How to reach Kafka, as the user named it; ``kafka_properties`` are ``key=value`` texts."""
@@ -304,12 +245,6 @@ class Kafka:
         )
 
 
-def check_names(arguments: Mapping[str, Any], kind: type) -> None:
-    """Raise ``TypeError``, as Python does, for an argument that is no key of the TypedDict."""
-    for name in arguments.keys() - kind.__annotations__.keys():
-        raise TypeError(f"unexpected keyword argument {name!r}")
-
-
 def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
     """Return ``KafkaArguments`` as a ``Kafka``.
 
@@ -320,7 +255,8 @@ def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
     Raises:
         TypeError: an argument is no key of ``kind``.
     """
-    check_names(arguments, kind)
+    for name in arguments.keys() - kind.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {name!r}")
     file = arguments.get("kafka_config")
     properties = arguments.get("kafka_properties") or {}
     return Kafka(

@@ -27,7 +27,8 @@ from migrate.storage.uris import local_path
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath, MoveArguments
+    from migrate.moves.options import MoveArguments
+    from migrate.storage.uris import AnyPath
 
 
 def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArguments]) -> Plan:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.kafka.config import KafkaConfig
-    from migrate.moves.options import AnyPath, KafkaArguments
+    from migrate.moves.options import KafkaArguments
+    from migrate.storage.uris import AnyPath
     from migrate.targets.group.commit import ChangeOutcome
     from migrate.targets.group.rollback_decision import RestoredOffset, RollbackPreview
 

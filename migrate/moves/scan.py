@@ -27,7 +27,8 @@ from migrate.storage.uris import check_no_credentials, is_uri, local_path
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath, KafkaArguments
+    from migrate.moves.options import KafkaArguments
+    from migrate.storage.uris import AnyPath
 
 
 def scan(

@@ -20,7 +20,7 @@ from migrate.targets.group import rollback_file
 from migrate.targets.seed import FILES_OF_A_QUERY
 
 if TYPE_CHECKING:
-    from migrate.moves.options import AnyPath
+    from migrate.storage.uris import AnyPath
 
 # The function that reads a file, by the ``kind`` in the file's JSON.
 _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {

@@ -13,7 +13,7 @@ from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, Writer
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 
 if TYPE_CHECKING:
-    from migrate.moves.options import AnyPath
+    from migrate.storage.uris import AnyPath
 
 # How many writers a message names; a table may remember hundreds.
 _NAMED = 20

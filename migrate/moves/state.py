@@ -18,7 +18,7 @@ from migrate.storage.uris import local_path
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from migrate.moves.options import AnyPath
+    from migrate.storage.uris import AnyPath
 
 
 def keyed_states(

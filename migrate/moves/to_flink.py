@@ -41,7 +41,8 @@ from migrate.targets.savepoint.state_mismatch import check_savepoint, state_mism
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath, MoveArguments
+    from migrate.moves.options import MoveArguments
+    from migrate.storage.uris import AnyPath
 
 
 @dataclass(frozen=True, slots=True)

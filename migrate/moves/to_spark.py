@@ -26,7 +26,8 @@ from migrate.targets.spark_start import SparkStart
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import AnyPath, MoveArguments
+    from migrate.moves.options import MoveArguments
+    from migrate.storage.uris import AnyPath
 
 
 def to_spark(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.kafka.config import KafkaConfig
-    from migrate.moves.options import AnyPath
+    from migrate.storage.uris import AnyPath
 
 # How targets are named.
 TARGETS = "spark:DIR or group:NAME"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+from typing import TypeAlias
 
 from decoder import ByteSource
 from decoder.storage import LocalFiles
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import InputError, MigrateError, UsageError
+
+AnyPath: TypeAlias = str | os.PathLike[str]
 
 # One slash is enough: in file:/data the host is left out.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")

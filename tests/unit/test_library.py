@@ -16,14 +16,8 @@ import pytest
 import migrate as library
 from migrate.cli.main import COMMANDS, load_command
 from migrate.model.policies import OnExpired
-from migrate.moves.options import (
-    KafkaArguments,
-    MoveArguments,
-    Option,
-    ReadArguments,
-    SideArguments,
-    options_of,
-)
+from migrate.moves.declare_options import Option, ReadArguments, options_of
+from migrate.moves.options import KafkaArguments, MoveArguments, SideArguments
 from migrate.planning.plan_file import read_plan
 from migrate.report.diff import diff_json
 from migrate.report.inspection import inspection_json

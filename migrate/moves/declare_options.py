@@ -1,0 +1,59 @@
+"""The declaration of options, and the options for reading a checkpoint.
+
+A ``TypedDict`` declares the options of a call. ``migrate.cli.typer_parameters`` makes the command
+line's options from it, and ``migrate.cutover.spec`` the keys of a spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import EnumMeta
+from typing import Annotated, Any, TypedDict, get_args, get_type_hints
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The declaration of an option, except for its name and its type.
+
+    Attributes:
+        help: the text about the option in the command line's help.
+        flags: the option's flags on the command line; by default its name, as ``--on-expired``.
+        metavar: the placeholder for the value in the help; by default the possible values.
+        panel: the section of the help that lists the option; None for the first section.
+        read: converts the texts of a repeatable option to its value; None if the option is given
+            at most once.
+    """
+
+    help: str
+    flags: tuple[str, ...] = ()
+    metavar: str | None = None
+    panel: str | None = None
+    read: Callable[[Iterable[str]], Any] | None = None
+
+
+READ = "What is read"
+
+
+class ReadArguments(TypedDict, total=False):
+    """How a checkpoint is read."""
+
+    allow_external_files: Annotated[
+        bool,
+        Option(
+            "Also open files that the checkpoint names outside of its own directories.", panel=READ
+        ),
+    ]
+
+
+def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
+    """Return the options that a TypedDict of arguments declares: by name, the type and ``Option``.
+
+    If an option has a fixed set of values, its type is their enum; the first member is the default.
+    """
+    options = {}
+    for name, hint in get_type_hints(arguments, include_extras=True).items():
+        declared, option = get_args(hint)
+        kinds = [kind for kind in get_args(declared) if isinstance(kind, EnumMeta)]
+        options[name] = (kinds[0] if kinds else declared, option)
+    return options
