@@ -96,8 +96,7 @@ def save_plan(
     move = plan(chk, group=group, **arguments)
     show_plan(move, needed=group is not None and bool(move.refusals), wide=wide)
     move.save(file)
-    to = ("to-spark",) if group is None else ("commit-group", "--group", group)
-    apply = next_step.command(*to, "--plan", path, kafka=arguments)
+    apply = next_step.command(*move.target.command, "--plan", path, kafka=arguments)
     log.info(f"wrote {path}; next, once it is reviewed: {apply}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,7 +45,9 @@ def verification(
         return command("verify", f"plan:{plan}", target, kafka=arguments)
     if chk is None or origin is None or origin.kind != "checkpoint":
         return None
-    if _changes_positions(arguments):
+    from migrate.model.policies import policies_of  # here: only moves have policies
+
+    if policies_of(arguments).change_positions:
         return None
     chosen = [
         word
@@ -62,11 +63,3 @@ def verification(
     if arguments.get("one_cluster"):
         chosen.append("--one-cluster")
     return command("verify", chk, target, *chosen, kafka=arguments)
-
-
-def _changes_positions(arguments: MoveArguments) -> bool:
-    from migrate.model.policies import Policies, policies_of  # here: only moves have policies
-
-    policies = policies_of(arguments)
-    kept = replace(policies, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
-    return kept != Policies()

@@ -104,7 +104,7 @@ def _load(
             return positions
         case SideKind.SPARK:
             return committed_positions(side.label, side.what)
-        case SideKind.JSON | SideKind.CSV:
-            return file_positions(side)
         case SideKind.BROKER:
             return PositionSet(side.label, {})
+        case _:
+            return file_positions(side)

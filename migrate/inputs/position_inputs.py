@@ -7,9 +7,10 @@ a wrong name is reported before anything is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
@@ -60,7 +61,12 @@ class Side:
     at: int | None = None
 
 
-_PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
+SIDE_PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
+# The function that reads the positions of a file, by the kind of its side.
+FILE_READERS: Mapping[SideKind, Callable[[str, Path], PositionSet]] = {
+    SideKind.JSON: read_starting_offsets,
+    SideKind.CSV: read_group_csv,
+}
 
 
 def parse_side(name: str) -> Side:
@@ -74,7 +80,7 @@ def parse_side(name: str) -> Side:
     prefix, _, what = name.partition(":")
     if prefix != SideKind.GROUP.value:
         check_no_credentials(name, InputError)
-    if prefix not in _PREFIXES:
+    if prefix not in SIDE_PREFIXES:
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:
         raise UsageError(f"{name!r}: nothing follows {prefix}:")
@@ -140,7 +146,7 @@ def side_input(
             if not topics:
                 raise UsageError(f"{name} names no topic: name partitions with --partitions")
             positions = broker_positions(side, ask_logs(broker, topics, side.at))
-        case SideKind.JSON | SideKind.CSV:
+        case _:
             positions = file_positions(side)
             pointer = f"{side.kind.value}:{local_path(side.what).absolute()}"
     source = listed_source(name, name, positions, starts_others=False)
@@ -149,8 +155,7 @@ def side_input(
 
 def file_positions(side: Side) -> PositionSet:
     """Read the file of a ``json:`` or ``csv:`` side."""
-    read_file = read_starting_offsets if side.kind is SideKind.JSON else read_group_csv
-    return read_file(side.label, local_path(side.what))
+    return FILE_READERS[side.kind](side.label, local_path(side.what))
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:

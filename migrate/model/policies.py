@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, TypeVar
@@ -142,6 +142,12 @@ class Policies:
     one_cluster: bool = False
     allow_in_flight: bool = False
     allow_ran_on: bool = False
+
+    @property
+    def change_positions(self) -> bool:
+        """Whether a policy is set that may make other positions of those in the checkpoint."""
+        kept = replace(self, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
+        return kept != Policies()
 
 
 def policies_of(arguments: Mapping[str, Any]) -> Policies:

@@ -19,24 +19,35 @@ if TYPE_CHECKING:
 TopicPartition = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The target of a move: a Spark query, the consumer group ``name``, or a savepoint."""
-
-    kind: Literal["spark", "group", "savepoint"]
-    name: str | None = None
-
-
 # The prefixes of a Spark query's checkpoint location, and of a consumer group's name.
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
-SPARK = Target("spark")
-SAVEPOINT = Target("savepoint")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target of a move.
+
+    Attributes:
+        title: the target in words.
+        command: the command that writes the target, in words.
+        group: the consumer group's name; None for any other target.
+    """
+
+    title: str
+    command: tuple[str, ...]
+    group: str | None = None
+
+
+SPARK = Target("a Spark query", ("to-spark",))
+SAVEPOINT = Target("a savepoint", ("to-flink",))
 
 
 def target_of(group: str | None) -> Target:
     """Return the consumer group of this name as a target, or Spark for None."""
-    return SPARK if group is None else Target("group", group)
+    if group is None:
+        return SPARK
+    return Target(f"consumer group {group}", ("commit-group", "--group", group), group)
 
 
 @dataclass(frozen=True, slots=True)

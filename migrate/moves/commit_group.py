@@ -12,7 +12,7 @@ from migrate.inputs.flink.findings.checkpoint import SINKS_THAT_REMEMBER
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.positions import Target, TopicPartition
+from migrate.model.positions import TopicPartition, target_of
 from migrate.model.wording import counted, did_you_mean
 from migrate.moves.job_stopped import interval_of, report_running_jobs, wait_for_checkpoint
 from migrate.moves.options import Request, move_request
@@ -164,7 +164,7 @@ def commit_group(
         BrokerError: the broker did not answer, or denied what was asked.
         FlinkRestError: Flink did not answer, or denied what was asked.
     """
-    request = move_request(chk, Target("group", group), arguments)
+    request = move_request(chk, target_of(group), arguments)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
     move = planned(request, plan)

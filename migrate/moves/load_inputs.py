@@ -46,7 +46,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     if side.kind is SideKind.CHECKPOINT:
         extraction = read(chk, allow_external_files=request.allow_external_files)
         return _drop_moved_state(extraction, request.state_taken)
-    if request.target.kind == "group" and side.kind is not SideKind.SPARK:
+    if request.target.group is not None and side.kind is not SideKind.SPARK:
         raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
@@ -108,7 +108,7 @@ def ask_about(
     question = Question(
         frozenset(topics),
         request.source_group,
-        request.target.name,
+        request.target.group,
         positions.origin.written_at,
         policies.unresolved_since,
         pattern_to_ask(positions, chosen, policies),

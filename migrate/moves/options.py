@@ -299,9 +299,9 @@ def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) 
         UsageError: an argument is malformed, or a group comes without a name or a broker.
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
-    if target.name == "":
+    if target.group == "":
         raise UsageError("--group: no name (an unset variable?)")
-    if target.kind == "group" and not brokers.is_named:
+    if target.group is not None and not brokers.is_named:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
     return Request(
         chosen.allow_external_files,

@@ -15,7 +15,7 @@ from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.log import log
-from migrate.model.positions import SAVEPOINT, SPARK, Origin
+from migrate.model.positions import SAVEPOINT, Origin
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import ask_about, read_input
 from migrate.moves.options import Request
@@ -160,7 +160,7 @@ def _report_origin(origin: Origin, request: Request) -> None:
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:
         return
-    if request.target == SPARK:  # for a consumer group, ``job_stopped`` logs it
+    if request.target.group is None:  # for a consumer group, ``job_stopped`` logs it
         log.info(LAST_OUTPUT)
     written_at = origin.written_at
     days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0

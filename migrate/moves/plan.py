@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.policies import Policies
-from migrate.model.positions import SPARK, Origin, target_of
+from migrate.model.positions import Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.moves.options import Request, move_request
 from migrate.moves.pipeline import LAST_OUTPUT, make_move
@@ -81,12 +82,11 @@ def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
         name = os.fspath(plan)
         plan = read_plan(local_path(name))
     if plan.target != request.target:
-        command = "to-spark" if plan.target == SPARK else f"commit-group --group {plan.target.name}"
-        raise UsageError(f"{name} is a plan for {command}")
+        raise UsageError(f"{name} is a plan for {shlex.join(plan.target.command)}")
     if plan.cluster_id is not None and not request.kafka.is_named:
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
-    if plan.origin.stopped and plan.target == SPARK:
+    if plan.origin.stopped and plan.target.group is None:
         log.info(LAST_OUTPUT)
     for warning in plan.warnings:
         log.warning(warning)
@@ -131,7 +131,7 @@ def _recheck(
         question = Question(
             frozenset(plan.topics),
             plan.source_group or plan.origin.group,
-            request.target.name,
+            request.target.group,
             pattern=topic_pattern(pattern) if pattern is not None else None,
         )
         snapshot = ask_broker(request.kafka.config(), question)

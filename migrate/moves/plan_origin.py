@@ -9,7 +9,7 @@ from decoder import DecodeError
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import listed_source
-from migrate.inputs.position_inputs import SideKind, parse_side, side_input
+from migrate.inputs.position_inputs import FILE_READERS, parse_side, side_input
 from migrate.inputs.spark_log import newest_committed_batch, positions_after, query_id
 from migrate.inputs.spark_log_entries import offsets_path
 from migrate.model.errors import InputError
@@ -65,7 +65,7 @@ def _sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             return [_source_after_batch(plan)]
         case "positions":
             side = parse_side(origin.pointer)
-            if side.kind not in (SideKind.JSON, SideKind.CSV):
+            if side.kind not in FILE_READERS:
                 raise InputError(f"what {origin.pointer} was then cannot be read again")
             sources = side_input(side, None, ()).sources
             return [replace(one, operator_id=name) for one in sources for name in plan.operators]

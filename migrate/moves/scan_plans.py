@@ -118,7 +118,7 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     from migrate.planning.plan_file import plan_file
     from migrate.storage.json_models import write_file
 
-    group = request.target.name
+    group = request.target.group
     plan = make_move(request).plans[0]
     if reasons := tuple(map(str, plan.refusals)) or tuple(_undecided(plan)):
         return BulkPlan(group, None, reasons=reasons)

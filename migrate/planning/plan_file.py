@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, StringConstraints, field_validator
 
+from migrate.inputs.position_inputs import SIDE_PREFIXES, SideKind
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.positions import Marker, Origin, target_of
 from migrate.planning.plan import Plan, PlannedPartition, Verdict
@@ -39,8 +40,6 @@ from migrate.storage.json_models import (
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
 
-# The prefixes of the pointers of inputs other than checkpoints and queries.
-_OTHER_SIDES = ("group", "json", "csv", "broker")
 # Fields of a plan that are the same in the file.
 _SHARED = (
     "cluster_id",
@@ -154,7 +153,7 @@ def plan_file(plan: Plan) -> PlanFile:
             cluster=plan.source_cluster,
         ),
         to_cluster_id=None,
-        group=plan.target.name,
+        group=plan.target.group,
         warnings=list(plan.warnings),
         partitions=[
             SavedPartition(**{name: getattr(planned, name) for name in _SAVED}, translation=None)
@@ -250,9 +249,9 @@ def _raw_plan(content: bytes) -> Mapping[str, Any]:
 
 def _kind_of(pointer: str) -> Literal["checkpoint", "batch", "positions"]:
     prefix, colon, _ = pointer.partition(":")
-    if prefix == "spark" and colon:
-        return "batch"
-    return "positions" if prefix in _OTHER_SIDES and colon else "checkpoint"
+    if not colon or prefix not in SIDE_PREFIXES:
+        return "checkpoint"
+    return "batch" if prefix == SideKind.SPARK.value else "positions"
 
 
 def json_schema() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, TextIO
@@ -21,17 +22,16 @@ if TYPE_CHECKING:
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield a plan: origin, target, partitions as in ``commit-group``, warnings, next command."""
-    spark = plan.target.kind == "spark"
     yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
     yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}\n"
-    yield f"to:      {'a Spark query' if spark else f'consumer group {plan.target.name}'}\n"
+    yield f"to:      {printable(plan.target.title)}\n"
     cluster = plan.cluster_id or "no broker was asked: nothing was checked against Kafka"
     yield f"cluster: {printable(cluster)}\n\n"
     yield plan_table(plan.partitions, out, wide=wide)
     yield "\n"
     for warning in plan.warnings:
         yield f"warning: {printable(warning)}\n"
-    command = "to-spark" if spark else f"commit-group --group {plan.target.name}"
+    command = printable(shlex.join(plan.target.command))
     brokers = "" if plan.cluster_id is None else " -b HOST:PORT"
     whole = counted(len(plan.partitions), "partition")
     yield f"{whole}; apply: migrate {command} --plan {name}{brokers}\n"

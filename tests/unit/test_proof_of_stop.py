@@ -13,7 +13,7 @@ from decoder import read_checkpoint
 from migrate.inputs.flink import rest_api as flink_rest
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.rest_api import FlinkJob
-from migrate.model.positions import Target
+from migrate.model.positions import target_of
 from migrate.moves.job_stopped import report_running_jobs
 from migrate.moves.pipeline import LAST_OUTPUT
 from migrate.planning import Plan, make_plan
@@ -27,7 +27,7 @@ _URL = "http://jobmanager:8081"
 
 def _planned(directory: Path) -> Plan:
     extraction = extract(read_checkpoint(write_source(directory / "chk-7", {0: splits("t", [3])})))
-    return make_plan(extraction, extraction.sources, None, target=Target("group", "g"))
+    return make_plan(extraction, extraction.sources, None, target=target_of("g"))
 
 
 @pytest.fixture
