@@ -424,7 +424,7 @@ def _kernel_says(file: str, name: str) -> int:
 
 
 def _table() -> None:
-    """Print the cost of every attack, as docs/reliability.md shows it."""
+    """Print the cost of every attack, as tests/fuzz/measured.md shows it."""
     print("| attack | input | memory | processor | |\n|---|--:|--:|--:|---|")
     for name in (*METADATA_ATTACKS, *FILE_ATTACKS):
         with tempfile.TemporaryDirectory() as place:
