@@ -6,20 +6,13 @@ The user names an operator by its operator id, its name or its uid, as with ``--
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
-from decoder.keyed_state import KeyedState, KeyedStates
+from decoder.keyed_state import KeyedState, KeyedStates, Unread
 from migrate.inputs.flink.choose_source import operator_id_of
 from migrate.model.errors import NoSuchName, Refused
 
-
-class _OfOperator(Protocol):
-    @property
-    def operator_id(self) -> str: ...
-    @property
-    def operator_name(self) -> str | None: ...
-    @property
-    def uid(self) -> str | None: ...
+# A keyed state, or an error; both have the operator's id, name and uid.
+_OfOperator = KeyedState | Unread
 
 
 def of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:

@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from migrate.state.kernel import operations as k
+from migrate.state.kernel.operations import (
+    BYTE,
+    CHILD,
+    KIND,
+    NUMBER,
+    SLOT,
+    TABLE,
+    TEXT,
+    pack_operations,
+)
 from migrate.state.kernel.program import Keys, Node, Program
 
 _Numbers = NDArray[Any]
@@ -52,13 +61,13 @@ class Buffers:
         self.columns = np.zeros((count, 6), np.int64)
         slots = texts = 0
         for column, (kind, table, child) in enumerate(program.columns):
-            bytes_ = text_bytes if kind == k.TEXT else 0
+            bytes_ = text_bytes if kind == TEXT else 0
             self.columns[column] = (kind, table, slots, child, texts, bytes_)
             slots += capacity[table]
             texts += bytes_
         ops = np.array(program.ops, np.int64)
         columns_of_ops = self.columns[ops[:, 1]]
-        self.ops = k.pack_operations(ops, columns_of_ops[:, k.TABLE], columns_of_ops[:, k.SLOT])
+        self.ops = pack_operations(ops, columns_of_ops[:, TABLE], columns_of_ops[:, SLOT])
         self.slots = np.empty(slots, np.int64)
         self.valid = np.ones(slots, np.uint8)
         self.text = np.empty(max(texts, 1), np.uint8)
@@ -83,16 +92,16 @@ class Buffers:
         return self.valid[start : start + count].view(np.bool_)
 
     def _extent(self, column: int) -> tuple[int, int]:
-        return int(self.columns[column, k.SLOT]), int(self.rows[self.columns[column, k.TABLE]])
+        return int(self.columns[column, SLOT]), int(self.rows[self.columns[column, TABLE]])
 
     def bytes_of(self, column: int) -> _Numbers:
         """Return the bytes of all texts of a column, one text after another."""
-        start = int(self.columns[column, k.BYTE])
+        start = int(self.columns[column, BYTE])
         return self.text[start : start + int(self.used[column])]
 
     def child(self, column: int) -> int:
         """Return the index of the table that holds the elements of a list column."""
-        return int(self.columns[column, k.CHILD])
+        return int(self.columns[column, CHILD])
 
     def lengths(self, column: int) -> _Numbers:
         """Return the length of each list or text of a column."""
@@ -245,7 +254,7 @@ class Buffers:
             raise Rejected
 
     def _has_long_min(self, node: Node) -> bool:
-        if self.columns[node.column, k.KIND] != k.NUMBER:
+        if self.columns[node.column, KIND] != NUMBER:
             return False
         return bool(((self.numbers(node.column) == _LONG_MIN) & self.is_valid(node.column)).any())
 

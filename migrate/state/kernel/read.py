@@ -14,9 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from decoder.keyed_state import KeyedState, KeyGroupLayout, Part
-from migrate.state.kernel import operations as k
 from migrate.state.kernel.arrays import Buffers, Rejected
-from migrate.state.kernel.program import MAX_LISTS, Unknown, program_of
+from migrate.state.kernel.compiler import program_of
+from migrate.state.kernel.operations import DONE, FULL, REFUSED, START
+from migrate.state.kernel.program import MAX_LISTS, Unknown
 
 # The capacity of the buffers: the number of rows, and the bytes of text in each column.
 _ROWS = 16_384
@@ -109,14 +110,14 @@ class FastReader:
         self._seen[:] = 0
         while True:
             status = self._walk(data)
-            if status == k.DONE:
+            if status == DONE:
                 return False
-            if status == k.FULL and not self._buffers.rows.any():
+            if status == FULL and not self._buffers.rows.any():
                 # The buffers are too small for a single entry.
                 if self._doublings < _MAX_DOUBLINGS:
                     self._make_buffers(self._doublings + 1)
                     continue
-                status = k.REFUSED
+                status = REFUSED
             try:
                 batch, returned = self._batch()
             except Rejected:
@@ -124,10 +125,10 @@ class FastReader:
                 return True
             if batch is not None:
                 yield batch
-            if status == k.REFUSED:
+            if status == REFUSED:
                 # The kernel may have met a state without a program. Every key group may hold this
                 # state, so the plain reader reads all further key groups.
-                self._blocked = self._heap and bool((self._starts[:, k.START] < 0).any())
+                self._blocked = self._heap and bool((self._starts[:, START] < 0).any())
                 self._segments = [_Segment(key_group, returned, [])]
                 yield from self._read_plainly()
                 return True

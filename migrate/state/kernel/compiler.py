@@ -1,0 +1,470 @@
+"""Compile the types of a keyed state into a program for the kernel.
+
+The plain reader (``decoder.keyed_state``) reads states for which there is no program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from decoder.keyed_state import StateKind, types
+from decoder.keyed_state.canonical import prefix_bytes
+from decoder.keyed_state.key_groups import key_group_of
+from decoder.keyed_state.stream_head import StateInfo
+from decoder.keyed_state.types import Kind, SqlKind
+from decoder.keyed_state.value_sizes import (
+    MAX_COMPACT_DECIMAL,
+    MAX_COMPACT_TIMESTAMP,
+    has_fixed_length,
+)
+from migrate.state.column_types import PairsOf
+from migrate.state.kernel import operations
+from migrate.state.kernel.program import (
+    CHECKS,
+    MAX_COLUMNS,
+    MAX_LISTS,
+    Keys,
+    Node,
+    Program,
+    Unknown,
+)
+from migrate.state.type_mapping import column_type
+
+
+def program_of(
+    states: Sequence[StateInfo], number: int, max_parallelism: int, heap: bool
+) -> Program:
+    """Return the program that reads ``states[number]``.
+
+    Raises:
+        Unknown: the kernel cannot read the types of this state.
+    """
+    program = Program([[-1, 0] for _ in states])
+    compiler = _Compiler(program, states[number], max_parallelism)
+    compiler.state(number, heap)
+    program.nodes = compiler.nodes
+    program.elements, program.not_empty = compiler.elements, compiler.not_empty
+    # In the heap backend's format the states can be in any order, so the kernel must also be able
+    # to read the other states.
+    for other, info in enumerate(states if heap else ()):
+        if other != number and info.reason is None:
+            added_to: tuple[list[Any], ...] = (
+                program.ops,
+                program.columns,
+                program.checks,
+                program.keys,
+            )
+            sizes, tables = list(map(len, added_to)), program.tables
+            try:
+                _Compiler(program, info, max_parallelism).state(other, heap)
+            except Unknown:
+                program.starts[other], program.tables = [-1, 0], tables
+                for items, size in zip(added_to, sizes, strict=True):
+                    del items[size:]
+    return program
+
+
+class _Compiler:
+    """A compiler that adds to a program what reads one state.
+
+    Attributes:
+        nodes, elements, not_empty: as in ``Program``, for this state.
+    """
+
+    def __init__(self, program: Program, info: StateInfo, max_parallelism: int) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.elements: Node | None = None
+        self.not_empty: Node | None = None
+        self._program = program
+        self._info = info
+        self._max_parallelism = max_parallelism
+        self._table = self._new_table()
+        self._hashes: list[Node] | None = None
+        self._key_hashes: list[Node] = []
+        self._depth = 0
+
+    # -- entries ---------------------------------------------------------------------------------
+
+    def state(self, number: int, heap: bool) -> None:
+        self._program.starts[number] = [len(self._program.ops), self._table]
+        prefix = None
+        if heap:
+            self._heap()
+        else:
+            size = prefix_bytes(self._max_parallelism)
+            prefix = (self._number("long", size), size)
+            self._canonical()
+        self._op(operations.END, a=self._table)
+        self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
+
+    def _canonical(self) -> None:
+        info, nodes = self._info, self.nodes
+        if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
+            raise Unknown("lengths behind key and namespace")
+        if info.kind is StateKind.TIMERS:
+            nodes["value"] = self._number("timer", 8)
+            self._key_and_namespace()
+            self._op(operations.KEY_END)
+            return
+        self._key_and_namespace()
+        if info.kind is StateKind.MAP:
+            assert info.map_key is not None
+            nodes["map_key"] = self._value(info.map_key)
+        self._op(operations.KEY_END)
+        if info.kind is StateKind.MAP:
+            self._map_value(ends=True)
+            return
+        if info.kind is StateKind.LIST:
+            first = len(self._program.ops)
+            with self._elements() as (column, table):
+                self._with_access()
+                self._op(operations.NEXT, column, a=table, b=first, c=1)
+            self._put_into_list(column)
+        else:
+            self._with_access()
+        self._op(operations.VALUE_END)
+
+    def _heap(self) -> None:
+        info, nodes = self._info, self.nodes
+        if info.kind is StateKind.TIMERS:
+            nodes["value"] = self._number("timer", 8)
+            self._key_and_namespace()
+            return
+        nodes["namespace"] = self._value(info.namespace)
+        nodes["key"] = self._key()
+        match info.kind:
+            case StateKind.MAP:
+                assert info.map_key is not None
+                with self._list_of() as column:
+                    nodes["map_key"] = self._value(info.map_key)
+                    self._map_value()
+                self.elements = self._node("list", column)
+            case StateKind.LIST:
+                with self._list_of() as column:
+                    self._with_access()
+                self._put_into_list(column)
+                self.not_empty = nodes["value"]
+            case _:
+                self._with_access()
+
+    def _key_and_namespace(self) -> None:
+        self.nodes["key"] = self._key()
+        self.nodes["namespace"] = self._value(self._info.namespace)
+
+    def _key(self) -> Node:
+        if key_group_of(self._info.key, self._max_parallelism) is None:
+            return self._value(self._info.key)
+        self._hashes = self._key_hashes
+        node = self._value(self._info.key)
+        self._hashes = None
+        return node
+
+    def _with_access(self) -> None:
+        """Read a value; if the state has TTL, read before it the time of the last access."""
+        if self._info.ttl:
+            self.nodes["last_access"] = self._number("long", 8)
+        self.nodes["value"] = self._value(self._info.value)
+
+    def _map_value(self, ends: bool = False) -> None:
+        """Read a null flag and a value.
+
+        In the canonical format, any bytes may follow the flag of a null.
+        """
+        with self._nullable():
+            self._with_access()
+            if ends:
+                self._op(operations.VALUE_END)
+
+    def _put_into_list(self, column: int) -> None:
+        """Make the nodes of value and last access elements of a list."""
+        nodes = self.nodes
+        for name in ("value", "last_access"):
+            if name in nodes:
+                nodes[name] = self._node("list", column, (nodes[name],))
+
+    # -- operations and columns ------------------------------------------------------------------
+
+    def _op(
+        self,
+        op: int,
+        column: int = 0,
+        *,
+        needs: int = 0,
+        a: int = 0,
+        b: int = 0,
+        c: int = 0,
+        d: int = 0,
+        e: int = 0,
+    ) -> int:
+        self._program.ops.append([op, column, needs, a, b, c, d, e])
+        return len(self._program.ops) - 1
+
+    def _new_table(self) -> int:
+        self._program.tables += 1
+        return self._program.tables - 1
+
+    def _column(self, kind: int, child: int = 0) -> int:
+        if len(self._program.columns) == MAX_COLUMNS:
+            raise Unknown("very many columns")
+        self._program.columns.append([kind, self._table, child])
+        return len(self._program.columns) - 1
+
+    def _node(
+        self,
+        form: str,
+        column: int,
+        parts: tuple[Node, ...] = (),
+        constants: tuple[str | int, ...] = (),
+    ) -> Node:
+        node = Node(form, column, self._table, parts, constants)
+        if form in CHECKS:
+            self._program.checks.append(node)
+        return node
+
+    def _number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
+        """Read a big-endian number, of one or several parts; each part has a column of its own."""
+        first = len(self._program.columns)
+        for size in sizes:
+            self._op(operations.INTEGER, self._column(operations.NUMBER), needs=size, a=size)
+        return self._node(form, first, constants=constants)
+
+    def _hash(self) -> bool:
+        """Add a column for the hash of the column before it, if that is part of a key to be hashed.
+
+        Returns:
+            whether the column was added.
+        """
+        if self._hashes is None:
+            return False
+        self._hashes.append(self._node("hash", self._column(operations.NUMBER)))
+        return True
+
+    @contextmanager
+    def _nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
+        """Read a null flag, and then what the block reads.
+
+        If the flag says null, the operations that the block adds are skipped, and the columns that
+        it adds are set to null.
+        """
+        columns, ops = self._program.columns, self._program.ops
+        flag = self._op(operations.FLAG, len(columns), needs=1, b=null, d=not_null, e=padding)
+        yield
+        ops[flag][3] = len(columns) - 1
+        ops[flag][5] = len(ops)
+
+    @contextmanager
+    def _elements(self) -> Iterator[tuple[int, int]]:
+        """Add a list's column, and a table for its elements; columns of the block go to that table.
+
+        Yields:
+            the list's column, and the table.
+        """
+        table, elements = self._table, self._new_table()
+        column = self._column(operations.LIST, elements)
+        self._table = elements
+        yield column, elements
+        self._table = table
+
+    @contextmanager
+    def _list_of(self) -> Iterator[int]:
+        """Read a list whose elements the block reads; yield the list's column."""
+        self._depth += 1
+        if self._depth > MAX_LISTS:
+            raise Unknown("lists in lists")
+        with self._elements() as (column, table):
+            begin = self._op(operations.LIST_OF, column, needs=4, a=table)
+            yield column
+            self._op(operations.NEXT, column, a=table, b=begin + 1)
+            self._program.ops[begin][4] = len(self._program.ops)
+        self._depth -= 1
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def _value(self, type_: types.Type, not_null: bool = False) -> Node:
+        """Read a value; ``not_null``: it is a map's key, which cannot be null in Arrow."""
+        match type_:
+            case types.Scalar(kind, mutable=False):
+                return self._scalar(kind, not_null)
+            case types.PrimitiveArray(Kind.BYTE):
+                return self._sized("bytes")
+            case types.PrimitiveArray(element):
+                return self._list(types.Scalar(element))
+            case types.JavaEnum(_, constants):
+                return self._number("enum", 4, constants=constants)
+            case types.Struct(_, fields) if fields:
+                if self._hashes is not None and type_ is not self._info.key:
+                    raise Unknown("a tuple in a key's tuple")
+                column = self._column(operations.STRUCT)
+                return self._node("struct", column, tuple(self._value(part) for _, part in fields))
+            case types.List(element):
+                return self._list(element)
+            case types.NullableList(element, null):
+                return self._list(element, null)
+            case types.Map(key, value, null_keys=False) if not isinstance(
+                column_type(type_), PairsOf
+            ):
+                return self._map(key, value)
+            case types.Nullable(inner, padding) if not not_null and self._hashes is None:
+                with self._nullable(padding=padding):
+                    return self._value(inner)
+            case types.Pojo() if not not_null and not (type_.registered or type_.subclasses):
+                return self._pojo(type_)
+            case types.Sql(sql):
+                return self._sql(sql)
+            case _:
+                raise Unknown(type(type_).__name__)
+
+    def _scalar(self, kind: Kind, not_null: bool) -> Node:
+        if kind is Kind.STRING:
+            column = self._column(operations.TEXT)
+            self._op(operations.STRING, column, needs=1, a=self._hash(), b=not_null)
+            return self._node("text", column)
+        if kind in (Kind.VOID_NAMESPACE, Kind.GLOBAL_WINDOW):
+            return self._number("nothing", 1)
+        if kind in (Kind.TIME_WINDOW, Kind.COUNT_WINDOW):
+            column = self._column(operations.STRUCT)
+            count = 2 if kind is Kind.TIME_WINDOW else 1
+            return self._node(
+                "struct", column, tuple(self._number("long", 8) for _ in range(count))
+            )
+        if kind not in _SIZES or (kind in _NULLABLE and (not_null or self._hashes is not None)):
+            raise Unknown(kind.name)
+        node = self._number(*_SIZES[kind])
+        if self._hashes is not None:
+            self._hashes.append(node)
+        return node
+
+    def _sized(self, form: str, constants: tuple[int, ...] = ()) -> Node:
+        column = self._column(operations.TEXT)
+        self._op(operations.SIZED, column, needs=4)
+        return self._node(form, column, constants=constants)
+
+    def _list(self, element: types.Type, null: int | None = None) -> Node:
+        with self._list_of() as column:
+            if null is None:
+                part = self._value(element)
+            else:
+                with self._nullable(null, 1 - null):
+                    part = self._value(element)
+        return self._node("list", column, (part,))
+
+    def _map(self, key: types.Type, value: types.Type) -> Node:
+        with self._list_of() as column:
+            key_node = self._value(key, not_null=True)
+            with self._nullable():
+                value_node = self._value(value)
+        return self._node("map", column, (key_node, value_node))
+
+    def _pojo(self, type_: types.Pojo) -> Node:
+        parts = []
+        with self._nullable(not_null=2):
+            column = self._column(operations.STRUCT)
+            for name, part in type_.fields:
+                with self._nullable():
+                    node = self._value(part)
+                if not name.startswith(types.MISSING_FIELD):
+                    parts.append(node)
+        if not parts or len({name for name, _ in type_.fields}) < len(type_.fields):
+            raise Unknown("a POJO without fields, or with two of one name")
+        return self._node("struct", column, tuple(parts))
+
+    # -- SQL -------------------------------------------------------------------------------------
+
+    def _sql(self, type_: types.SqlType) -> Node:
+        match type_:
+            case types.SqlRow(fields) if fields:
+                return self._row(fields)
+            case types.SqlScalar(SqlKind.STRING):
+                return self._sized("utf8")
+            case types.SqlScalar(SqlKind.RAW):
+                return self._sized("bytes")
+            case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
+                return self._number("decimal", 8, constants=(10**precision,))
+            case types.SqlDecimal(precision):
+                return self._sized("long_decimal", (10**precision,))
+            case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
+                return self._number("millis", 8)
+            case types.SqlTimestamp():
+                return self._number("millis_nanos", 8, 4)
+            case _:
+                raise Unknown(type(type_).__name__)
+
+    def _row(self, fields: Sequence[tuple[str, types.SqlType]]) -> Node:
+        column = self._column(operations.STRUCT)
+        width = (len(fields) + 8 + 63) // 64 * 8
+        fixed = width + 8 * len(fields)
+        self._op(operations.ROW, column, needs=4, a=fixed, b=self._hash())
+        parts = tuple(
+            self._slot(part, 8 + index, width + 8 * index) for index, (_, part) in enumerate(fields)
+        )
+        return self._node("struct", column, parts)
+
+    def _slot(self, type_: types.SqlType, bit: int, byte: int) -> Node:
+        match type_:
+            case types.SqlScalar(SqlKind.STRING):
+                return self._slot_sized("utf8", bit, byte)
+            case types.SqlScalar(SqlKind.BYTES | SqlKind.RAW):
+                return self._slot_sized("bytes", bit, byte)
+            case types.SqlScalar(kind) if kind in _SLOTS:
+                size, form = _SLOTS[kind]
+                return self._slot_integer(form, bit, byte, size)
+            case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
+                return self._slot_integer("decimal", bit, byte, 8, (10**precision,))
+            case types.SqlDecimal(precision):
+                # The bytes of such a decimal are never in the slot itself, even if they are few.
+                self._slot_integer("pointer", bit, byte, 8)
+                return self._slot_sized("long_decimal", bit, byte, (10**precision,))
+            case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
+                return self._slot_integer("millis", bit, byte, 8)
+            case types.SqlTimestamp():
+                self._slot_integer("int", bit, byte, 4)
+                return self._slot_sized("slot_millis_nanos", bit, byte, size=8)
+            case _:
+                raise Unknown(type(type_).__name__)
+
+    def _slot_integer(
+        self, form: str, bit: int, byte: int, size: int, constants: tuple[int, ...] = ()
+    ) -> Node:
+        column = self._column(operations.NUMBER)
+        self._op(operations.SLOT_INTEGER, column, a=bit, b=byte, c=size)
+        return self._node(form, column, constants=constants)
+
+    def _slot_sized(
+        self, form: str, bit: int, byte: int, constants: tuple[int, ...] = (), size: int = 0
+    ) -> Node:
+        column = self._column(operations.TEXT)
+        self._op(operations.SLOT_SIZED, column, a=bit, b=byte, c=size)
+        return self._node(form, column, constants=constants)
+
+
+# Big-endian numbers: the form, and the size in bytes of each column.
+_SIZES: dict[Kind, tuple[Any, ...]] = {
+    Kind.BOOLEAN: ("flag", 1),
+    Kind.BYTE: ("int", 1),
+    Kind.SHORT: ("int", 2),
+    Kind.INT: ("int", 4),
+    Kind.LONG: ("long", 8),
+    Kind.FLOAT: ("float", 4),
+    Kind.DOUBLE: ("double", 8),
+    Kind.DATE: ("date", 8),
+    Kind.SQL_DATE: ("date", 8),
+    Kind.SQL_TIME: ("date", 8),
+    Kind.SQL_TIMESTAMP: ("sql_timestamp", 8, 4),
+    Kind.INSTANT: ("instant", 8, 4),
+}
+_NULLABLE = {Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT}
+# Numbers in the slot of a binary row: the size in bytes, and the form.
+_SLOTS = {
+    SqlKind.BOOLEAN: (1, "truth"),
+    SqlKind.TINYINT: (1, "int"),
+    SqlKind.SMALLINT: (2, "int"),
+    SqlKind.INT: (4, "int"),
+    SqlKind.BIGINT: (8, "long"),
+    SqlKind.FLOAT: (4, "float"),
+    SqlKind.DOUBLE: (8, "double"),
+    SqlKind.DATE: (4, "int"),
+    SqlKind.INTERVAL_MONTHS: (4, "int"),
+    SqlKind.INTERVAL_MILLIS: (8, "long"),
+}
