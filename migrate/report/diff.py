@@ -227,9 +227,9 @@ def _columns(rows: Sequence[DiffRow]) -> tuple[Column[DiffRow], ...]:
         Column("LEFT", lambda row: start_text(row.left, row.left_offset), right=True),
         Column("RIGHT", lambda row: start_text(row.right, row.right_offset), right=True),
         Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True),
-        numbers("OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, spare=1),
-        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, spare=3),
-        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, spare=2),
+        numbers("OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, drop_order=1),
+        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=3),
+        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=2),
     )
 
 

@@ -194,7 +194,7 @@ _POSITIONS: tuple[Column[Position], ...] = (
     Column("STATE", lambda position: position.state.value),
     numbers("NEXT-OFFSET", lambda position: position.next_offset),
     numbers("STOPPING-OFFSET", lambda position: position.stopping_offset),
-    numbers("SUBTASK", lambda position: position.subtask, spare=1),
+    numbers("SUBTASK", lambda position: position.subtask, drop_order=1),
 )
 
 

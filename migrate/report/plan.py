@@ -24,13 +24,13 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
         Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
         # The checkpoint's position is shown only if some new offset differs from it.
-        Column("CHECKPOINT", _position, right=True, wide=not differs, spare=2),
+        Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
         numbers("CURRENT-OFFSET", lambda row: row.current),
         numbers("NEW-OFFSET", lambda row: row.next_offset),
-        Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True, spare=3),
+        Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True, drop_order=3),
         numbers("LOG-START-OFFSET", lambda row: row.log_start, wide=True),
-        numbers("LOG-END-OFFSET", lambda row: row.log_end, spare=1),
+        numbers("LOG-END-OFFSET", lambda row: row.log_end, drop_order=1),
         numbers("LAG", lambda row: row.records_left, total_of=partitions),
         Column("VERDICT", lambda row: row.verdict.value, style=_style),
         _records("LOST", lambda row: row.lost, partitions),
@@ -94,8 +94,8 @@ def restoration_table(
         numbers("PARTITION", lambda row: row.partition),
         Column("CURRENT-OFFSET", lambda row: offset(row.now), right=True),
         Column("NEW-OFFSET", lambda row: offset(row.target), right=True),
-        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, spare=2),
-        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, spare=1),
+        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=2),
+        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=1),
         Column("DOUBT", lambda row: row.doubt.value if row.doubt else "", style=lambda _: "red"),
     )
     return table_text(columns, partitions, out, wide=wide)

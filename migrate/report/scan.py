@@ -35,7 +35,7 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
             lambda job: printable(job.pointer.removeprefix(here)),
             apart=Line.BELOW,
         ),
-        numbers("SOURCES", lambda job: job.sources, total_of=jobs, spare=1),
+        numbers("SOURCES", lambda job: job.sources, total_of=jobs, drop_order=1),
         numbers("PARTITIONS", lambda job: job.positions, total_of=jobs),
         Column("LAG", _lag, right=True, total=_total_lag(jobs)),
         Column("WHY NOT", lambda job: _why_not(job, inventory), apart=Line.BELOW),

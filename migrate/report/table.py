@@ -43,7 +43,7 @@ class Column(Generic[_Row]):
         style: returns the style of the cell in a row on a terminal.
         total: the sum of the numbers, or empty.
         wide: whether the column is shown only with ``--wide``.
-        spare: the order in which columns are left out if the terminal is too narrow, the highest
+        drop_order: columns are left out in this order if the terminal is too narrow, the highest
             number first; a column with 0 is never left out.
         apart: where a cell is written if its row is too long; None keeps it in the row.
     """
@@ -54,7 +54,7 @@ class Column(Generic[_Row]):
     style: Callable[[_Row], str] | None = None
     total: str = ""
     wide: bool = False
-    spare: int = 0
+    drop_order: int = 0
     apart: Line | None = None
 
 
@@ -64,7 +64,7 @@ def numbers(
     *,
     total_of: Iterable[_Row] = (),
     wide: bool = False,
-    spare: int = 0,
+    drop_order: int = 0,
 ) -> Column[_Row]:
     """Return a column of numbers.
 
@@ -73,7 +73,7 @@ def numbers(
         number: returns the number of a row, or None.
         total_of: the rows whose numbers add up to the total, if there is one.
         wide: as in ``Column``.
-        spare: as in ``Column``.
+        drop_order: as in ``Column``.
     """
     known = [value for value in map(number, total_of) if value is not None]
     return Column(
@@ -82,7 +82,7 @@ def numbers(
         right=True,
         total=str(sum(known)) if known else "",
         wide=wide,
-        spare=spare,
+        drop_order=drop_order,
     )
 
 
@@ -145,8 +145,8 @@ def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
     if _width(filled) > width:
         for column in filled:
             column.heading = _two_lines(column.column.heading)
-    for column in sorted(filled, key=lambda column: -column.column.spare):
-        if column.column.spare and _width(filled) > width:
+    for column in sorted(filled, key=lambda column: -column.column.drop_order):
+        if column.column.drop_order and _width(filled) > width:
             filled.remove(column)
             left_out.append(column.column.heading)
     for line in (Line.BELOW, Line.ABOVE):

@@ -185,7 +185,7 @@ def test_a_narrow_terminal_first_breaks_headings_between_their_words() -> None:
 
 
 def test_a_narrow_terminal_then_does_without_columns_and_names_them() -> None:
-    also: Column[_Pair] = Column("DIFFERENCE", lambda pair: f"+{pair[1]}", spare=1)
+    also: Column[_Pair] = Column("DIFFERENCE", lambda pair: f"+{pair[1]}", drop_order=1)
     assert _drawn(_TOPICS, also, _NUMBERS, width=18)[2:] == [
         "orders           1",
         "orders           2",
