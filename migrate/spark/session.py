@@ -68,35 +68,17 @@ def session(
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    with _running(master, settings) as spark:
-        try:
-            yield spark
-        except (PySparkException, Py4JError) as error:
-            raise ServiceError(f"Spark failed: {failure_of(error)}") from error
-
-
-@contextmanager
-def _running(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    from pyspark.sql import SparkSession
-
     active = _active()
-    if active is not None:
-        if master is not None:
-            raise UsageError("there is a Spark session already: leave the master out")
-        yield active
-        return
-    if _SUBMITTED in os.environ:
-        if master is not None:
-            raise UsageError("spark-submit has a --master of its own: give it that one")
-        started = SparkSession.builder.getOrCreate()
-    elif master is not None:
-        started = _started(master, settings)
-    else:
-        raise UsageError("there is no Spark session: name a master")
+    if active is not None and master is not None:
+        raise UsageError("there is a Spark session already: leave the master out")
+    spark = active or _start(master, settings)
     try:
-        yield started
+        yield spark
+    except (PySparkException, Py4JError) as error:
+        raise ServiceError(f"Spark failed: {failure_of(error)}") from error
     finally:
-        started.stop()
+        if active is None:
+            spark.stop()
 
 
 def _active() -> SparkSession | None:
@@ -109,12 +91,18 @@ def _active() -> SparkSession | None:
     return active
 
 
-def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
+def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    if _SUBMITTED in os.environ:
+        if master is not None:
+            raise UsageError("spark-submit has a --master of its own: give it that one")
+        return SparkSession.builder.getOrCreate()
+    if master is None:
+        raise UsageError("there is no Spark session: name a master")
     defaults = {
         "spark.master": master,
         "spark.app.name": _APP,

@@ -7,7 +7,7 @@ StreamingDeduplicateExec @ Spark 3.5.1, 4.0.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,11 +42,14 @@ class Field(NamedTuple):
         name: Spark's name of the field.
         type: the type of the field.
         of_an_average: whether the field is the sum or the count of an average.
+        path: the path of the stored field, in structs whose fields are named by their numbers, such
+            as ``key._0``.
     """
 
     name: str
     type: DataType
     of_an_average: bool = False
+    path: str = ""
 
     def __str__(self) -> str:
         average = " of an average" if self.of_an_average else ""
@@ -87,17 +90,6 @@ class SparkState:
         return [f"v{number}" for number in range(len(self.values))]
 
 
-class _Part(NamedTuple):
-    """A field of the stored key or value.
-
-    The fields of the struct in ``path`` are named by their numbers (``key._0``).
-    """
-
-    path: str
-    name: str
-    type: DataType
-
-
 def check_one_operator(operators: Sequence[str]) -> str:
     """Return the query's only stateful operator.
 
@@ -123,57 +115,51 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
         key: the stored schema of the key.
         value: the stored schema of the value.
     """
-    key_parts = _parts("key", key)
-    value_parts = _parts("value", value)
+    keys, values = _fields("key", key), _fields("value", value, _averages(value))
     # A DECIMAL sum of no values is stored as 0, with a flag in the next field.
     flags = {
-        value_parts[number - 1].path: part.path
-        for number, part in enumerate(value_parts)
-        if part.name == _IS_EMPTY
+        values[number - 1].path: field.path
+        for number, field in enumerate(values)
+        if field.name == _IS_EMPTY
     }
-    averages = _averages(value)
     if operator == SESSIONS:
         # The stored value begins with the complete grouping key, including the window.
-        key_parts, value_parts = value_parts[: len(key_parts)], value_parts[len(key_parts) :]
-    windows = [part for part in key_parts if is_window(part.type)]
-    keys = [part for part in key_parts if part not in windows]
-    values = [part for part in value_parts if part.name not in (NO_VALUE, _IS_EMPTY)]
+        keys, values = values[: len(keys)], values[len(keys) :]
+    windows = [field for field in keys if is_window(field.type)]
+    keys = [field for field in keys if field not in windows]
+    values = [field for field in values if field.name not in (NO_VALUE, _IS_EMPTY)]
     if len(windows) > 1:
         raise Refused("the query groups by several windows")
-    columns = [F.col(part.path).alias(f"k{number}") for number, part in enumerate(keys)]
-    for part in windows:
-        bounds = (F.col(f"{part.path}.{bound}").alias(bound) for bound in ("start", "end"))
+    columns = [F.col(field.path).alias(f"k{number}") for number, field in enumerate(keys)]
+    for field in windows:
+        bounds = (F.col(f"{field.path}.{bound}").alias(bound) for bound in ("start", "end"))
         columns.append(F.struct(*bounds).alias("window"))
-    for number, part in enumerate(values):
-        column: Column = F.col(part.path)
-        if part.path in flags:
-            column = F.when(~F.col(flags[part.path]), column)
+    for number, field in enumerate(values):
+        column: Column = F.col(field.path)
+        if field.path in flags:
+            column = F.when(~F.col(flags[field.path]), column)
         columns.append(column.alias(f"v{number}"))
-    return SparkState(
-        operator,
-        state.select(*columns),
-        tuple(Field(part.name, part.type) for part in keys),
-        bool(windows),
-        tuple(Field(part.name, part.type, part.path in averages) for part in values),
-    )
+    return SparkState(operator, state.select(*columns), tuple(keys), bool(windows), tuple(values))
 
 
-def _parts(column: str, schema: StructType) -> list[_Part]:
+def _fields(
+    column: str, schema: StructType, averages: Collection[int] = frozenset()
+) -> list[Field]:
     return [
-        _Part(f"{column}._{number}", field.name, field.dataType)
+        Field(field.name, field.dataType, number in averages, f"{column}._{number}")
         for number, field in enumerate(schema.fields)
     ]
 
 
-def _averages(value: StructType) -> set[str]:
-    """Return the paths of the fields that belong to averages.
+def _averages(value: StructType) -> set[int]:
+    """Return the numbers of the fields that belong to averages.
 
     An average keeps a sum, and after it a count whose field is nullable. The aggregate ``count``
     has a field that is not nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
     This distinguishes an average from a sum that is followed by a count.
     """
     return {
-        f"value._{part}"
+        part
         for number, field in enumerate(value.fields)
         if field.name == "count" and field.nullable
         if number > 0 and value.fields[number - 1].name == "sum"

@@ -59,7 +59,7 @@ from migrate.targets.primed_log import (
 from migrate.targets.seed import check_free
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 # Off while the rows are read: an additional batch without rows would close windows.
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -140,7 +140,6 @@ def prime(
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     own_rows = [stream for stream in rows if not isinstance(stream, StateRows)]
     frames = [stream.rows if isinstance(stream, StateRows) else stream for stream in rows]
-    spark = frames[0].sparkSession
     check_time_to_live(own_rows)
     if problems := list(contradictions((stream.origin for stream in state_rows), starts)):
         raise Refused(problems)
@@ -155,21 +154,23 @@ def prime(
     try:
         with new_directory(target.path, target.name) as stage:
             with timed("running the query over Flink's state"):
-                batch = _Batch(spark, query, frames, work, stage, output_mode, names)
                 batches = 1
                 if any(stream.overlapping for stream in state_rows):
                     # The empty batch sets the watermark, so that rows for windows that Flink has
                     # fired are late and are dropped.
-                    check_watermark(batch.run(empty=True), watermark_ms, state_rows)
+                    no_rows = [frame.limit(0) for frame in frames]
+                    has_watermark = _run_batch(query, no_rows, work, stage, output_mode, names)
+                    check_watermark(has_watermark, watermark_ms, state_rows)
                     set_watermark(stage, 0, watermark_ms or 0)
                     batches = 2
-                check_watermark(batch.run(), watermark_ms, state_rows)
+                has_watermark = _run_batch(query, frames, work, stage, output_mode, names)
+                check_watermark(has_watermark, watermark_ms, state_rows)
             ordered = [starts[stream] for stream in _streams_by_source(stage, len(rows))]
             pinned = replace_with_kafka(stage, ordered, watermark_ms, batches)
             with timed("comparing Spark's state with Flink's"):
-                proof = prove(
-                    read_spark_state(spark, stage, batches - 1, work / "state"), rows, expected
-                )
+                spark = frames[0].sparkSession
+                state = read_spark_state(spark, stage, batches - 1, work / "state")
+                proof = prove(state, rows, expected)
             if not proof.is_right:
                 raise Refused([*proof.problems(), *window_hint(proof, state_rows)])
             if not proof.right and expected is None:
@@ -234,34 +235,33 @@ def _target(checkpoint_location: str) -> LocalDirectory:
 # -- batch 0 -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """A query over rows in files, with a directory for each stream."""
+def _run_batch(
+    query: Query,
+    frames: Sequence[DataFrame],
+    work: Path,
+    stage: Path,
+    output_mode: str,
+    names: Sequence[str],
+) -> bool:
+    """Run a query over rows, and return whether it has a watermark.
 
-    spark: SparkSession
-    query: Query
-    frames: Sequence[DataFrame]
-    work: Path
-    stage: Path
-    output_mode: str
-    names: Sequence[str]
-
-    def run(self, empty: bool = False) -> bool:
-        """Run a batch over all rows, or over no rows; return whether the query has a watermark."""
-        streams = []
-        for number, frame in enumerate(self.frames):
-            files = str(self.work / str(number))
-            (frame.limit(0) if empty else frame).write.mode("append").parquet(files)
-            reader = self.spark.readStream.schema(frame.schema)
-            if self.names:
-                if not hasattr(reader, "name"):
-                    raise UsageError("names: streams have names from Spark 4.2 on")
-                reader = reader.name(self.names[number])
-            streams.append(reader.parquet(files))
-        writer = self.query(*streams).writeStream.format("noop").outputMode(self.output_mode)
-        with setting(self.spark, _NO_DATA_BATCHES, "false"):
-            progress = run_available(writer, self.stage)
-        return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty one
+    The rows are written to files, in a directory of ``work`` for each stream.
+    """
+    spark = frames[0].sparkSession
+    streams = []
+    for number, frame in enumerate(frames):
+        files = str(work / str(number))
+        frame.write.mode("append").parquet(files)
+        reader = spark.readStream.schema(frame.schema)
+        if names:
+            if not hasattr(reader, "name"):
+                raise UsageError("names: streams have names from Spark 4.2 on")
+            reader = reader.name(names[number])
+        streams.append(reader.parquet(files))
+    writer = query(*streams).writeStream.format("noop").outputMode(output_mode)
+    with setting(spark, _NO_DATA_BATCHES, "false"):
+        progress = run_available(writer, stage)
+    return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty one
 
 
 def _streams_by_source(stage: Path, streams: int) -> list[int]:
