@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
     from migrate.state.kernel.read import FastReader
 
-# For each column name, a function that returns the one value of the column in a state's entries.
-Constants = Mapping[str, Callable[[KeyedState], Any]]
-
-_NO_CONSTANTS: Constants = MappingProxyType({})
+_NO_CONSTANTS: Mapping[str, object] = MappingProxyType({})
 # The approximate size of a batch: rows, and bytes.
 _ROWS = 8192
 _BYTES = 16 * 1024 * 1024
@@ -64,7 +61,7 @@ def part_batches(
     part: Part,
     key_groups: Iterable[int],
     made: Sequence[Column] | None = None,
-    constants: Constants = _NO_CONSTANTS,
+    constants: Mapping[str, object] = _NO_CONSTANTS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of some key groups of a part; nothing if the key groups are empty.
 
@@ -84,7 +81,7 @@ def part_batches(
 
 
 def _fast_reader(
-    state: KeyedState, part: Part, made: Sequence[Column], constants: Constants
+    state: KeyedState, part: Part, made: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
     """Return the compiled reader, or None without the extra ``fast`` or for unsupported types."""
     own = columns(state)
@@ -98,9 +95,8 @@ def _fast_reader(
     def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
         return plain_batches(state, part, [key_group], made, constants, leave_out)
 
-    values = {name: constant(state) for name, constant in constants.items()}
     try:
-        return FastReader(state, part, arrow_schema(made), values, plain)
+        return FastReader(state, part, arrow_schema(made), constants, plain)
     except Unknown:
         return None
 
@@ -110,7 +106,7 @@ def plain_batches(
     part: Part,
     key_groups: Iterable[int],
     made: Sequence[Column],
-    constants: Constants = _NO_CONSTANTS,
+    constants: Mapping[str, object] = _NO_CONSTANTS,
     leave_out: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of ``part_batches`` without the kernel; skip the first ``leave_out``."""
@@ -132,11 +128,11 @@ def _batch_of(
     state: KeyedState,
     columns: Sequence[Column],
     entries: Sequence[Entry],
-    constants: Constants,
+    constants: Mapping[str, object],
 ) -> pa.RecordBatch:
     by_name = Entry._make(zip(*entries, strict=True))._asdict()
     for name, constant in constants.items():
-        by_name[name] = (constant(state),) * len(entries)
+        by_name[name] = (constant,) * len(entries)
     try:
         return _batch(columns, [by_name[column.name] for column in columns])
     except DoesNotFit as error:

@@ -60,8 +60,10 @@ def ddl(type_: ColumnType | None) -> str | None:
     return type_.ddl if type_ is not None else None
 
 
-_WINDOW = "window-contents"
-_MERGING = "merging-window-set"
+# The state of windows in a DataStream job, and the state that maps each session to the window with
+# its contents. The states of SQL have other names.
+WINDOW_CONTENTS = "window-contents"
+MERGING_WINDOWS = "merging-window-set"
 _TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")
 _TIMERS_OF = {
     "user-timers": "of its function",
@@ -70,8 +72,8 @@ _TIMERS_OF = {
 }
 
 _OWN = {
-    _WINDOW: "contents of each window",
-    _MERGING: "merging windows: f0 as it is now, f1 the one with its contents",
+    WINDOW_CONTENTS: "contents of each window",
+    MERGING_WINDOWS: "merging windows: f0 as it is now, f1 the one with its contents",
     "LEFT_BUFFER": "interval join: left side, by time",
     "RIGHT_BUFFER": "interval join: right side, by time",
     "nfaStateName": "CEP: partial matches",
@@ -82,7 +84,7 @@ _OWN = {
 }
 # States that have this meaning only if their operator also has the state that is the key here.
 _BESIDE = {
-    _WINDOW: {
+    WINDOW_CONTENTS: {
         "count": "elements counted by the window's trigger",
         "fire-time": "when the window's trigger fires next",
         "last-element": "the element that last fired the window's trigger",
@@ -135,8 +137,8 @@ def meaning(state: KeyedState, beside: Collection[str]) -> str:
             return "pending timers"
         kind, service = name.groups()
         return f"pending {kind}-time timers {_TIMERS_OF.get(service, '')}".rstrip()
-    if state.name == _WINDOW and _MERGING in beside:
-        return f"{_OWN[_WINDOW]}, under f1 of {_MERGING}"
+    if state.name == WINDOW_CONTENTS and MERGING_WINDOWS in beside:
+        return f"{_OWN[WINDOW_CONTENTS]}, under f1 of {MERGING_WINDOWS}"
     if state.name in _OWN:
         return _OWN[state.name]
     for own, names in _BESIDE.items():

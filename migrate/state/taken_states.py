@@ -12,13 +12,11 @@ from migrate.model.log import log
 from migrate.model.wording import counted
 from migrate.state.column_types import StructOf, quoted
 from migrate.state.columns import namespace_type, value_type
-from migrate.state.listing import ddl
+from migrate.state.listing import MERGING_WINDOWS, ddl
 from migrate.state.select import choose_state
 from migrate.state.type_mapping import column_type
 
 GOES_ALONG = "goes along"
-# The state that maps each session to the window with its contents; it is taken with the contents.
-MERGING = "merging-window-set"
 # The event-time timers that Flink's window operator sets.
 _OF_WINDOWS = "_timer_state/event_window-timers"
 
@@ -145,7 +143,8 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """
     taken = tuple(_choose(keyed, name) for name in names)
     along = {(state.operator_id, state.name) for state in taken}
-    along |= {(operator_id, MERGING) for operator_id, _ in along}
+    # Sessions are taken with the contents of their windows.
+    along |= {(operator_id, MERGING_WINDOWS) for operator_id, _ in along}
     operators = {state.operator_id for state in taken}
     left_behind: list[KeyedState] = []
     window_timers: list[KeyedState] = []
@@ -173,7 +172,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
         taken,
         tuple(left_behind),
         (*unreadable, *unreadable_timers, *unread),
-        frozenset(state.operator_id for state in keyed.states if state.name == MERGING),
+        frozenset(state.operator_id for state in keyed.states if state.name == MERGING_WINDOWS),
         tuple(window_timers),
         tuple(other_timers),
         timers_read=bool(names),
@@ -195,7 +194,7 @@ def _choose(keyed: KeyedStates, text: str) -> KeyedState:
         raise UsageError(f"--state {text!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
     state = choose_state(keyed, operator, name)
     state.check_readable()
-    if state.kind is StateKind.TIMERS or name == MERGING:
+    if state.kind is StateKind.TIMERS or name == MERGING_WINDOWS:
         raise UsageError(f"--state {text!r}: it goes with the state of its windows: name that one")
     return state
 

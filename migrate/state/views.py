@@ -7,10 +7,10 @@ for which they do not need the metadata.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from decoder.keyed_state import KeyedState, KeyedStates, Part, StateKind, read_keyed_states
 from decoder.keyed_state.key_groups import key_group_of
@@ -214,10 +214,21 @@ def read_share(share: Table) -> Iterator[pa.RecordBatch]:
     if share.states:
         yield batch_of_rows(share.columns, share.states)
     for slice_ in share.slices:
+        constants = _constants(slice_.state)
         batches = part_batches(
-            slice_.state, slice_.part, slice_.key_groups, share.columns, _CONSTANTS
+            slice_.state, slice_.part, slice_.key_groups, share.columns, constants
         )
         yield from batches if share.key is None else _of_key(batches, share.key)
+
+
+def _constants(state: KeyedState) -> dict[str, str | None]:
+    """Return the columns that have one value in all rows of a state."""
+    return {
+        "operator_id": state.operator_id,
+        "uid": state.uid,
+        "name": state.operator_name,
+        "state": state.name,
+    }
 
 
 def _of_key(batches: Iterable[pa.RecordBatch], key: Key) -> Iterator[pa.RecordBatch]:
@@ -248,7 +259,7 @@ def _timers(keyed: KeyedStates) -> Table:
             if column.name in types:
                 types[column.name].append(column.type)
     made = (
-        *(Column(name, STRING) for name in _CONSTANTS),
+        *(Column(name, STRING) for name in ("operator_id", "uid", "name", "state")),
         Column("key_group", INT),
         *(Column(name, _common_type(of_states)) for name, of_states in types.items()),
         Column("value", BIGINT),
@@ -261,12 +272,3 @@ def _common_type(types: Sequence[ColumnType]) -> ColumnType:
     if not types:
         return STRING
     return types[0] if all(type_ == types[0] for type_ in types) else JSON
-
-
-# Columns that have the same value in all rows of a state.
-_CONSTANTS: Mapping[str, Callable[[KeyedState], Any]] = {
-    "operator_id": lambda state: state.operator_id,
-    "uid": lambda state: state.uid,
-    "name": lambda state: state.operator_name,
-    "state": lambda state: state.name,
-}

@@ -30,13 +30,12 @@ from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.spark.transfer.windows import session_windows, unfired_windows
 from migrate.state.column_types import quoted
+from migrate.state.listing import MERGING_WINDOWS
 from migrate.storage.files import Files
 from migrate.targets.location import LocalDirectory, location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_MERGING = "merging-window-set"
 
 
 def verify_state(
@@ -136,9 +135,11 @@ def _flink_state(
     assert origin is not None
     flink, _ = unfired_windows(flink, origin)
     states = read_keyed_state(spark, savepoint, view="states", **options)
-    if states.where(F.col("state") == _MERGING).isEmpty():
+    if states.where(F.col("state") == MERGING_WINDOWS).isEmpty():
         return flink
-    return session_windows(flink, read_keyed_state(spark, savepoint, state=_MERGING, **options))
+    return session_windows(
+        flink, read_keyed_state(spark, savepoint, state=MERGING_WINDOWS, **options)
+    )
 
 
 def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:

@@ -16,6 +16,7 @@ from pyspark.sql.types import LongType, StructType
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
 from migrate.spark.state_frame import read_keyed_state
+from migrate.state.listing import WINDOW_CONTENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,10 +35,6 @@ class FiredWindows:
 
     number: int = 0
     last_end: int | None = None
-
-
-# The name of the state of windows in a DataStream job; the states of SQL have other names.
-_CONTENTS = "window-contents"
 
 
 def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
@@ -70,7 +67,7 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
             left that has not fired.
     """
     timers = _timers(state, origin)
-    if origin.state != _CONTENTS or timers is None:
+    if origin.state != WINDOW_CONTENTS or timers is None:
         return state, FiredWindows()
     (lateness,) = timers.agg(F.max(F.expr("value - namespace.end + 1"))).collect()[0]
     if not lateness:
@@ -114,7 +111,7 @@ def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None)
         Refused: Flink's timer for that window is at another time.
     """
     timers = _timers(state, origin)
-    if origin.state == _CONTENTS or timers is None:
+    if origin.state == WINDOW_CONTENTS or timers is None:
         return
     is_struct = isinstance(timers.schema["namespace"].dataType, StructType)
     end = "namespace.end" if is_struct else "namespace"

@@ -6,7 +6,7 @@ last batch that was returned: it reads the entries, or raises the error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +27,6 @@ _MAX_DOUBLINGS = 6
 
 # The plain reader: called with a key group and the number of entries to skip, it yields the rest.
 Plain = Callable[[int, int], Iterator[pa.RecordBatch]]
-# The values of the schema's fields that entries do not have, by name.
-Constants = dict[str, object]
 
 
 class _Segment(NamedTuple):
@@ -56,7 +54,7 @@ class FastReader:
         state: KeyedState,
         part: Part,
         schema: pa.Schema,
-        constants: Constants,
+        constants: Mapping[str, object],
         plain: Plain,
     ) -> None:
         if part.layout is None or part.source.head.unread is not None:
