@@ -164,6 +164,38 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if on_a_terminal and not os.environ.get("NO_COLOR") else text
 
 
+# Each command with its line of help, which is also the summary of its function's docstring.
+_LOOK = {
+    "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
+    "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
+    "diff": "Show two sets of positions side by side.",
+    "scan": "Show all jobs below a directory: newest checkpoint, lag, and whether each can move "
+    "today.",
+    "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
+    "verify": "Check after a move whether the target started where the checkpoint ended.",
+}
+_MOVE = {
+    "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
+    "starts there.",
+    "to-flink": "Write a new savepoint with other Kafka positions and the same state.",
+}
+_CHANGE = {
+    "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
+    "rollback": "Restore a consumer group's offsets from the rollback file of a change.",
+    "cut-over": "Move a running Flink job to its target: stop, plan, apply, start, verify.",
+}
+_FOLLOW = {
+    "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
+    "shows.",
+}
+SECTIONS = {
+    "Read": _LOOK,
+    "Write new files, at once; nothing is overwritten": _MOVE,
+    "Change a group or a job, only with --execute": _CHANGE,
+    "Run until Ctrl-C, committing at once": _FOLLOW,
+}
+COMMANDS = _LOOK | _MOVE | _CHANGE | _FOLLOW
+
 EXAMPLES = {
     "inspect": """\
 # The newest complete checkpoint of a job

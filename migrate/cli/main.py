@@ -12,43 +12,11 @@ import typer
 
 from migrate.cli import terminal
 from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
-from migrate.cli.help import group_help
+from migrate.cli.help import COMMANDS, SECTIONS, group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused
 from migrate.model.wording import package_version, printable
-
-# Each command with its line of help, which is also the summary of its function's docstring.
-_LOOK = {
-    "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
-    "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
-    "diff": "Show two sets of positions side by side.",
-    "scan": "Show all jobs below a directory: newest checkpoint, lag, and whether each can move "
-    "today.",
-    "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
-    "verify": "Check after a move whether the target started where the checkpoint ended.",
-}
-_MOVE = {
-    "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
-    "starts there.",
-    "to-flink": "Write a new savepoint with other Kafka positions and the same state.",
-}
-_CHANGE = {
-    "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
-    "rollback": "Restore a consumer group's offsets from the rollback file of a change.",
-    "cut-over": "Move a running Flink job to its target: stop, plan, apply, start, verify.",
-}
-_FOLLOW = {
-    "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
-    "shows.",
-}
-_SECTIONS = {
-    "Read": _LOOK,
-    "Write new files, at once; nothing is overwritten": _MOVE,
-    "Change a group or a job, only with --execute": _CHANGE,
-    "Run until Ctrl-C, committing at once": _FOLLOW,
-}
-COMMANDS = _LOOK | _MOVE | _CHANGE | _FOLLOW
 
 
 def load_function(name: str) -> Any:
@@ -72,7 +40,7 @@ class _Commands(Group):
     """A group whose commands are loaded only to run them, or to complete their arguments."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(group_help(self, ctx, _SECTIONS))
+        formatter.write(group_help(self, ctx, SECTIONS))
 
     # Any: the types belong to Typer's private copy of click, or in older versions to click itself.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.main import COMMANDS, load_command
+from migrate.cli.help import COMMANDS
+from migrate.cli.main import load_command
 from migrate.inputs.flink.rest_api import known_jobs
 from migrate.inputs.spark_query import query_positions
 from migrate.model.errors import UsageError

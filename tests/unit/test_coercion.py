@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from typer.core import TyperArgument, TyperOption
 
-from migrate.cli.main import COMMANDS, load_command
+from migrate.cli.help import COMMANDS
+from migrate.cli.main import load_command
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 

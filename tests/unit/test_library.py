@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import migrate as library
-from migrate.cli.main import COMMANDS, load_command
+from migrate.cli.help import COMMANDS
+from migrate.cli.main import load_command
 from migrate.model.policies import OnExpired
 from migrate.moves.declare_options import Option, ReadArguments, options_of
 from migrate.moves.options import KafkaArguments, MoveArguments, SideArguments

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.help import EXAMPLES
-from migrate.cli.main import COMMANDS, load_command
+from migrate.cli.help import COMMANDS, EXAMPLES
+from migrate.cli.main import load_command
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file

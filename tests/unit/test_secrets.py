@@ -17,7 +17,8 @@ import pytest
 import migrate as library
 from decoder import DecodeError
 from decoder.urls import redact_url, redact_urls
-from migrate.cli.main import COMMANDS, load_command
+from migrate.cli.help import COMMANDS
+from migrate.cli.main import load_command
 from migrate.model.secrets import redact_secrets
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.main import COMMANDS, load_function
+from migrate.cli.help import COMMANDS
+from migrate.cli.main import load_function
 from tests.support.checkpoints import splits, write_source
 
 pytestmark = pytest.mark.slow  # a process each
