@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import NamedTuple
 
-from decoder.checkpoint_order import completed_at, find_siblings, is_complete, numbered
+from decoder.checkpoint_order import completed_at, find_siblings, is_complete, numbered_checkpoints
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.beam import BEAM_BUNDLE
@@ -39,15 +39,15 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 # Most files have a few KB to a few MB; many small inline states make a file larger.
 MAX_METADATA_BYTES = 1 << 30
 # The size of the first read. Most ``_metadata`` files are shorter and need no second read.
-_HEAD_BYTES = 64 * 1024
+_FIRST_READ_BYTES = 64 * 1024
 # How often a read starts again because the job has completed a newer checkpoint during the read. A
 # job may complete checkpoints faster than a slow store delivers one. The last checkpoint read is
 # then returned; its newer siblings show that the job runs.
-_MOST_OVERTAKEN = 3
+_MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # The number of parallel requests. A job may retain hundreds of checkpoints, and each takes a
 # request to a remote store.
-_PROBES_AT_ONCE = 16
+_PARALLEL_REQUESTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +111,24 @@ def read_checkpoint(
         DecodeError: there is no such checkpoint, or a part of it cannot be read.
     """
     files = source if source is not None else LocalFiles()
-    path = _path(os.fspath(pointer), files)
+    path = _resolve_pointer(os.fspath(pointer), files)
     with translate_os_errors(path):
         metadata_path = _find_metadata(path, files)
-        overtaken = 0
+        restarts = 0
         while True:
             try:
                 checkpoint = _read_checkpoint(metadata_path, files, allow_external_files)
             except (DecodeError, FileNotFoundError) as error:
                 if isinstance(error, DecodeError) and error.kind is not ErrorKind.NOT_FOUND:
                     raise
-                metadata_path = _after_subsumption(path, metadata_path, files, error)
+                metadata_path = _find_replacement(path, metadata_path, files, error)
                 continue
             # In a job's directory the highest number is read, so a newer sibling with a lower
             # number does not restart the read.
             newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
-            if newest or _is_named(path, metadata_path) or overtaken == _MOST_OVERTAKEN:
+            if newest or _names_checkpoint(path, metadata_path) or restarts == _MAX_RESTARTS:
                 return checkpoint
-            overtaken += 1
+            restarts += 1
             metadata_path = _find_metadata(path, files)
 
 
@@ -144,7 +144,7 @@ def translate_os_errors(path: str) -> Iterator[None]:
         raise DecodeError(kind, problem, file=error.filename or path) from error
 
 
-def _path(pointer: str, files: ByteSource) -> str:
+def _resolve_pointer(pointer: str, files: ByteSource) -> str:
     """Return the path of a pointer in ``files``; the pointer may be a URI."""
     if not pointer or "\0" in pointer:
         raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {redact_url(pointer)!r}")
@@ -189,7 +189,7 @@ def read_metadata(
         DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read.
     """
     files = source if source is not None else LocalFiles()
-    path = _path(os.fspath(pointer), files)
+    path = _resolve_pointer(os.fspath(pointer), files)
     with translate_os_errors(path):
         metadata_path = _find_metadata(path, files)
         metadata, data = _read_metadata(metadata_path, files)
@@ -238,8 +238,8 @@ def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
 
     The rest of a large file is read only if its head is that of a ``_metadata``.
     """
-    data = files.read_range(path, 0, _HEAD_BYTES)
-    if len(data) == _HEAD_BYTES:
+    data = files.read_range(path, 0, _FIRST_READ_BYTES)
+    if len(data) == _FIRST_READ_BYTES:
         read_header(Cursor(data, path))
         data = files.read_range(path, 0, MAX_METADATA_BYTES + 1)
         if len(data) > MAX_METADATA_BYTES:
@@ -251,7 +251,7 @@ def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
     return parse_metadata(data, path), data
 
 
-def _after_subsumption(
+def _find_replacement(
     pointer: str, metadata_path: str, files: ByteSource, missing: DecodeError | FileNotFoundError
 ) -> str:
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
@@ -266,9 +266,9 @@ def _after_subsumption(
     newer: list[tuple[int, str]] = []
     if number is not None:
         parent = posixpath.dirname(directory)
-        beside = numbered(parent, files.list_directory(parent) or [])
+        beside = numbered_checkpoints(parent, files.list_directory(parent) or [])
         newer = [(n, path) for n, path in beside if n > number]
-    if not _is_named(pointer, metadata_path):
+    if not _names_checkpoint(pointer, metadata_path):
         newest = _newest_complete(newer, files)
         if newest is not None:
             return join(newest, METADATA_FILE)
@@ -288,7 +288,7 @@ def _after_subsumption(
     ) from missing
 
 
-def _is_named(pointer: str, metadata_path: str) -> bool:
+def _names_checkpoint(pointer: str, metadata_path: str) -> bool:
     """Return whether a pointer names this checkpoint, and not its job's directory."""
     return metadata_path in (pointer, join(pointer, METADATA_FILE))
 
@@ -302,7 +302,7 @@ def list_checkpoints(
         DecodeError: ``directory`` is not a directory.
     """
     files = source if source is not None else LocalFiles()
-    path = _path(os.fspath(directory), files)
+    path = _resolve_pointer(os.fspath(directory), files)
     with translate_os_errors(path):
         names = files.list_directory(path)
         if names is None:
@@ -314,8 +314,8 @@ def list_checkpoints(
             )
         from concurrent.futures import ThreadPoolExecutor  # used only here; it imports logging
 
-        checkpoints = numbered(path, names)
-        with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
+        checkpoints = numbered_checkpoints(path, names)
+        with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
             complete = pool.map(lambda checkpoint: is_complete(checkpoint[1], files), checkpoints)
             return list(compress(checkpoints, complete))
 
@@ -340,7 +340,7 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
             "a job's checkpoint directory",
             file=pointer,
         )
-    newest = _newest_complete(numbered(pointer, names), files)
+    newest = _newest_complete(numbered_checkpoints(pointer, names), files)
     if newest is not None:
         return join(newest, METADATA_FILE)
     raise DecodeError(

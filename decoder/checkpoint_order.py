@@ -7,9 +7,9 @@ job id, or ``execution.checkpointing.create-subdir: false``), the directory also
 numbers of an earlier run. Only the files' times show this, and a copy may have other times.
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
-between their numbers are ordered by time if their times differ by more than ``_APART``, and
-otherwise by number. Two runs may also have consecutive numbers, so checkpoints whose time
-contradicts their number are reported (``contradicting``).
+between their numbers are ordered by time if their times differ by more than ``_MIN_GAP_MS``, else
+by number. Two runs may also have consecutive numbers, so checkpoints whose time contradicts their
+number are reported (``contradicting``).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
 # In milliseconds: longer than the time between the copies of two small checkpoints, and shorter
 # than the time from a job's start to its first checkpoint.
-_APART = 10_000
+_MIN_GAP_MS = 10_000
 # The next three limit the requests to the store, which are made one after another: one per time.
 # The maximum number of runs of lower numbers that are examined.
-_MOST_RUNS = 16
+_MAX_LOWER_RUNS = 16
 # How many checkpoints at the end of a run are tried: an incomplete one has no time.
-_LAST_CHECKPOINTS_TRIED = 3
+_MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbours on each side, in the checkpoint's own run, whose times are read.
-_MOST_OF_ITS_RUN = 8
+_MAX_NEIGHBOURS = 8
 
 
 class Siblings(NamedTuple):
@@ -63,20 +63,20 @@ def find_siblings(
     if checkpoint_number(checkpoint) is None:
         return Siblings()
     parent = posixpath.dirname(checkpoint)
-    paths = dict(numbered(parent, files.list_directory(parent) or []))
+    paths = dict(numbered_checkpoints(parent, files.list_directory(parent) or []))
     if paths.keys() <= {number}:
         return Siblings()
     newer: list[int] = []
     earlier: list[int] = []
     later: list[tuple[int, list[int]]] = []
     runs_below = 0
-    for run in _runs({*paths, number}):
+    for run in _consecutive_runs({*paths, number}):
         if run[-1] < number:
             runs_below += 1
-            if written_at is None or runs_below > _MOST_RUNS:
+            if written_at is None or runs_below > _MAX_LOWER_RUNS:
                 continue
             at = _last_written(run, paths, files)
-            if at is not None and at - written_at > _APART:
+            if at is not None and at - written_at > _MIN_GAP_MS:
                 later.append((at, [n for n in run if is_complete(paths[n], files)]))
             continue
         complete = [n for n in run if n > number and is_complete(paths[n], files)]
@@ -86,33 +86,33 @@ def find_siblings(
         at = _last_written(complete, paths, files)
         if at is None:
             newer += complete
-        elif written_at - at > _APART:
+        elif written_at - at > _MIN_GAP_MS:
             earlier += complete
         else:
             later.append((at, complete))
     newer += [n for _, run in sorted(later) for n in run]
-    contradicting = _contradicting(number, written_at, paths, files)
+    contradicting = _find_contradicting(number, written_at, paths, files)
     return Siblings(tuple(newer), tuple(earlier), contradicting)
 
 
-def _contradicting(
+def _find_contradicting(
     number: int, written_at: int | None, paths: dict[int, str], files: ByteSource
 ) -> tuple[int, ...]:
     if written_at is None:
         return ()
-    (own,) = (run for run in _runs({*paths, number}) if number in run)
-    below = [n for n in own if n < number]
-    neighbours = [*below[:1], *below[1:][-_MOST_OF_ITS_RUN:]]
-    neighbours += [n for n in own if n > number][:_MOST_OF_ITS_RUN]
+    (own_run,) = (run for run in _consecutive_runs({*paths, number}) if number in run)
+    below = [n for n in own_run if n < number]
+    neighbours = [*below[:1], *below[1:][-_MAX_NEIGHBOURS:]]
+    neighbours += [n for n in own_run if n > number][:_MAX_NEIGHBOURS]
     times = ((n, completed_at(paths[n], files)) for n in neighbours)
     return tuple(
         n
         for n, at in times
-        if at is not None and (at - written_at if n < number else written_at - at) > _APART
+        if at is not None and (at - written_at if n < number else written_at - at) > _MIN_GAP_MS
     )
 
 
-def numbered(directory: str, names: Iterable[str]) -> list[tuple[int, str]]:
+def numbered_checkpoints(directory: str, names: Iterable[str]) -> list[tuple[int, str]]:
     """Return (number, path) of each ``chk-<n>``, complete or not, the lowest first."""
     paths = ((checkpoint_number(name), join(directory, name)) for name in names)
     return sorted((n, path) for n, path in paths if n is not None)
@@ -130,7 +130,7 @@ def completed_at(checkpoint: str, files: ByteSource) -> int | None:
         return None
 
 
-def _runs(numbers: Iterable[int]) -> list[list[int]]:
+def _consecutive_runs(numbers: Iterable[int]) -> list[list[int]]:
     """Return the runs of consecutive numbers, ascending."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
@@ -142,7 +142,7 @@ def _runs(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def _last_written(run: list[int], paths: dict[int, str], files: ByteSource) -> int | None:
-    for number in reversed(run[-_LAST_CHECKPOINTS_TRIED:]):
+    for number in reversed(run[-_MAX_TRIED_OF_A_RUN:]):
         at = completed_at(paths[number], files)
         if at is not None:
             return at

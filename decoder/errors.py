@@ -44,12 +44,12 @@ class DecodeError(Exception):
         field: str | None = None,
         byte_offset: int | None = None,
     ) -> None:
-        problem = _shortened(problem)
+        problem = _shorten(problem)
         super().__init__(kind, problem)  # so that it can be pickled
         self.kind = kind
         self.problem = problem
         self.file = file
-        self.field = _shortened(field) if field is not None else None
+        self.field = _shorten(field) if field is not None else None
         self.byte_offset = byte_offset
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class DecodeError(Exception):
         return f"{self.file}: {text}" if self.file is not None else text
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= _LONGEST_TEXT:
         return text
     half = _LONGEST_TEXT // 2

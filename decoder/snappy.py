@@ -20,7 +20,7 @@ _STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _UNCOMPRESSED, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 _CHECKSUM_BYTES = 4
 # The highest ratio of decompressed to compressed bytes: a copy of 64 bytes takes 3 bytes.
-_MOST_OUT_OF_A_BYTE = 22
+_MAX_RATIO = 22
 
 
 def next_chunk(cursor: Cursor) -> bytes:
@@ -114,7 +114,7 @@ def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
             end = position
         left = data[end:]
         if end:
-            yield decompress_stream(begun + data[:end], what, end * _MOST_OUT_OF_A_BYTE)
+            yield decompress_stream(begun + data[:end], what, end * _MAX_RATIO)
             begun = _STREAM_IDENTIFIER
     if left:
         Cursor(left, what).raw(len(left) + 1, "snappy chunk")

@@ -38,7 +38,7 @@ from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 
 # A job id of 32 hex digits, which names the directory with a job's chk-<n>, shared/ and taskowned/.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
-_BESIDE_A_CHECKPOINT = ("shared", "taskowned")
+_SHARED_DIRECTORIES = ("shared", "taskowned")
 # The root of an object store.
 _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
 # Flink replaces s3.entropy.key by s3.entropy.length random characters.
@@ -48,7 +48,7 @@ _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 # a Kafka source take about 100 KB; splits of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
-_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 _Stream = FileState | RelativeFileState | SegmentState
 
@@ -77,7 +77,7 @@ class _Claims:
     def __reduce__(self) -> tuple[type[_Claims], tuple[()]]:
         return _Claims, ()  # each process has its own claims
 
-    def take(self, path: str, stream: _Stream, what: str) -> None:
+    def record(self, path: str, stream: _Stream, what: str) -> None:
         """Record that the bytes of ``stream`` are in the file at ``path``; calls may be repeated.
 
         Raises:
@@ -154,17 +154,17 @@ class StateFiles:
         if isinstance(stream, SegmentState):
             start += stream.start
         _check_size(size or 0, what)
-        for path in self._own_paths(candidates, outside):
+        for path in self._allowed_paths(candidates, outside):
             try:
                 # If the size is unknown, read just enough to see whether the file is too large.
                 read_bytes = MAX_STATE_BYTES + 1 if size is None else size
                 data = self.source.read_range(path, start, read_bytes)
-            except _NOT_THERE:
+            except _MISSING_FILE_ERRORS:
                 continue
             except OSError as error:
                 refused = refused or error  # a store may deny access to a missing file
                 continue
-            self._claims.take(path, stream, what)
+            self._claims.record(path, stream, what)
             _check_size(len(data), what)
             if size is not None and len(data) != size:
                 raise DecodeError(
@@ -187,7 +187,7 @@ class StateFiles:
         """
         candidates = self._candidates(stream)
         outside: list[str] = []
-        for path in self._own_paths(candidates, outside):
+        for path in self._allowed_paths(candidates, outside):
             if self.source.is_file(path):
                 return path
         raise self._not_found(what, candidates, outside)
@@ -209,7 +209,7 @@ class StateFiles:
                 paths.append(path)
         return list(dict.fromkeys(map(normalise_path, paths)))
 
-    def _own_paths(self, candidates: list[str], outside: list[str]) -> Iterator[str]:
+    def _allowed_paths(self, candidates: list[str], outside: list[str]) -> Iterator[str]:
         """Yield the absolute candidates that may be opened; append the others to ``outside``."""
         for candidate in candidates:
             if "\0" in candidate:
@@ -217,7 +217,7 @@ class StateFiles:
             # Cached, because resolving links takes as long as reading a range.
             if candidate not in self._paths:
                 absolute = self.source.absolute(candidate)
-                own = self.allow_external or self._owns(absolute)
+                own = self.allow_external or self._is_inside(absolute)
                 self._paths[candidate] = absolute if own else None
             path = self._paths[candidate]
             if path is None:
@@ -225,16 +225,16 @@ class StateFiles:
             else:
                 yield path
 
-    def _owns(self, path: str) -> bool:
+    def _is_inside(self, path: str) -> bool:
         """Return whether a path from ``source.absolute`` is in a directory of the checkpoint."""
         own = [self.directory]
         root = posixpath.dirname(self.directory)
         if checkpoint_number(self.directory) is not None:
-            own += [join(root, name) for name in _BESIDE_A_CHECKPOINT]
+            own += [join(root, name) for name in _SHARED_DIRECTORIES]
             root = posixpath.dirname(root)
         return any(
             path.startswith(f"{directory}/")
-            or _is_below_but_for_entropy(path, f"{directory}/", root)
+            or _is_below_without_entropy(path, f"{directory}/", root)
             for directory in own
         )
 
@@ -260,7 +260,7 @@ def _check_size(size: int, what: str) -> None:
         )
 
 
-def _is_below_but_for_entropy(path: str, directory: str, root: str) -> bool:
+def _is_below_without_entropy(path: str, directory: str, root: str) -> bool:
     """Return whether a path is below the directory if Flink's random S3 entropy is left out.
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,

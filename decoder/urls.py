@@ -35,9 +35,9 @@ _QUERY = re.compile(r"\?[\w.%-]+=")
 _VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]{0,20}(?:[&;]|$))")
 
 # Schemes whose URLs may have a port; in the URLs of other schemes a colon ends a user's name.
-_WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
+_SCHEMES_WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
 # Schemes whose path may begin after one or three slashes, and hold a colon and an @.
-_PATHS = frozenset({"file", "dbfs"})
+_LOCAL_PATH_SCHEMES = frozenset({"file", "dbfs"})
 # Schemes with an Azure container or an HDFS user name before the @, which are not secret.
 _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs"})
 
@@ -47,7 +47,7 @@ def redact_url(url: str) -> str:
     match = _URL.search(url) if ":/" in url else None
     if match is None:
         return url
-    bare = _bare(match[1].lower(), match[2], url[match.end() :])
+    bare = _without_credentials(match[1].lower(), match[2], url[match.end() :])
     return redact_urls(url[: match.end()] + bare)
 
 
@@ -56,15 +56,15 @@ def redact_urls(text: str) -> str:
     if ":/" not in text:
         return text
     return _URL_IN_TEXT.sub(
-        lambda url: f"{url[1]}:{url[2]}{_bare(url[1].lower(), url[2], url[3])}", text
+        lambda url: f"{url[1]}:{url[2]}{_without_credentials(url[1].lower(), url[2], url[3])}", text
     )
 
 
-def _bare(scheme: str, slashes: str, rest: str) -> str:
+def _without_credentials(scheme: str, slashes: str, rest: str) -> str:
     """Return the part of a URL after ``scheme://``, without credentials."""
-    if len(slashes) == 2 or scheme not in _PATHS:
+    if len(slashes) == 2 or scheme not in _LOCAL_PATH_SCHEMES:
         name = _NAME.match(rest)
-        port = scheme in _WITH_PORTS and name is not None and _PORT.match(rest, name.end())
+        port = scheme in _SCHEMES_WITH_PORTS and name is not None and _PORT.match(rest, name.end())
         user, at, _ = rest.partition("/")[0].rpartition("@")
         if name is not None and "@" in rest and not port:
             rest = f"…@{rest.rpartition('@')[2]}"  # a password may hold a slash and an @

@@ -51,11 +51,11 @@ _VERSIONS = (0,)
 
 _LIST, _MAP = "java.util.ArrayList", "java.util.HashMap"
 _NOT_STARTED = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
-_TOPIC = "topic"
+_TOPIC_FIELD = "topic"
 # Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)
 # sorted by name.
-_DECLARED = (_TOPIC, "partition", "nextOffset", "watermarkMillis")
-_FIELD_ORDERS = (tuple(sorted(_DECLARED)), _DECLARED)
+_DECLARED_ORDER = (_TOPIC_FIELD, "partition", "nextOffset", "watermarkMillis")
+_FIELD_ORDERS = (tuple(sorted(_DECLARED_ORDER)), _DECLARED_ORDER)
 _LONG = 64  # bits of the longest Avro integer
 _MOST_PARTITIONS = 2**31  # a partition number is a Java int
 
@@ -92,7 +92,7 @@ def read_beam_element(element: bytes, what: str) -> list[BeamMark]:
     return _marks_of_split(value, what, set())
 
 
-def read_beam_wrapped(element: bytes, what: str) -> list[BeamMark]:
+def read_beam_wrapper_element(element: bytes, what: str) -> list[BeamMark]:
     """Read an element of an UnboundedSourceWrapper's state: a source, then its mark.
 
     Raises:
@@ -115,12 +115,12 @@ def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
     cursor.finish("enumerator state")
     splits: list[JavaValue] = []
     seen: set[int] = set()
-    map_of_lists = _written(value, _MAP, seen)
+    map_of_lists = _objects_in(value, _MAP, seen)
     keys, lists = map_of_lists[::2], map_of_lists[1::2]
     if len(keys) != len(lists) or any(_class_name(key) != "java.lang.Integer" for key in keys):
         cursor.fail("not a map from subtask to list", "enumerator state", ErrorKind.UNSUPPORTED)
     for split_list in lists:
-        splits += _written(split_list, _LIST, seen)
+        splits += _objects_in(split_list, _LIST, seen)
     for split in splits:
         _check_new(split, seen)
     return [
@@ -128,7 +128,7 @@ def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
     ]
 
 
-def _written(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValue]:
+def _objects_in(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValue]:
     """Return the objects in a Java map or list; refuse a map or list that was seen before."""
     if not isinstance(value, JavaObject) or value.class_name != class_name:
         _fail(f"{_class_name(value)}, where {class_name} belongs")
@@ -191,7 +191,7 @@ def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
     spec = source.fields.get("spec")
     partitions = spec.fields.get("topicPartitions") if isinstance(spec, JavaObject) else None
     listed = []
-    for item in _written(partitions, _LIST, seen):
+    for item in _objects_in(partitions, _LIST, seen):
         fields = item.fields if isinstance(item, JavaObject) else {}
         topic, partition = fields.get("topic"), fields.get("partition")
         if not isinstance(topic, str) or not is_legal_topic(topic):
@@ -222,7 +222,7 @@ def _read_mark(cursor: Cursor, fields: tuple[str, ...]) -> BeamMark:
     topic = ""
     for field in fields:
         value = cursor.zigzag(field, _LONG)
-        if field == _TOPIC:
+        if field == _TOPIC_FIELD:
             if value < 0:
                 cursor.fail(f"a length cannot be negative: {value}", field)
             topic = cursor.raw(value, field).decode("ascii", "replace")

@@ -32,13 +32,13 @@ _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, spli
 # By enumerator version: the number of bytes before an entry's topic, and the format of the numbers
 # after it. In version 3 the split's length comes before the topic. The numbers are the partition,
 # in version 3 two offsets, and from version 2 on the status.
-_ENTRIES = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
+_ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
 # The number of entries that are unpacked at a time: they fit into the processor's caches.
-_AT_ONCE = 1024
+_BATCH = 1024
 
 # A tuple (head, *numbers) for each split or entry.
-_Unpacked = Iterable[tuple[Any, ...]]
+_Rows = Iterable[tuple[Any, ...]]
 
 
 class _NeedsStrictReader(Exception):
@@ -64,7 +64,7 @@ def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> Sp
     """
     try:
         heads, partitions, starts, stops = zip(*_unpacked_elements(elements), strict=True)
-        return _splits(_topics(heads, topics, _topic_of_element), partitions, starts, stops)
+        return _splits(_head_topics(heads, topics, _element_topic), partitions, starts, stops)
     except (_NeedsStrictReader, struct.error):
         return None
 
@@ -77,18 +77,18 @@ def read_uniform_entries(
     Returns:
         (the position after the entries, the entries), or None if the strict reader must read them.
     """
-    before_topic, numbers = _ENTRIES[version]
+    before_topic, numbers = _ENTRY_FORMATS[version]
     known: dict[bytes, str] = {}
     topics: list[str] = []
     columns: list[list[int]] = [[] for _ in numbers]
     position = start
     try:
         while len(topics) < count:
-            at_once = min(_AT_ONCE, count - len(topics))
+            at_once = min(_BATCH, count - len(topics))
             unpacked = _unpacked_entries(data, position, at_once, before_topic, numbers)
             heads, *values = zip(*unpacked, strict=True)
             position += sum(map(len, heads)) + at_once * struct.calcsize(">" + numbers)
-            topics += _topics(heads, known, _topic_of_split if version == 3 else _topic)
+            topics += _head_topics(heads, known, _split_topic if version == 3 else _topic)
             for column, more in zip(columns, values, strict=True):
                 column += more
         return (position, _entries(topics, columns)) if position <= end else None
@@ -100,40 +100,40 @@ def read_uniform_entries(
 
 
 @lru_cache(1024)
-def _alike(topic: int, before_topic: int, numbers: str) -> Struct:
+def _entry_struct(topic: int, before_topic: int, numbers: str) -> Struct:
     """Return the layout of a head and its numbers; ``topic`` is the topic's length in bytes."""
     if not 0 < topic <= _LONGEST_TOPIC:
         raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic}s{numbers}")
 
 
-def _unpacked_elements(elements: PlainElements) -> _Unpacked:
+def _unpacked_elements(elements: PlainElements) -> _Rows:
     data, starts, end = elements
     before_topic = _BEFORE_TOPIC_OF_ELEMENT.size
     sizes = list(map(sub, chain(starts[1:], (end,)), starts))
-    shapes = {
-        size: _alike(size - before_topic - _SPLIT_BYTES, before_topic, _SPLIT_NUMBERS)
+    layouts = {
+        size: _entry_struct(size - before_topic - _SPLIT_BYTES, before_topic, _SPLIT_NUMBERS)
         for size in set(sizes)
     }
-    if len(shapes) == 1:
-        return shapes[sizes[0]].iter_unpack(data[starts[0] : end])
+    if len(layouts) == 1:
+        return layouts[sizes[0]].iter_unpack(data[starts[0] : end])
     return [
-        shapes[size].unpack_from(data, start) for size, start in zip(sizes, starts, strict=True)
+        layouts[size].unpack_from(data, start) for size, start in zip(sizes, starts, strict=True)
     ]
 
 
 def _unpacked_entries(
     data: bytes, start: int, count: int, before_topic: int, numbers: str
-) -> _Unpacked:
+) -> _Rows:
     (length,) = _U16.unpack_from(data, start + before_topic)
-    entry = _alike(length, before_topic, numbers)
+    entry = _entry_struct(length, before_topic, numbers)
     run = data[start : start + count * entry.size]
     if run[before_topic + 1 :: entry.size] == bytes((length,)) * count:
         return entry.iter_unpack(run)
     unpacked = []
     for _ in range(count):
         (length,) = _U16.unpack_from(data, start + before_topic)
-        entry = _alike(length, before_topic, numbers)
+        entry = _entry_struct(length, before_topic, numbers)
         unpacked.append(entry.unpack_from(data, start))
         start += entry.size
     return unpacked
@@ -179,7 +179,7 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
 # -- heads ---------------------------------------------------------------------------------------
 
 
-def _topics(
+def _head_topics(
     heads: Iterable[bytes], known: dict[bytes, str], read_head: Callable[[bytes], str]
 ) -> list[str]:
     for head in set(heads).difference(known):
@@ -187,7 +187,7 @@ def _topics(
     return list(map(known.__getitem__, heads))
 
 
-def _topic_of_element(head: bytes) -> str:
+def _element_topic(head: bytes) -> str:
     before = _BEFORE_TOPIC_OF_ELEMENT.size
     split = len(head) - before - 2 + _SPLIT_BYTES
     if head[:before] != _BEFORE_TOPIC_OF_ELEMENT.pack(8 + split, SPLIT_VERSION, split):
@@ -195,7 +195,7 @@ def _topic_of_element(head: bytes) -> str:
     return _topic(head[before:])
 
 
-def _topic_of_split(head: bytes) -> str:
+def _split_topic(head: bytes) -> str:
     if head[:4] != _I32.pack(len(head) - 4 - 2 + _SPLIT_BYTES):
         raise _NeedsStrictReader
     return _topic(head[4:])

@@ -66,7 +66,7 @@ class Rows(Sequence[_T_co]):
         return repr(tuple(self))
 
 
-def rows(kind: type[_Row], *columns: Iterable[object]) -> Iterator[_Row]:
+def make_rows(kind: type[_Row], *columns: Iterable[object]) -> Iterator[_Row]:
     """Make named tuples of class ``kind`` from columns, three times as fast as by calling it."""
     make: Callable[[tuple[object, ...]], _Row] = partial(tuple.__new__, kind)
     return map(make, zip(*columns, strict=False))
@@ -81,6 +81,6 @@ class SplitColumns(NamedTuple):
     stopping_offsets: Sequence[int | None]
 
     def walk(self) -> Iterator[Split]:
-        return rows(
+        return make_rows(
             Split, self.topics, self.partitions, self.starting_offsets, self.stopping_offsets
         )

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.kafka.bulk import EntryColumns, read_uniform_entries
-from decoder.kafka.columns import Rows, rows
+from decoder.kafka.columns import Rows, make_rows
 from decoder.kafka.split import (
     MIN_SPLIT_BYTES,
     MIN_TOPIC_PARTITION_BYTES,
@@ -67,7 +67,7 @@ class EnumeratorEntry(NamedTuple):
 
 # The smallest number of entries that are read as columns. For fewer entries, columns are slower
 # and larger: a DynamicKafkaSource may list thousands of clusters with one partition each.
-_MANY = 5
+_MIN_FOR_COLUMNS = 5
 
 # Checked even if there are no splits: it may be all that distinguishes the state of another source.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
@@ -86,7 +86,7 @@ class EnumeratorState(NamedTuple):
     initial_discovery_finished: bool | None
 
 
-def listed_places(entries: Sequence[EnumeratorEntry]) -> Iterator[tuple[str, int]]:
+def listed_partitions(entries: Sequence[EnumeratorEntry]) -> Iterator[tuple[str, int]]:
     """Return the topic and partition of each entry."""
     if isinstance(entries, Rows):
         return entries.fields()
@@ -158,10 +158,10 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
             )
     else:
         count = cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + (4 if version == 2 else 0))
-    if count >= _MANY:
+    if count >= _MIN_FOR_COLUMNS:
         columns = cursor.attempt(partial(read_uniform_entries, version=version, count=count))
         if columns is not None:
-            return _entries_of(columns)
+            return _entries_from_columns(columns)
     return read_entries(cursor, version, count)
 
 
@@ -183,7 +183,7 @@ def _read_entry(cursor: Cursor, version: int) -> EnumeratorEntry:
     return EnumeratorEntry(topic, partition, status, None)
 
 
-def _entries_of(columns: EntryColumns) -> Rows[EnumeratorEntry]:
+def _entries_from_columns(columns: EntryColumns) -> Rows[EnumeratorEntry]:
     topics, partitions, codes, splits = columns
     statuses = (
         repeat(AssignmentStatus.ASSIGNED) if codes is None else [_STATUSES[code] for code in codes]
@@ -191,7 +191,7 @@ def _entries_of(columns: EntryColumns) -> Rows[EnumeratorEntry]:
 
     def walk() -> Iterator[EnumeratorEntry]:
         listed = splits.walk() if splits is not None else repeat(None)
-        return rows(EnumeratorEntry, topics, partitions, statuses, listed)
+        return make_rows(EnumeratorEntry, topics, partitions, statuses, listed)
 
     return Rows(len(topics), walk, lambda: zip(topics, partitions, strict=True))
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.beam import BEAM_KAFKA, WRAPPER_STATE, BeamMark, read_beam_wrapped
+from decoder.kafka.beam import BEAM_KAFKA, WRAPPER_STATE, BeamMark, read_beam_wrapper_element
 from decoder.kafka.enumerator import open_coordinator_state
 from decoder.kafka.legacy import (
     LEGACY_CONSUMER_STATE,
@@ -47,17 +47,17 @@ Source = (
 )
 Sink = SinkState | FileSinkState | UnknownSink
 
-_OF_KAFKA = frozenset(
+_KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
 # The largest WRAPPER_STATE that is read outside of a Beam pipeline. There, a user's function may
 # have large state of the same name.
-_LARGEST_WRAPPER = 32 * 1024 * 1024
+_MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
 # Errors that mostly mean that the state is another sink's.
-_UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
-_OF_ANOTHER_KIND = "not a KafkaSink's"
+_ERRORS_IN_BYTES = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
+_NOT_A_KAFKA_SINK = "not a KafkaSink's"
 
 
 def read_source(
@@ -79,21 +79,23 @@ def read_source(
     states = _list_states(operator)
     legacy_states = states.get(LEGACY_CONSUMER_STATE)
     if legacy_states:
-        return _read_legacy(legacy_states, files, _what(operator))
+        return _read_legacy(legacy_states, files, _operator_label(operator))
     wrapper_states = states.get(WRAPPER_STATE)
     if wrapper_states:
-        wrapped = _read_beam_wrapper(wrapper_states, files, _what(operator), in_beam_pipeline)
+        wrapped = _read_beam_wrapper(
+            wrapper_states, files, _operator_label(operator), in_beam_pipeline
+        )
         if wrapped is not None:
             return wrapped
     reader_states = states.get(SOURCE_READER_STATE, [])
-    wrong_mode = _wrong_mode(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
+    wrong_mode = _check_mode(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
     if wrong_mode is not None:
         return wrong_mode
     coordinator = operator.coordinator_state
     if not reader_states and coordinator is None:
         return None
     source = recognise_source(
-        byte_array_states(reader_states, files, _what(operator)),
+        byte_array_states(reader_states, files, _operator_label(operator)),
         coordinator.data if coordinator is not None else None,
     )
     inner = source.current if isinstance(source, HybridSource) else source
@@ -111,7 +113,7 @@ def _read_legacy(
     states: list[SubtaskState], files: StateFiles, what: str
 ) -> LegacyConsumer | UnknownSource:
     """Read a FlinkKafkaConsumer, or return an UnknownSource if an element does not decode."""
-    wrong_mode = _wrong_mode(states, DistributionMode.UNION)
+    wrong_mode = _check_mode(states, DistributionMode.UNION)
     if wrong_mode is not None:
         return wrong_mode
     offsets: list[LegacyOffset] = []
@@ -136,7 +138,7 @@ def _read_beam_wrapper(
     """
     extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
     size = sum(span.end - span.start for span in extents if span is not None)
-    if size > _LARGEST_WRAPPER and not in_beam_pipeline:
+    if size > _MAX_WRAPPER_BYTES and not in_beam_pipeline:
         return None
     marks: list[tuple[int, BeamMark]] = []
     reason: str | None = None
@@ -150,7 +152,7 @@ def _read_beam_wrapper(
                 continue
             try:
                 label = f"{what} subtask {subtask} {WRAPPER_STATE}"
-                marks += [(subtask, mark) for mark in read_beam_wrapped(element, label)]
+                marks += [(subtask, mark) for mark in read_beam_wrapper_element(element, label)]
             except DecodeError as error:
                 reason = reason or str(error)
     except DecodeError:
@@ -176,7 +178,7 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     )
     if not writer_states and not committer_states:
         return None
-    what = _what(operator)
+    what = _operator_label(operator)
     try:
         written = [
             read_writer_state(element, f"{what} subtask {subtask} {WRITER_STATE}")
@@ -189,17 +191,17 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
             )
         )
     except DecodeError as error:
-        return UnknownSink(_OF_ANOTHER_KIND if error.kind in _UNDECODABLE else str(error))
+        return UnknownSink(_NOT_A_KAFKA_SINK if error.kind in _ERRORS_IN_BYTES else str(error))
     writers = tuple(state for state in written if isinstance(state, KafkaWriterState))
     if len(writers) == len(written):
         return SinkState(writers, pending)
     buckets = tuple(state for state in written if isinstance(state, FileBucket))
     if len(buckets) == len(written) and not pending:
         return FileSinkState(buckets)
-    return UnknownSink(_OF_ANOTHER_KIND)
+    return UnknownSink(_NOT_A_KAFKA_SINK)
 
 
-def _what(operator: Operator) -> str:
+def _operator_label(operator: Operator) -> str:
     return f"operator {operator.operator_id}"
 
 
@@ -209,14 +211,14 @@ def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
     for subtask in operator.subtasks:
         if (handle := subtask.managed_operator_state) is not None:
             for state in handle.states:
-                if state.name in _OF_KAFKA:
+                if state.name in _KAFKA_STATES:
                     states.setdefault(state.name, []).append(
                         SubtaskState(subtask.index, handle, state)
                     )
     return states
 
 
-def _wrong_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
+def _check_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
     """Return an UnknownSource if a state has another distribution mode than ``mode``, or None."""
     for _, _, state in states:
         if state.mode is not mode:

@@ -40,12 +40,12 @@ from decoder.cursor import Cursor
 WRITER_STATE = "writer_raw_states"
 COMMITTER_STATE = "streaming_committer_raw_states"
 
-_MAGIC = 0xB91F252C - (1 << 32)
+_COMMITTER_MAGIC = 0xB91F252C - (1 << 32)
 _BUCKET_MAGIC = 0x1E764B79
 _BUCKET_VERSION = 3
-_REQUEST_STATES = 4
-_FIRST_DONE = 2
-_OWNERSHIPS = 2
+_REQUEST_STATE_COUNT = 4
+_FIRST_DONE_STATE = 2
+_OWNERSHIP_COUNT = 2
 
 _Item = TypeVar("_Item")
 
@@ -105,7 +105,7 @@ def read_writer_state(element: bytes, what: str) -> KafkaWriterState | FileBucke
     Raises:
         DecodeError: the bytes are not exactly the state of a KafkaSink's or a FileSink's writer.
     """
-    version, cursor = _open(element, what, (1, 2, _BUCKET_VERSION), "writer state")
+    version, cursor = _open_element(element, what, (1, 2, _BUCKET_VERSION), "writer state")
     state = (
         _read_bucket(cursor) if version == _BUCKET_VERSION else _read_kafka_writer(cursor, version)
     )
@@ -119,7 +119,7 @@ def _read_kafka_writer(cursor: Cursor, version: int) -> KafkaWriterState:
     if version == 2:
         cursor.skip(8, "owned subtasks")
         ownership = cursor.i32("ownership of transactions")
-        if not 0 <= ownership < _OWNERSHIPS:
+        if not 0 <= ownership < _OWNERSHIP_COUNT:
             cursor.fail(f"unknown ownership: {ownership}", "ownership of transactions", back=4)
         count = cursor.count("open transactions", 2 + 8)
         open_transactions = tuple(_read_open_transaction(cursor) for _ in range(count))
@@ -152,13 +152,13 @@ def read_committer_state(element: bytes, what: str) -> tuple[PendingTransaction,
     Raises:
         DecodeError: the bytes are not exactly the state of a KafkaSink's committer.
     """
-    version, cursor = _open(element, what, (1, 2), "committer state")
-    if cursor.i32("magic number") != _MAGIC:
+    version, cursor = _open_element(element, what, (1, 2), "committer state")
+    if cursor.i32("magic number") != _COMMITTER_MAGIC:
         cursor.fail("committer state without its magic number", "magic number", back=4)
     if version == 1:
         pending = tuple(_versioned_list(cursor, "committables", (1,), _read_committable))
     else:
-        pending = _joined(_versioned_list(cursor, "checkpoints", (0, 1), _read_checkpoint))
+        pending = _concatenate(_versioned_list(cursor, "checkpoints", (0, 1), _read_checkpoint))
     cursor.finish("committer state")
     return pending
 
@@ -167,13 +167,13 @@ def _read_checkpoint(cursor: Cursor, version: int) -> tuple[PendingTransaction, 
     cursor.i64("checkpoint id")
     if version >= 1:
         cursor.i32("number of subtasks")
-    return _joined(_versioned_list(cursor, "subtasks", (0, 1, 2), _read_subtask))
+    return _concatenate(_versioned_list(cursor, "subtasks", (0, 1, 2), _read_subtask))
 
 
 def _read_subtask(cursor: Cursor, version: int) -> tuple[PendingTransaction, ...]:
     if version >= 1:
         cursor.i32("subtask")
-    pending = _joined(_versioned_list(cursor, "requests", (0,), _read_request))
+    pending = _concatenate(_versioned_list(cursor, "requests", (0,), _read_request))
     cursor.i32("number of committables")
     if version <= 1:
         cursor.i32("number of drained")
@@ -188,9 +188,9 @@ def _read_request(cursor: Cursor, _version: int) -> tuple[PendingTransaction, ..
     frame.finish("committable")
     cursor.i32("number of retries")
     state = cursor.i32("state of a request")
-    if not 0 <= state < _REQUEST_STATES:
+    if not 0 <= state < _REQUEST_STATE_COUNT:
         cursor.fail(f"unknown state of a request: {state}", "state of a request", back=4)
-    return (committable,) if state < _FIRST_DONE else ()
+    return (committable,) if state < _FIRST_DONE_STATE else ()
 
 
 def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
@@ -204,7 +204,9 @@ def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
     return PendingTransaction(transactional_id, producer_id, epoch)
 
 
-def _open(element: bytes, what: str, known: tuple[int, ...], state: str) -> tuple[int, Cursor]:
+def _open_element(
+    element: bytes, what: str, known: tuple[int, ...], state: str
+) -> tuple[int, Cursor]:
     cursor = Cursor(element, what)
     version = cursor.version(state, known)
     body = cursor.frame(cursor.i32("length"), "state")
@@ -228,5 +230,5 @@ def _versioned_list(
     return items
 
 
-def _joined(parts: Iterable[tuple[PendingTransaction, ...]]) -> tuple[PendingTransaction, ...]:
+def _concatenate(parts: Iterable[tuple[PendingTransaction, ...]]) -> tuple[PendingTransaction, ...]:
     return tuple(pending for part in parts for pending in part)

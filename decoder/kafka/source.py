@@ -24,7 +24,7 @@ from decoder.kafka.beam import (
     read_beam_enumerator,
 )
 from decoder.kafka.bulk import read_uniform_splits
-from decoder.kafka.columns import Rows, SplitColumns, rows
+from decoder.kafka.columns import Rows, SplitColumns, make_rows
 from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
 from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
 from decoder.kafka.hybrid import HybridEnumeratorState, HybridSplit, read_hybrid_enumerator
@@ -127,9 +127,9 @@ class _Readers:
     def add_state(self, subtask: int, state: Iterable[bytes]) -> None:
         """Read the elements of one reader's state, and add their splits."""
         plain = state.plain if isinstance(state, ByteArrays) else None
-        alike = read_uniform_splits(plain, self._topics) if plain is not None else None
-        if alike is not None:
-            self.plain.append((subtask, alike))
+        columns_of_state = read_uniform_splits(plain, self._topics) if plain is not None else None
+        if columns_of_state is not None:
+            self.plain.append((subtask, columns_of_state))
             return
         for element in state:
             if _names_beam(element):
@@ -166,7 +166,7 @@ class _Readers:
     def plain_splits(self) -> Rows[ReaderSplit]:
         def walk() -> Iterator[ReaderSplit]:
             return chain.from_iterable(
-                rows(ReaderSplit, repeat(subtask), columns.walk())
+                make_rows(ReaderSplit, repeat(subtask), columns.walk())
                 for subtask, columns in self.plain
             )
 
@@ -255,10 +255,10 @@ def recognise_source(
     reader_kinds = readers.kinds
     kinds = reader_kinds or [_kind_of(enumerator)]
     if kinds == ["HybridSource"] and readers.reason is None:
-        return _unwrap(readers, enumerator.hybrid)
-    stored = coordinator_state or b""
-    if reader_kinds == ["BeamKafkaIO"] or (not reader_kinds and _names_beam(stored)):
-        return _beam(readers, enumerator, stored)
+        return _recognise_hybrid(readers, enumerator.hybrid)
+    coordinator_bytes = coordinator_state or b""
+    if reader_kinds == ["BeamKafkaIO"] or (not reader_kinds and _names_beam(coordinator_bytes)):
+        return _recognise_beam(readers, enumerator, coordinator_bytes)
     return _recognise(readers, kinds, enumerator)
 
 
@@ -267,18 +267,20 @@ def _names_beam(data: bytes) -> bool:
     return BEAM_SPLIT in data or BEAM_KAFKA in data
 
 
-def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafkaIO | UnknownSource:
-    """Recognise a KafkaIO of Beam; ``stored`` is the coordinator state."""
-    partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in stored
+def _recognise_beam(
+    readers: _Readers, enumerator: _Enumerator, coordinator_bytes: bytes
+) -> BeamKafkaIO | UnknownSource:
+    """Recognise a KafkaIO of Beam; ``coordinator_bytes`` is the coordinator state."""
+    partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in coordinator_bytes
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
-    waiting = enumerator.beam
-    if isinstance(waiting, str):
-        return UnknownSource(waiting, partly_kafka)
-    if not waiting and _names_beam(stored):
+    unassigned = enumerator.beam
+    if isinstance(unassigned, str):
+        return UnknownSource(unassigned, partly_kafka)
+    if not unassigned and _names_beam(coordinator_bytes):
         reason = "splits without a reader are named, and none is listed"
         return UnknownSource(reason, partly_kafka)
-    return BeamKafkaIO(tuple(readers.beam), tuple(waiting or ()))
+    return BeamKafkaIO(tuple(readers.beam), tuple(unassigned or ()))
 
 
 def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
@@ -304,7 +306,7 @@ def _recognise(
         or any(_wraps_kafka(split) for _, split in readers.hybrid)
         or readers.beam
         or readers.beam_damaged
-        or _knows_splits(enumerator)
+        or _has_splits(enumerator)
     )
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -315,7 +317,7 @@ def _recognise(
             dynamic = enumerator.dynamic
             if isinstance(dynamic, str):
                 return UnknownSource(dynamic, partly_kafka)
-            return _dynamic(readers.dynamic, dynamic) if partly_kafka else _NO_SPLIT
+            return _dynamic_source(readers.dynamic, dynamic) if partly_kafka else _NO_SPLIT
         case "HybridSource":
             return UnknownSource("a HybridSource inside of a HybridSource", partly_kafka)
         case _:
@@ -336,7 +338,7 @@ def _kind_of(enumerator: _Enumerator) -> str:
     return "HybridSource" if isinstance(enumerator.hybrid, HybridEnumeratorState) else "unknown"
 
 
-def _knows_splits(enumerator: _Enumerator) -> bool:
+def _has_splits(enumerator: _Enumerator) -> bool:
     plain = enumerator.plain
     if isinstance(plain, EnumeratorState) and plain.entries:
         return True
@@ -346,7 +348,7 @@ def _knows_splits(enumerator: _Enumerator) -> bool:
     )
 
 
-def _dynamic(
+def _dynamic_source(
     readers: list[tuple[int, DynamicSplit]], enumerator: DynamicEnumeratorState | None
 ) -> DynamicKafkaSource:
     by_cluster: dict[str, list[ReaderSplit]] = {}
@@ -363,7 +365,7 @@ def _dynamic(
     return DynamicKafkaSource(clusters, frozenset(retained), enumerator)
 
 
-def _unwrap(
+def _recognise_hybrid(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
     """Recognise the current source of a HybridSource; the enumerator has its index."""

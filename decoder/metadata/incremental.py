@@ -24,12 +24,12 @@ _FILE = Struct(">BqH")  # type, size, length of the URI
 
 # The maximum number of handles in a run: a run that fails its check is read twice. RocksDB has some
 # tens of files per subtask.
-_LONGEST_RUN = 128
-_MOST_RUN_BYTES = 64 * 1024
-_SHORTEST_RUN = 4
+_MAX_RUN = 128
+_MAX_RUN_BYTES = 64 * 1024
+_MIN_RUN = 4
 
 
-class _NotPlain(Exception):
+class _NeedsStrictReader(Exception):
     """The handle must be read by the strict functions in ``handles``."""
 
 
@@ -47,42 +47,42 @@ def incremental_bytes(
     try:
         # backend id, key groups, version 2: checkpointed size
         position += 2 + _U16.unpack_from(data, position)[0] + (16 if version2 else 8)
-        position, total = _stream(data, position)
+        position, total = _skip_stream(data, position)
         for _ in range(2):  # shared files, and private ones
             count: int = _I32.unpack_from(data, position)[0]
-            position, size = _files(data, position + 4, count)
+            position, size = _skip_files(data, position + 4, count)
             total += size
         if version2:
             position += 2 + _U16.unpack_from(data, position)[0]  # handle id
-    except (_NotPlain, struct.error, IndexError):
+    except (_NeedsStrictReader, struct.error, IndexError):
         return None
     # Slices beyond ``end`` raise no error, so the end is checked here.
     return (position, total) if position <= end else None
 
 
-def _files(data: bytes, position: int, count: int) -> tuple[int, int]:
+def _skip_files(data: bytes, position: int, count: int) -> tuple[int, int]:
     """Step over ``count`` x {``UTF localPath``, stream handle}; return their end and total size."""
     if count < 0:
-        raise _NotPlain
+        raise _NeedsStrictReader
     total = 0
     while count:
-        run = min(count, _LONGEST_RUN)
-        stepped = _run(data, position, run) if run >= _SHORTEST_RUN else None
-        position, size = stepped or _one_by_one(data, position, run)
+        run = min(count, _MAX_RUN)
+        skipped = _skip_run(data, position, run) if run >= _MIN_RUN else None
+        position, size = skipped or _skip_one_by_one(data, position, run)
         total += size
         count -= run
     return position, total
 
 
-def _one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
+def _skip_one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
     total = 0
     for _ in range(count):
-        position, size = _stream(data, position + 2 + _U16.unpack_from(data, position)[0])
+        position, size = _skip_stream(data, position + 2 + _U16.unpack_from(data, position)[0])
         total += size
     return position, total
 
 
-def _stream(data: bytes, start: int) -> tuple[int, int]:
+def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
     """Step over a FILE, RELATIVE or BYTE_STREAM handle; return its end and its state's size."""
     size: int
     kind, size, length = _FILE.unpack_from(data, start)
@@ -99,19 +99,19 @@ def _stream(data: bytes, start: int) -> tuple[int, int]:
             size = _I32.unpack_from(data, end)[0]
             after = end + 4 + size
         else:
-            raise _NotPlain
+            raise _NeedsStrictReader
     if size < 0 or not data[name:end].isascii():
-        raise _NotPlain
+        raise _NeedsStrictReader
     return after, size
 
 
-def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
+def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
     """Step over ``count`` local paths and FILE handles if they have the same lengths, or None."""
     kind = 2 + _U16.unpack_from(data, start)[0]
     uri = _U16.unpack_from(data, start + kind + 9)[0]
     stride = kind + _FILE.size + uri
     size = count * stride
-    if size > _MOST_RUN_BYTES:
+    if size > _MAX_RUN_BYTES:
         return None
     run = data[start : start + size]
     if len(run) != size or run[kind] != 2 or run[kind + 1] != 0:

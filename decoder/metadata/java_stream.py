@@ -110,10 +110,10 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
     """
     if cursor.raw(4, _FIELD) != _MAGIC_AND_VERSION:
         cursor.fail("not a Java object stream", _FIELD, back=4)
-    return _Walker(cursor).value(0)
+    return _Reader(cursor).value(0)
 
 
-class _Walker:
+class _Reader:
     """A reader of one stream, with the objects read so far."""
 
     def __init__(self, cursor: Cursor) -> None:

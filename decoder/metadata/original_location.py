@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from decoder.metadata.model import FileState, InlineState, Operator
 
-_OWN_DIRECTORY = re.compile(r"(?:chk-\d+|savepoint-[^/]+)")
+_CHECKPOINT_DIRECTORY = re.compile(r"(?:chk-\d+|savepoint-[^/]+)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 
 
@@ -30,7 +30,7 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
                 match handle.stream if handle is not None else None:
                     case InlineState(name=file) | FileState(uri=file):
                         directory = posixpath.dirname(file)
-                        if _OWN_DIRECTORY.fullmatch(posixpath.basename(directory)):
+                        if _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
                             return directory
     return None
 

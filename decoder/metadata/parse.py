@@ -39,8 +39,8 @@ _RESULT_SUBPARTITION = (2, 4)
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
-_NOTHING_MORE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
-_NOTHING = _NO_OPERATOR_STATE + _NULL + _NOTHING_MORE  # no managed keyed state either
+_NO_OTHER_STATE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
+_NO_STATE = _NO_OPERATOR_STATE + _NULL + _NO_OTHER_STATE  # no managed keyed state either
 
 # The minimum size of an operator in bytes: its id, parallelism, max parallelism, a null coordinator
 # handle and the number of subtasks.
@@ -193,7 +193,7 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
         return _finished_subtask(-(index + 1))
     if index < 0:
         cursor.fail(f"an index cannot be negative: {index}", what, back=4)
-    if layout.since_1_11 and cursor.skip_if(_NOTHING):
+    if layout.since_1_11 and cursor.skip_if(_NO_STATE):
         return Subtask(index, False, None, None, 0, 0, 0)
     what = f"{what} subtask {index}"
     if not layout.since_1_11:
@@ -208,7 +208,7 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
     if not cursor.skip_if(_NULL):
         keyed_at = cursor.byte_offset
         keyed = skip_keyed_state(cursor, f"{what} managed keyed state")
-    if layout.since_1_11 and cursor.skip_if(_NOTHING_MORE):
+    if layout.since_1_11 and cursor.skip_if(_NO_OTHER_STATE):
         return Subtask(index, False, managed, raw, keyed, 0, 0, keyed_at)
     if not cursor.skip_if(_NULL):
         raw_keyed_at = cursor.byte_offset

@@ -18,7 +18,7 @@ from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 
 _PACKAGE = "org.apache.flink.runtime.checkpoint."
 # A stream that Flink writes takes a few hundred bytes.
-_LONGEST_KEPT = 4096
+_MAX_CACHED_BYTES = 4096
 _UNKNOWN = CheckpointType(CheckpointKind.UNKNOWN, StopKind.UNKNOWN)
 
 _STOPS = {"NONE": StopKind.NONE, "SUSPEND": StopKind.SUSPEND, "TERMINATE": StopKind.TERMINATE}
@@ -36,8 +36,8 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
 
 def _read_cached(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
     """Read with a cache, because all checkpoints of one type end in the same bytes."""
-    walked = _walk(data[start:end]) if end - start <= _LONGEST_KEPT else None
-    return (start + walked[0], walked[1]) if walked is not None else None
+    result = _walk(data[start:end]) if end - start <= _MAX_CACHED_BYTES else None
+    return (start + result[0], result[1]) if result is not None else None
 
 
 @lru_cache(32)

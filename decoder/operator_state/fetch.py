@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 # The number of requests that are sent in parallel; botocore keeps fewer connections open.
-_AT_ONCE = 16
+_PARALLEL_REQUESTS = 16
 # A larger state is not read ahead. So at most 16 MiB are read ahead.
-_LARGEST_AHEAD = 1024 * 1024
+_MAX_READ_AHEAD_BYTES = 1024 * 1024
 
 
 class SubtaskState(NamedTuple):
@@ -50,7 +50,10 @@ def byte_array_states(
             it for a corrupt element.
     """
     for owner, part in _read_ahead(states, files, what):
-        yield owner.subtask, byte_arrays(part, owner.handle, owner.state, _label(owner, what))
+        yield (
+            owner.subtask,
+            byte_arrays(part, owner.handle, owner.state, _label(owner, what)),
+        )
 
 
 def state_elements(
@@ -91,16 +94,16 @@ def _read_ahead(
                 continue  # an empty state needs no file
             span = extent(owner.handle, owner.state)
             future = None
-            if span is not None and span.end - span.start <= _LARGEST_AHEAD:
+            if span is not None and span.end - span.start <= _MAX_READ_AHEAD_BYTES:
                 if pool is None:
                     # Imported late, because it imports logging, and most small checkpoints need no
                     # pool: their state is inline.
                     from concurrent.futures import ThreadPoolExecutor
 
-                    pool = ThreadPoolExecutor(_AT_ONCE)
+                    pool = ThreadPoolExecutor(_PARALLEL_REQUESTS)
                 future = pool.submit(read, owner)
             pending.append((owner, future))
-            if len(pending) == _AT_ONCE:
+            if len(pending) == _PARALLEL_REQUESTS:
                 yield next_result()
         while pending:
             yield next_result()

@@ -83,7 +83,7 @@ class ByteArrays(Iterable[bytes]):
 
     def __iter__(self) -> Iterator[bytes]:
         for cursor, compressed in _element_cursors(self.part, self.byte_offsets, self.what):
-            yield _decompressed(cursor) if compressed else cursor.blob("element")
+            yield _read_compressed(cursor) if compressed else cursor.blob("element")
 
     @property
     def plain(self) -> PlainElements | None:
@@ -179,7 +179,7 @@ def unsized_elements(
         data = bytearray()
         while cursor.byte_offset < end:
             data += next_chunk(cursor)
-            _check_decompressed(cursor, len(data))
+            _check_decompressed_size(cursor, len(data))
         yield bytes(data)
 
 
@@ -209,7 +209,7 @@ def _element_cursors(
         end = cursor.byte_offset
 
 
-def _decompressed(cursor: Cursor) -> bytes:
+def _read_compressed(cursor: Cursor) -> bytes:
     """Read an element, which begins at the start of a Snappy chunk and may span several."""
     data = bytearray()
     while len(data) < 4:
@@ -217,13 +217,13 @@ def _decompressed(cursor: Cursor) -> bytes:
     size = int.from_bytes(data[:4], "big", signed=True)
     if size < 0:
         cursor.fail(f"a length cannot be negative: {size}", "element length")
-    _check_decompressed(cursor, size)
+    _check_decompressed_size(cursor, size)
     while len(data) < 4 + size:
         data += next_chunk(cursor)
     return bytes(memoryview(data)[4 : 4 + size])
 
 
-def _check_decompressed(cursor: Cursor, size: int) -> None:
+def _check_decompressed_size(cursor: Cursor, size: int) -> None:
     if size > MAX_DECOMPRESSED_BYTES:
         cursor.fail(
             f"a compressed element of {size} bytes, or more: at most {MAX_DECOMPRESSED_BYTES} are "

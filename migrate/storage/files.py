@@ -74,7 +74,7 @@ _STORES = {
 
 # How many bytes of a file are read into memory at a time.
 _PIECE_BYTES = 8 * 1024 * 1024
-_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class Listed(NamedTuple):
@@ -121,7 +121,7 @@ class Files:
             try:
                 options = _STORES[_scheme(path)].range_options
                 data: bytes = system.cat_file(name, start=start, end=start + size, **options)
-            except _NOT_THERE:
+            except _MISSING_FILE_ERRORS:
                 raise
             # For a range beyond the end of a file, some libraries raise errors of their own.
             except Exception:
@@ -152,7 +152,7 @@ class Files:
             # Not isfile(): fsspec's returns False if the store does not answer.
             with self._file_system(path) as (system, name):
                 return bool(system.info(name)["type"] == "file")
-        except _NOT_THERE:
+        except _MISSING_FILE_ERRORS:
             return False
 
     def modified_at(self, path: str) -> int | None:
@@ -183,7 +183,7 @@ class Files:
         try:
             with os.scandir(path) as listed:
                 return [_entry(entry) for entry in listed]
-        except _NOT_THERE:
+        except _MISSING_FILE_ERRORS:
             return None
 
     def file_size(self, path: str) -> int | None:
@@ -195,14 +195,14 @@ class Files:
             with self._file_system(path) as (system, name):
                 info = system.info(name)
                 return int(info["size"]) if info["type"] == "file" else None
-        except _NOT_THERE:
+        except _MISSING_FILE_ERRORS:
             return None
 
     def _listed(self, url: str) -> list[Listed] | None:
         try:
             with self._file_system(url) as (system, name):
                 below = system.ls(name, detail=True)
-        except _NOT_THERE:
+        except _MISSING_FILE_ERRORS:
             return None
         if [entry["name"] for entry in below] == [name]:
             return None  # ls() of a file lists the file itself
@@ -257,7 +257,7 @@ class Files:
         try:
             system = self._system(path)
             yield system, system._strip_protocol(path)
-        except (*_NOT_THERE, MissingExtra):
+        except (*_MISSING_FILE_ERRORS, MissingExtra):
             raise
         # The errors of botocore, aiohttp, Azure's and Google's library have no common base class.
         except Exception as error:

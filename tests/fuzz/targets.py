@@ -16,7 +16,7 @@ import cramjam
 
 from decoder import read_checkpoint
 from decoder.cursor import Cursor
-from decoder.kafka.beam import read_beam_element, read_beam_wrapped
+from decoder.kafka.beam import read_beam_element, read_beam_wrapper_element
 from decoder.kafka.dynamic import read_dynamic_enumerator
 from decoder.kafka.enumerator import read_enumerator
 from decoder.kafka.hybrid import read_hybrid_enumerator
@@ -195,7 +195,7 @@ def _beam_split(data: bytes) -> object:
 
 
 def _beam_wrapped(data: bytes) -> object:
-    return read_beam_wrapped(data, "element")
+    return read_beam_wrapper_element(data, "element")
 
 
 def _writer_state(data: bytes) -> object:

@@ -98,11 +98,11 @@ def _run_of(number: int, size: int = 5) -> bytes:
 @pytest.mark.parametrize("number", [4, 128])
 def test_files_of_one_shape_are_stepped_over_at_once(number: int) -> None:
     run = _run_of(number)
-    assert incremental._run(b"?" + run + b"?", 1, number) == (1 + len(run), 5 * number)
-    assert incremental._files(run, 0, number) == (len(run), 5 * number)
+    assert incremental._skip_run(b"?" + run + b"?", 1, number) == (1 + len(run), 5 * number)
+    assert incremental._skip_files(run, 0, number) == (len(run), 5 * number)
     # Another shape in the last of them; one too few.
-    assert incremental._run(run[:-19] + b"\x06" + run[-18:], 0, number) is None
-    assert incremental._run(run[:-1], 0, number) is None
+    assert incremental._skip_run(run[:-19] + b"\x06" + run[-18:], 0, number) is None
+    assert incremental._skip_run(run[:-1], 0, number) is None
 
 
 def test_the_type_of_a_checkpoint_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:

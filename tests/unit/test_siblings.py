@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from decoder.checkpoint_order import Siblings, completed_at, find_siblings, numbered
+from decoder.checkpoint_order import Siblings, completed_at, find_siblings, numbered_checkpoints
 from tests.support.memory_files import MemoryFiles
 
 _JOB = "/flink/checkpoints/job"
 _NOW = 1_790_000_000_000
-_APART = 10_000
+_MIN_GAP_MS = 10_000
 
 
 class _Timed(MemoryFiles):
@@ -45,22 +45,22 @@ def _beside(number: int, times: Mapping[int, int | None], timeless: bool = False
         (5, {5: 0, 4: -1, 6: 1, 7: 2}, Siblings(newer=(6, 7))),
         (5, {5: 0, 6: None, 7: 2}, Siblings(newer=(7,))),
         # A lower run that was written later, by more than a copy takes.
-        (5, {5: 0, 3: _APART}, Siblings()),
-        (5, {5: 0, 3: _APART + 1}, Siblings(newer=(3,))),
-        (5, {5: 0, 2: 1, 3: _APART + 1}, Siblings(newer=(2, 3))),
-        (5, {5: 0, 2: None, 3: _APART + 1}, Siblings(newer=(3,))),
+        (5, {5: 0, 3: _MIN_GAP_MS}, Siblings()),
+        (5, {5: 0, 3: _MIN_GAP_MS + 1}, Siblings(newer=(3,))),
+        (5, {5: 0, 2: 1, 3: _MIN_GAP_MS + 1}, Siblings(newer=(2, 3))),
+        (5, {5: 0, 2: None, 3: _MIN_GAP_MS + 1}, Siblings(newer=(3,))),
         # A higher run that was written before.
-        (5, {5: 0, 9: -_APART}, Siblings(newer=(9,))),
-        (5, {5: 0, 9: -_APART - 1}, Siblings(earlier_run=(9,))),
+        (5, {5: 0, 9: -_MIN_GAP_MS}, Siblings(newer=(9,))),
+        (5, {5: 0, 9: -_MIN_GAP_MS - 1}, Siblings(earlier_run=(9,))),
         (5, {5: 0, 9: None}, Siblings()),
         # The run that was written last is the last.
         (5, {5: 0, 2: 90_000, 9: 50_000}, Siblings(newer=(9, 2))),
         (5, {5: 0, 2: 50_000, 9: 90_000}, Siblings(newer=(2, 9))),
         # Its own run, in which times contradict the numbers.
-        (5, {4: _APART, 5: 0}, Siblings()),
-        (5, {4: _APART + 1, 5: 0}, Siblings(contradicting=(4,))),
-        (5, {5: 0, 6: -_APART}, Siblings(newer=(6,))),
-        (5, {5: 0, 6: -_APART - 1}, Siblings(newer=(6,), contradicting=(6,))),
+        (5, {4: _MIN_GAP_MS, 5: 0}, Siblings()),
+        (5, {4: _MIN_GAP_MS + 1, 5: 0}, Siblings(contradicting=(4,))),
+        (5, {5: 0, 6: -_MIN_GAP_MS}, Siblings(newer=(6,))),
+        (5, {5: 0, 6: -_MIN_GAP_MS - 1}, Siblings(newer=(6,), contradicting=(6,))),
         (5, {4: None, 5: 0}, Siblings()),
         # When a run was last written shows in one of its last three.
         (5, {5: 0, 1: 50_000, 2: None, 3: None}, Siblings(newer=(1,))),
@@ -100,4 +100,4 @@ def test_a_savepoint_has_no_siblings() -> None:
 
 def test_the_checkpoints_of_a_directory_by_number() -> None:
     names = ["chk-10", "chk-9", "shared", "chk-x", "taskowned", "chk-"]
-    assert numbered("/j", names) == [(9, "/j/chk-9"), (10, "/j/chk-10")]
+    assert numbered_checkpoints("/j", names) == [(9, "/j/chk-9"), (10, "/j/chk-10")]

@@ -15,7 +15,7 @@ from decoder.kafka.enumerator import (
     AssignmentStatus,
     EnumeratorEntry,
     EnumeratorState,
-    listed_places,
+    listed_partitions,
 )
 from decoder.kafka.source import split_fields
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
@@ -77,7 +77,9 @@ def _without_reader(
     if enumerator is None:
         return []
     entries = enumerator.entries
-    unknown = [partition not in known.get(topic, ()) for topic, partition in listed_places(entries)]
+    unknown = [
+        partition not in known.get(topic, ()) for topic, partition in listed_partitions(entries)
+    ]
     return list(compress(entries, unknown)) if any(unknown) else []
 
 
