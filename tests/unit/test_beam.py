@@ -415,7 +415,7 @@ def test_a_pipelines_state_is_read_however_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = _wrapped(WRAPPED[0], file=True)
-    monkeypatch.setattr("decoder.kafka.operator._LARGEST_WRAPPER", 10)
+    monkeypatch.setattr("decoder.kafka.operator._MAX_WRAPPER_BYTES", 10)
     with pytest.raises(DecodeError, match="missing"):
         _extract(tmp_path, held, _DOFN)
 
