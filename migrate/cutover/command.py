@@ -19,6 +19,10 @@ from typing import Literal
 
 from migrate.model.wording import printable
 
+# "running" while the command or a process that it has started is alive; then its exit code, or
+# "unknown" if none was written; None if it was never run.
+CommandStatus = int | Literal["running", "unknown"] | None
+
 _LOG_LINES = 15
 _LOG_BYTES = 8192
 _CODE_DIGITS = 3  # the highest exit code is 255
@@ -48,20 +52,15 @@ class Command:
         # The process, if this run has started the command.
         self._process: subprocess.Popen[bytes] | None = None
 
-    def is_running(self) -> bool:
-        """Return whether the command runs, no matter which run started it."""
-        if not self._lock.exists():
-            return False
-        with self._lock.open("a") as lock:
-            try:
-                # The lock is shared, so that two runs do not take each other for the command.
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-        return False
-
-    def exit_code(self) -> int | Literal["unknown"] | None:
-        """Return the exit code, ``unknown`` if none was written, or None if it never ran."""
+    def status(self) -> CommandStatus:
+        """Return the status of the command, no matter which run started it."""
+        if self._lock.exists():
+            with self._lock.open("a") as lock:
+                try:
+                    # The lock is shared, so that two runs do not take each other for the command.
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return "running"
         if not self.state.exists():
             return None
         code = self.state.read_bytes().strip()

@@ -18,7 +18,6 @@ from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
-from migrate.targets.source_options import SparkSource
 
 if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
@@ -60,11 +59,6 @@ class CutOverContext:
         return JobManager(self.spec.flink.rest)
 
     @property
-    def stopped_by_others(self) -> bool:
-        """Whether the spec names a savepoint, so that this cut-over stops no job."""
-        return self.spec.flink.savepoint is not None
-
-    @property
     def savepoint(self) -> str | None:
         """The path of the savepoint that the plan is made from, or None if there is none yet."""
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
@@ -104,21 +98,3 @@ class CutOverContext:
         """The path to read the checkpoint location from."""
         assert self.spec.target.checkpoint_dir is not None
         return path_of(self.spec.target.checkpoint_dir, self.files)
-
-    def streams(self, plan: Plan) -> list[SparkSource]:
-        """Return each Kafka source of the query with its planned start offsets."""
-        reported, offsets = self.record.model.plan, plan.next_offsets
-        if reported is None or not reported.streams:
-            return [SparkSource(0, offsets, plan.only_some_partitions)]
-        return [
-            SparkSource(
-                int(number),
-                {key: offset for key, offset in offsets.items() if key[0] in topics},
-                plan.only_some_partitions,
-            )
-            for number, topics in reported.streams.items()
-        ]
-
-    def seeds(self, plan: Plan) -> dict[str, dict[tuple[str, int], int]]:
-        """Return the planned start offsets of each Kafka source, by its number as text."""
-        return {str(source.number): dict(source.next_offsets) for source in self.streams(plan)}

@@ -1,20 +1,17 @@
-"""Decide each step by the facts: return an action, or the reason why there is none. Pure.
+"""Decide each step by the facts: return an action, or the reason why there is nothing to do. Pure.
 
-The steps ``check``, ``stop`` and ``clean`` depend on Flink's job, the later steps on the target. If
-the target could not be read, ``Step.decide`` returns the error before it calls these functions.
+The steps ``check``, ``stop`` and ``clean`` depend on Flink's job, the later steps on the target.
+Each function raises ``Refused`` if the user must change something first, ``CutOverStopped`` if a
+step has failed, and the error of a fact that could not be read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from decoder import StopKind
-from migrate.cutover.decision import Action, Decision, Do, Done, Halt, halt, missing, refuse
-from migrate.cutover.facts import (
-    Facts,
-    JobToStop,
-    LocationFacts,
-    Savepoint,
-    is_same_savepoint,
-)
+from migrate.cutover.decision import Action, CutOverStopped, Decision, Done
+from migrate.cutover.facts import Facts, JobToStop, LocationFacts, is_same_savepoint, known
 from migrate.cutover.target_state import (
     Content,
     Started,
@@ -24,74 +21,62 @@ from migrate.cutover.target_state import (
     target_content,
 )
 from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.model.errors import Refused
 
 # -- check, stop, clean ----------------------------------------------------------------------------
 
 
 def decide_check(facts: Facts) -> Decision:
-    if facts.stopped_by_others:
+    if facts.spec.stopped_by_others:
         planned = facts.plan is not None or facts.record.moved_with is not None
-        return Done("a plan was made already") if planned else Do(Action.CHECK)
+        return Done("a plan was made already") if planned else Action.CHECK
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
-    job = facts.job
-    if not isinstance(job, JobToStop):
-        return missing(job)
-    if decision := _ended_before_any_run(facts, job):
-        return decision
-    if job.job.ended or not job.is_known:
+    job = known(facts.job)
+    _check_stoppable(facts, job)
+    if job.has_ended:
         return Done(f"Flink has the job as {job.job.state}")
     if job.attempt is not None and facts.record.flink.job_id is not None:
         return Done("Flink stops the job already")
-    return Do(Action.CHECK)
+    return Action.CHECK
 
 
-def _ended_before_any_run(facts: Facts, job: JobToStop) -> Halt | None:
+def _check_stoppable(facts: Facts, job: JobToStop) -> None:
     """Refuse a job that ended without a savepoint before any run had begun to stop it."""
     if facts.record.flink.job_id is not None or not job.job.ended:
-        return None
-    if job.ended_with is not None or job.attempt is not None:
-        return None
-    return refuse(
-        f"flink.job {job.job.name}: Flink runs no such job; the newest, {job.job.job_id}, ended as "
-        f"{job.job.state}, and not with a savepoint in {job.folder}; start the job, or name the "
-        "savepoint that is to be moved (flink.savepoint)"
-    )
+        return
+    if job.ended_with is None and job.attempt is None:
+        raise Refused(
+            f"flink.job {job.job.name}: Flink runs no such job; the newest, {job.job.job_id}, "
+            f"ended as {job.job.state}, and not with a savepoint in {job.folder}; start the job, "
+            "or name the savepoint that is to be moved (flink.savepoint)"
+        )
 
 
 def decide_stop(facts: Facts) -> Decision:
     if (pointer := facts.savepoint_pointer) is not None:
         return Done(f"stopped with {pointer}")
-    job = facts.job
-    if not isinstance(job, JobToStop):
-        return missing(job)
-    if decision := _ended_before_any_run(facts, job):
-        return decision
+    job = known(facts.job)
+    _check_stoppable(facts, job)
     if job.ended_with is not None:
-        return Do(Action.RECORD_SAVEPOINT)
+        return Action.RECORD_SAVEPOINT
     if job.attempt is not None:
-        return Do(Action.AWAIT_STOP)
-    if not job.job.ended and job.is_known:
-        return Do(Action.STOP)
-    return _ended_without_a_stop(job)
-
-
-def _ended_without_a_stop(job: JobToStop) -> Halt:
-    """Halt on a job that ended without a stop that Flink knows of, and say what to do."""
-    job_id = job.job.job_id
-    if not job.is_known and job.savepoints:
-        return halt(
-            f"Flink no longer knows job {job_id}, and savepoint {job.savepoints[-1].pointer} of a "
-            "stop is whole: nobody can tell whether the job committed all that it held",
+        return Action.AWAIT_STOP
+    if not job.has_ended:
+        return Action.STOP
+    job_id, savepoints = job.job.job_id, [savepoint.pointer for savepoint in job.savepoints]
+    if not job.is_known and savepoints:
+        raise CutOverStopped(
+            f"Flink no longer knows job {job_id}, and savepoint {savepoints[-1]} of a stop is "
+            "whole: nobody can tell whether the job committed all that it held",
             "start the job from that savepoint once (flink run -s), and run this again under a "
             "new record; or name the savepoint yourself (flink.savepoint)",
         )
-    runs_not = "" if job.job.ended else ", if it does not run,"
+    runs_not = "" if job.is_known else ", if it does not run,"
     newest = "its newest checkpoint"
-    if job.savepoints:
-        savepoints = ", ".join(savepoint.pointer for savepoint in job.savepoints)
-        newest += f" or savepoint, whichever is newer ({savepoints})"
-    return halt(
+    if savepoints:
+        newest += f" or savepoint, whichever is newer ({', '.join(savepoints)})"
+    raise CutOverStopped(
         f"Flink has job {job_id} ({job.job.name}) as {job.job.state}, and reports no savepoint "
         f"in {job.folder} that it ended with",
         f"start the job{runs_not} from {newest}, and run this again under a new record",
@@ -99,140 +84,134 @@ def _ended_without_a_stop(job: JobToStop) -> Halt:
 
 
 def decide_clean(facts: Facts) -> Decision:
-    flink, savepoint = facts.record.flink, facts.savepoint
+    flink = facts.record.flink
     if flink.savepoint is not None and flink.savepoint_sha256 is not None and flink.finished:
         return Done("the savepoint is whole, and the job has FINISHED")
     if facts.record.written is not None and flink.savepoint_sha256 is not None:
         return Done("the savepoint was whole before the target was written")
-    if not isinstance(savepoint, Savepoint):
-        return missing(savepoint)
+    savepoint = known(facts.savepoint)
     if savepoint.stop is StopKind.NONE:
-        return halt(
+        raise CutOverStopped(
             f"{savepoint.pointer} is not of a stop: the job ran on after it, and would repeat "
             "everything since",
             "stop the job with a savepoint",
         )
-    if facts.stopped_by_others:
-        return Do(Action.RECORD_CLEAN_STOP)
-    if not isinstance(facts.job, JobToStop):
-        return missing(facts.job)
-    job, ended_with = facts.job.job, facts.job.ended_with
+    if facts.spec.stopped_by_others:
+        return Action.RECORD_CLEAN_STOP
+    job = known(facts.job)
+    ended_with, state = job.ended_with, job.job.state
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
-        return halt(
+        raise CutOverStopped(
             f"Flink says that the job ended with {ended_with.pointer}, and this record has "
             f"{savepoint.pointer}: the job was started again and stopped since",
             "name another folder for the record, and begin anew",
         )
-    if not flink.finished or job.state not in ("FINISHED", "UNKNOWN"):
-        return halt(
-            f"the savepoint is whole, and Flink has not said that the job FINISHED ({job.state})",
+    if not flink.finished or state not in ("FINISHED", "UNKNOWN"):
+        raise CutOverStopped(
+            f"the savepoint is whole, and Flink has not said that the job FINISHED ({state})",
             "wait for it, or look into Flink's log",
         )
-    return Do(Action.RECORD_CLEAN_STOP)
+    return Action.RECORD_CLEAN_STOP
 
 
 # -- plan, apply, verify ---------------------------------------------------------------------------
 
+_WRITTEN = Done("the target was written already")
+# The decisions of ``plan`` and ``apply`` for each content of the target. WRONG is refused.
+_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
+    Content.NOTHING: (Action.PLAN, Action.WRITE),
+    # The action waits for the command that primes.
+    Content.PRIMING: (Done("the command that primes the location runs with it"), Action.WRITE),
+    Content.PRIMED: (_WRITTEN, Action.RECORD_PRIMED),
+    Content.PLAN_NOT_RECORDED: (_WRITTEN, Action.RECORD_WRITTEN),
+    Content.PLAN: (_WRITTEN, Done("{target} holds the plan")),
+    Content.MOVED_ON: (_WRITTEN, Done("{target} held the plan, and others have committed since")),
+    Content.NOT_OURS: (Action.PLAN, Action.ADOPT),  # refused without ``adopt``
+}
+
 
 def decide_plan(facts: Facts) -> Decision:
-    if problem := other_cluster_reason(facts):
-        return refuse(problem)
-    target = target_content(facts)
-    match target.content:
-        case Content.PRIMING:
-            return Done("the command that primes the location runs with it")
-        case Content.PLAN | Content.PRIMED | Content.MOVED_ON:
-            return Done("the target was written already")
-        case Content.WRONG:
-            return refuse(target.reason)
-        case Content.NOT_OURS:
-            return Do(Action.PLAN) if facts.adopt else refuse(target.reason)
-        case _:
-            return _lost_after_writing(facts) or Do(Action.PLAN)
+    return _BY_CONTENT[_usable_content(facts)][0]
 
 
 def decide_apply(facts: Facts) -> Decision:
+    content = _usable_content(facts)
+    if content is Content.MOVED_ON:
+        _check_seen_before_moving_on(facts)
+    decision = _BY_CONTENT[content][1]
+    if isinstance(decision, Done):
+        return Done(decision.reason.format(target=facts.target_name))
+    if decision is not Action.RECORD_WRITTEN:
+        _check_not_started_again(facts)
+    return decision
+
+
+def _usable_content(facts: Facts) -> Content:
+    """Return what the target holds.
+
+    Raises:
+        Refused: no run can continue with it.
+    """
     if problem := other_cluster_reason(facts):
-        return refuse(problem)
-    target = target_content(facts)
-    match target.content:
-        case Content.PLAN if facts.record.written is None:
-            return Do(Action.RECORD_WRITTEN)
-        case Content.PLAN:
-            return Done(f"{facts.target_name} holds the plan")
-        case Content.MOVED_ON:
-            return _moved_on(facts)
-        case Content.WRONG:
-            return refuse(target.reason)
-        case Content.NOT_OURS if not facts.adopt:
-            return refuse(target.reason)
-        case Content.PRIMED:
-            action = Action.RECORD_PRIMED
-        case Content.NOT_OURS:
-            action = Action.ADOPT
-        case _:
-            if decision := _lost_after_writing(facts):
-                return decision
-            action = Action.WRITE
-    return _started_again(facts) or Do(action)
+        raise Refused(problem)
+    content, reason = target_content(facts)
+    if content is Content.WRONG or (content is Content.NOT_OURS and not facts.adopt):
+        raise Refused(reason)
+    started, reason = started_work(facts)
+    empty = content in (Content.NOTHING, Content.PRIMING)
+    if empty and facts.record.written is not None and started is not Started.NO:
+        raise Refused(
+            f"{facts.target_name} no longer holds what this record has written, and something may "
+            f"have begun from it: {reason}. Look at the output of the query or the consumers; if "
+            "nothing has started, go back (--back --nothing-started) and run this again"
+        )
+    return content
 
 
-def _lost_after_writing(facts: Facts) -> Halt | None:
-    """Refuse to write a lost target again if work may have started from it."""
-    work = started_work(facts)
-    if facts.record.written is None or work.started is Started.NO:
-        return None
-    return refuse(
-        f"{facts.target_name} no longer holds what this record has written, and something may have "
-        f"begun from it: {work.reason}. Look at the output of the query or the consumers; if "
-        "nothing has started, go back (--back --nothing-started) and run this again"
-    )
-
-
-def _moved_on(facts: Facts) -> Decision:
-    """Decide about a group if others have committed for it since the plan was written."""
+def _check_seen_before_moving_on(facts: Facts) -> None:
+    """Refuse a group for which others have committed before it was verified and started."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
-    if verified and (record.start is not None or not facts.has_start):
-        return Done(f"{facts.target_name} held the plan, and others have committed since")
+    if verified and (record.start is not None or facts.spec.start is None):
+        return
     why = "the command start was not run by then" if verified else "nobody had verified it by then"
-    return refuse(
+    raise Refused(
         f"{facts.target_name}: others have committed for it since the plan was written, and {why}, "
         "so it is not known where they began. Stop them, and compare what they have processed with "
         "the topic; what they have processed must not be processed again"
     )
 
 
-def _started_again(facts: Facts) -> Halt | None:
-    """Halt if Flink's job was started again: its output is then newer than the savepoint."""
+def _check_not_started_again(facts: Facts) -> None:
+    """Stop if Flink's job was started again: its output is then newer than the savepoint."""
     job = facts.started_again
     if not isinstance(job, FlinkJob):
-        return None  # if Flink did not answer, the run has logged a warning
+        return  # if Flink did not answer, the run has logged a warning
     how = f"has run since ({job.state})" if job.ended else "runs again"
     way_out = "to move that job, go back first (--back), or name another folder for the record"
-    if started_work(facts).started is Started.YES:
+    if started_work(facts)[0] is Started.YES:
         way_out = (
             f"{facts.target_name} has begun, too: stop one of the two, and compare what they wrote"
         )
-    return halt(
+    raise CutOverStopped(
         f"job {job.name} {how}, as {job.job_id}: the savepoint is not its last output", way_out
     )
 
 
 def decide_verify(facts: Facts) -> Decision:
-    if started_work(facts).started is Started.YES:
+    if started_work(facts)[0] is Started.YES:
         return Done("the target has begun: the step verify-again judges it")
-    return _started_again(facts) or Do(Action.VERIFY)
+    _check_not_started_again(facts)
+    return Action.VERIFY
 
 
 def decide_verify_again(facts: Facts) -> Decision:
-    if facts.record.state != "done" and (decision := _started_again(facts)):
-        return decision
-    return Do(Action.VERIFY_AGAIN)
+    if facts.record.state != "done":
+        _check_not_started_again(facts)
+    return Action.VERIFY_AGAIN
 
 
 # -- start, first batch ----------------------------------------------------------------------------
-
 
 START_END_UNKNOWN = (
     "the command that starts the query was run, and its exit code is missing, as after a reboot; "
@@ -251,38 +230,38 @@ def first_batch(facts: Facts) -> int | None:
 
 def first_work(facts: Facts) -> str:
     """Return what shows that the consumers or the query have begun, or an empty text."""
-    if facts.is_group:
-        work = started_work(facts)
-        return work.reason if work.started is Started.YES else ""
+    if facts.spec.target.is_group:
+        started, reason = started_work(facts)
+        return reason if started is Started.YES else ""
     batch = first_batch(facts)
     return f"batch {batch} is committed" if batch is not None else ""
 
 
 def decide_start(facts: Facts) -> Decision:
-    target = target_content(facts)
-    if target.content not in (Content.PLAN, Content.MOVED_ON):
-        return refuse(target.reason or f"{facts.target_name} no longer holds the plan")
+    content, problem = target_content(facts)
+    if content not in (Content.PLAN, Content.PLAN_NOT_RECORDED, Content.MOVED_ON):
+        raise Refused(problem or f"{facts.target_name} no longer holds the plan")
     if text := first_work(facts):
         return Done(text)
-    work, starting = started_work(facts), facts.starting
-    begun = work.started is Started.YES
-    if not facts.has_start:
-        what = "the consumers" if facts.is_group else "the query"
-        return Done(work.reason if begun else f"the spec names no command: start {what} now")
-    if starting.is_running:
-        return Done("an earlier run has started the command, and it runs")
-    match starting.exit_code:
-        case None if begun:
-            return Done(work.reason)  # somebody else has started it: do not start a second query
+    started, reason = started_work(facts)
+    begun = started is Started.YES
+    if facts.spec.start is None:
+        what = "the consumers" if facts.spec.target.is_group else "the query"
+        return Done(reason if begun else f"the spec names no command: start {what} now")
+    match facts.starting:
+        case "running":
+            return Done("an earlier run has started the command, and it runs")
         case 0:
             return Done("an earlier run has started the command, and it has ended well")
+        case None | "unknown" if begun:
+            return Done(reason)  # somebody else has started it: do not start a second query
         case "unknown":
-            return Done(work.reason) if begun else halt(START_END_UNKNOWN)
-        case _:
-            # The command was never run, or it failed. A restarted query repeats its planned batch.
-            return _started_again(facts) or Do(Action.START)
+            raise CutOverStopped(START_END_UNKNOWN)
+    # The command was never run, or it failed. A restarted query repeats its planned batch.
+    _check_not_started_again(facts)
+    return Action.START
 
 
 def decide_first_batch(facts: Facts) -> Decision:
     text = first_work(facts)
-    return Done(text) if text else Do(Action.AWAIT_FIRST_BATCH)
+    return Done(text) if text else Action.AWAIT_FIRST_BATCH

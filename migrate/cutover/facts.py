@@ -8,29 +8,47 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 from decoder import StopKind
+from migrate.cutover.command import CommandStatus
+from migrate.cutover.spec import Spec
 from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
 from migrate.model.cluster_snapshot import GroupView
 from migrate.model.positions import TopicPartition
 from migrate.planning import Plan
 from migrate.report.cut_over import CutOverRecord
 from migrate.targets.group.commit_marks import METADATA_PREFIX, cut_over_of
+from migrate.targets.source_options import SparkSource
 
 Offsets = Mapping[TopicPartition, int]
 
 
-class Need(Enum):
-    """A fact that a step needs."""
+def streams_of(plan: Plan, record: CutOverRecord) -> list[SparkSource]:
+    """Return each Kafka source of the query with its planned start offsets."""
+    if record.plan is None or not record.plan.streams:
+        return [SparkSource(0, plan.next_offsets, plan.only_some_partitions)]
+    return [
+        SparkSource(
+            int(number),
+            {key: offset for key, offset in plan.next_offsets.items() if key[0] in topics},
+            plan.only_some_partitions,
+        )
+        for number, topics in record.plan.streams.items()
+    ]
 
-    JOB = auto()  # read only until the record has the savepoint of the stop
-    ENDED_JOB = auto()  # reading this fact waits for the job's end
-    STARTED_AGAIN = auto()
-    SAVEPOINT = auto()
-    TARGET = auto()
+
+def seeds_of(plan: Plan, record: CutOverRecord) -> dict[str, Offsets]:
+    """Return the planned start offsets of each Kafka source, by its number as text."""
+    return {str(source.number): source.next_offsets for source in streams_of(plan, record)}
+
+
+# A fact that a step needs. "job" is read only until the record has the savepoint of the stop.
+# "ended job" is the same fact, and reading it waits for the job's end.
+Need = Literal["job", "ended job", "started again", "savepoint", "target"]
+
+_Fact = TypeVar("_Fact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +59,14 @@ class Unavailable:
     """
 
     error: Exception
+
+
+def known(fact: _Fact | Unavailable | None) -> _Fact:
+    """Return a fact that a step needs, or raise the error if it could not be read."""
+    if isinstance(fact, Unavailable):
+        raise fact.error
+    assert fact is not None  # otherwise ``Step.needs`` lacks this fact
+    return fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +127,10 @@ class JobToStop:
         """Whether Flink still lists the job."""
         return self.job.state != "UNKNOWN"
 
-
-@dataclass(frozen=True, slots=True)
-class CommandFacts:
-    """The state of a command of the user.
-
-    Attributes:
-        is_running: whether the command, or a process that it has started, is alive.
-        exit_code: its exit code, ``unknown`` if none was written, or None if it was never run.
-    """
-
-    is_running: bool
-    exit_code: int | Literal["unknown"] | None
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has ended, or Flink no longer lists it."""
+        return self.job.ended or not self.is_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,48 +207,41 @@ class Facts:
 
     Attributes:
         record: the record of the cut-over.
-        stopped_by_others: whether the spec names a savepoint, so that there is no job to stop.
-        named_savepoint: the savepoint that the spec names, or None.
-        has_start: whether the spec names a command that starts the query.
-        has_states: whether keyed states move too.
-        has_flink: whether the spec names the address of a JobManager.
+        spec: the spec of the cut-over.
         adopt: whether to take over a target that this record has not written.
         nothing_started: whether the user states that nothing has started from the target.
         plan: the saved plan, or None.
         plan_problem: why the saved plan cannot be read, or empty.
-        seeds: the planned start offsets of each Kafka source of the query, by its number.
         job: the job that this cut-over stops.
         started_again: a job that has continued the stopped job's work, or None.
         savepoint: the savepoint that the plan is made from.
         target: the checkpoint location or the consumer group.
-        target_name: ``spark:DIR`` or ``group:NAME``.
-        starting, priming: the commands ``start`` and ``prime``.
+        starting, priming: the status of the commands ``start`` and ``prime``.
     """
 
     record: CutOverRecord
-    stopped_by_others: bool
-    named_savepoint: str | None = None
-    has_start: bool = False
-    has_states: bool = False
-    has_flink: bool = False
+    spec: Spec
     adopt: bool = False
     nothing_started: bool = False
     plan: Plan | None = None
     plan_problem: str = ""
-    seeds: Mapping[str, Offsets] | None = None
     job: JobToStop | Unavailable | None = None
     started_again: FlinkJob | Unavailable | None = None
     savepoint: Savepoint | Unavailable | None = None
     target: LocationFacts | GroupFacts | Unavailable | None = None
-    target_name: str = ""
-    starting: CommandFacts
-    priming: CommandFacts
+    starting: CommandStatus = None
+    priming: CommandStatus = None
 
     @property
-    def is_group(self) -> bool:
-        return self.target_name.startswith("group:")
+    def target_name(self) -> str:
+        return self.spec.target.name
+
+    @property
+    def seeds(self) -> Mapping[str, Offsets] | None:
+        """The planned start offsets of each Kafka source of the query, by its number, or None."""
+        return seeds_of(self.plan, self.record) if self.plan is not None else None
 
     @property
     def savepoint_pointer(self) -> str | None:
         """The path of the savepoint that the move continues from, or None if there is none."""
-        return self.named_savepoint or self.record.flink.savepoint
+        return self.spec.flink.savepoint or self.record.flink.savepoint

@@ -86,7 +86,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     move = plan_move(context, savepoint)
     move.plan.check()
     origin = move.plan.origin
-    may_run_on = context.stopped_by_others and not origin.stopped
+    may_run_on = context.spec.stopped_by_others and not origin.stopped
     if may_run_on and read_savepoint(context, origin.pointer).stop is StopKind.NONE:
         raise CutOverStopped(f"{origin.pointer} is not of a stop")
     text = counted(len(move.plan.next_offsets), "partition")

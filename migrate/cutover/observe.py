@@ -6,14 +6,14 @@ person has done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from decoder import DecodeError
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import (
-    CommandFacts,
     Facts,
     GroupFacts,
     LocationFacts,
@@ -41,61 +41,48 @@ from migrate.storage.files import Files
 from migrate.targets.seed import is_unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from migrate.kafka.groups import ConsumerGroups
-
+NO_BATCH = "it has no committed batch, and so was not primed"
 
 _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need) -> Facts:
     """Read the facts that a step needs, and those of the spec, the record and the commands."""
-    record, spec, pointer = context.record.model, context.spec, context.savepoint
+    record, pointer = context.record.model, context.savepoint
     plan, plan_problem = None, ""
     try:
         plan = context.read_plan()
     except InputError as error:
         plan_problem = str(error)
-    seeds = context.seeds(plan) if plan is not None else None
-    starting, priming = (
-        CommandFacts(command.is_running(), command.exit_code())
-        for command in (context.starting, context.priming)
-    )
-    has_ended = Need.ENDED_JOB in needs
-    needs_job = has_ended or (Need.JOB in needs and record.flink.savepoint is None)
-
-    def read_target() -> GroupFacts | LocationFacts:
-        is_group = context.spec.target.is_group
-        return read_group(context) if is_group else _read_location(context, seeds, priming)
-
-    return Facts(
+    facts = Facts(
         record=record,
-        stopped_by_others=context.stopped_by_others,
-        named_savepoint=pointer if context.stopped_by_others else None,
-        has_start=spec.start is not None,
-        has_states=bool(spec.states),
-        has_flink=spec.flink.rest is not None,
+        spec=context.spec,
         adopt=context.adopt,
         nothing_started=context.nothing_started,
         plan=plan,
         plan_problem=plan_problem,
-        seeds=seeds,
+        starting=context.starting.status(),
+        priming=context.priming.status(),
+    )
+    has_ended = "ended job" in needs
+    needs_job = has_ended or ("job" in needs and record.flink.savepoint is None)
+    is_group = context.spec.target.is_group
+    return replace(
+        facts,
         job=_read_if(
-            needs_job and not context.stopped_by_others,
+            needs_job and not context.spec.stopped_by_others,
             lambda: (read_ended_job if has_ended else read_job)(context),
         ),
-        started_again=_read_if(
-            Need.STARTED_AGAIN in needs, lambda: read_job_started_again(context)
-        ),
+        started_again=_read_if("started again" in needs, lambda: read_job_started_again(context)),
         savepoint=_read_if(
-            Need.SAVEPOINT in needs and pointer is not None,
+            "savepoint" in needs and pointer is not None,
             lambda: read_savepoint(context, pointer or ""),
         ),
-        target=_read_if(Need.TARGET in needs, read_target),
-        target_name=context.file.target,
-        starting=starting,
-        priming=priming,
+        target=_read_if(
+            "target" in needs,
+            lambda: read_group(context) if is_group else _read_location(context, facts),
+        ),
     )
 
 
@@ -122,9 +109,7 @@ def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) ->
     return GroupFacts(groups.view(group), groups.cluster_id())
 
 
-def _read_location(
-    context: CutOverContext, seeds: Mapping[str, Offsets] | None, priming: CommandFacts
-) -> LocationFacts:
+def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
     location = context.location()
     assert location is not None
     name, entries = location.name, location.names()
@@ -132,7 +117,7 @@ def _read_location(
         raise Refused([f"{name} is a file or a symbolic link, or lies in a file; name a directory"])
     if not entries:
         return LocationFacts(name)
-    if priming.is_running:  # the command writes it now
+    if facts.priming == "running":  # the command writes it now
         return LocationFacts(name, is_empty=False)
     if is_unfinished(location):
         return LocationFacts(name, is_empty=False, unfinished=True)
@@ -140,8 +125,8 @@ def _read_location(
     planned = entry_numbers(files, join(directory, "offsets"))
     its_id, problem = query_id(directory, files), None
     judged = record.primed is not None and record.query_id == its_id
-    if context.spec.states and not judged and seeds is not None:
-        problem = priming_problem(directory, files, seeds)
+    if context.spec.states and not judged and facts.seeds is not None:
+        problem = _priming_problem(directory, files, facts.seeds)
     return LocationFacts(
         name,
         is_empty=False,
@@ -154,7 +139,7 @@ def _read_location(
     )
 
 
-def priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> str | None:
+def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> str | None:
     """Return why a checkpoint location does not hold the plan's seed and primed state, or None.
 
     The seed must be the plan's, each batch of the priming must be committed and end at the seed's
@@ -167,7 +152,7 @@ def priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) 
     """
     last = newest_committed_batch(directory, files)
     if last is None:
-        return "it has no committed batch, and so was not primed"
+        return NO_BATCH
     if batch_begun(directory, files, last) is not None:
         return "a batch is begun there, so a query has run already"
     if not _holds_a_file(files, join(directory, "state")):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 
 from decoder import DecodeError, StopKind
@@ -223,17 +222,8 @@ def reported_savepoint(
 
 # -- a job that was started again ------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True)
-class KnownJob:
-    """A job that Flink's JobManager lists.
-
-    Attributes:
-        restored_from: the checkpoint or savepoint that the job was restored from, or None.
-    """
-
-    job: FlinkJob
-    restored_from: str | None = None
+# A job that Flink's JobManager lists, and the checkpoint or savepoint that it was restored from.
+RestoredJob = tuple[FlinkJob, str | None]
 
 
 def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
@@ -242,27 +232,27 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     Raises:
         FlinkRestError: Flink did not answer.
     """
-    recorded, pointer = context.record.model.flink, context.savepoint
-    if context.spec.flink.rest is None or pointer is None:
+    record, spec, savepoint = context.record.model, context.spec, context.savepoint
+    if spec.flink.rest is None or savepoint is None:
         return None
-    jobs = [KnownJob(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
-    start = context.record.model.start
-    if start is not None and context.spec.target.is_group:
+    jobs = [(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
+    if record.start is not None and spec.target.is_group:
         # The consumers may be a Flink job of the same name that the command ``start`` has started.
-        started_ms = int(datetime.fromisoformat(start.at).timestamp() * 1000)
+        started_ms = int(datetime.fromisoformat(record.start.at).timestamp() * 1000)
         jobs = [
-            known
-            for known in jobs
-            if known.job.began_ms < started_ms or is_same_savepoint(known.restored_from, pointer)
+            (job, restored_from)
+            for job, restored_from in jobs
+            if job.began_ms < started_ms or is_same_savepoint(restored_from, savepoint)
         ]
-    if context.stopped_by_others:
-        savepoint = read_savepoint(context, pointer)
-        return job_started_since(jobs, savepoint, context.spec.flink.job)
-    ended_ms = recorded.ended_ms
-    if ended_ms is None:  # Flink no longer listed the job, or did not answer
-        ended_ms = read_savepoint(context, pointer).written_at
+    ended_ms = record.flink.ended_ms
+    if spec.stopped_by_others or ended_ms is None:
+        # Only the savepoint shows when the job was stopped: others stopped it, or Flink no longer
+        # listed the job, or did not answer.
+        ended_ms = read_savepoint(context, savepoint).written_at
+    if spec.stopped_by_others:
+        return job_started_again(jobs, savepoint, ended_ms, stopped=spec.flink.job)
     return job_started_again(
-        jobs, pointer, job_id=recorded.job_id, name=recorded.job_name, ended_ms=ended_ms
+        jobs, savepoint, ended_ms, stopped=record.flink.job_id, namesakes=record.flink.job_name
     )
 
 
@@ -274,66 +264,37 @@ def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
 
 
 def job_started_again(
-    jobs: Sequence[KnownJob],
-    savepoint: str | None,
-    *,
-    job_id: str | None,
-    name: str | None,
+    jobs: Sequence[RestoredJob],
+    savepoint: str,
     ended_ms: int | None,
+    *,
+    stopped: str | None,
+    namesakes: str | None = None,
 ) -> FlinkJob | None:
-    """Return the newest job that has continued the work of the job that we stopped, or None.
+    """Return the newest job that has continued the work of the stopped job, or None.
 
-    Such a job was restored from the savepoint; or has the id of the stopped job and still runs; or
-    has the id or the name of the stopped job and began after the stopped job had ended. A
-    restored or newer job counts even if it has ended, because its output is newer than the
-    savepoint.
+    Such a job was restored from the savepoint, or is the stopped job again, or began under its name
+    after the stopped job had ended. A restored or newer job counts even if it has ended, because
+    its output is newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
-        job_id: the id of the stopped job.
-        name: the name of the stopped job.
-        ended_ms: when the stopped job ended, in milliseconds of the epoch. None if the time is
-            not known: then every other job of this name counts.
+        ended_ms: when the stopped job ended, in milliseconds of the epoch, or None if not known.
+        stopped: the id of the stopped job, or its name if its id is not known. Such a job counts if
+            it runs, or if it began after ``ended_ms``.
+        namesakes: the name of other jobs that count if they began after ``ended_ms``. If that time
+            is not known, all of them count.
     """
 
     def is_newer(job: FlinkJob) -> bool:
-        if job.job_id == job_id:
+        if stopped in (job.job_id, job.name):
             return not job.ended or (ended_ms is not None and job.began_ms >= ended_ms)
-        return job.name == name and job.began_ms >= (ended_ms or 0)
+        return job.name == namesakes and job.began_ms >= (ended_ms or 0)
 
-    return _newest(jobs, savepoint, is_newer)
-
-
-def job_started_since(
-    jobs: Sequence[KnownJob], savepoint: Savepoint, name_or_id: str | None
-) -> FlinkJob | None:
-    """Return the newest job that has continued the work of a job that others stopped, or None.
-
-    This differs from ``job_started_again``, because only the savepoint shows when the job was
-    stopped. A job with the name or the id counts if it still runs, or if it began after the
-    savepoint was written.
-
-    Args:
-        jobs: the jobs that the JobManager lists.
-        savepoint: the savepoint that the job was stopped with.
-        name_or_id: the name or the id of the job, or None if the spec names none.
-    """
-
-    def is_newer(job: FlinkJob) -> bool:
-        since = savepoint.written_at is not None and job.began_ms > savepoint.written_at
-        return name_or_id in (job.job_id, job.name) and (not job.ended or since)
-
-    return _newest(jobs, savepoint.pointer, is_newer)
-
-
-def _newest(
-    jobs: Sequence[KnownJob], savepoint: str | None, is_newer: Callable[[FlinkJob], bool]
-) -> FlinkJob | None:
-    """Return the newest job that is restored from the savepoint or that ``is_newer``, or None."""
     newer = (
-        known.job
-        for known in jobs
-        if is_same_savepoint(known.restored_from, savepoint) or is_newer(known.job)
+        job
+        for job, restored_from in jobs
+        if is_same_savepoint(restored_from, savepoint) or is_newer(job)
     )
     return max(newer, key=lambda job: job.began_ms, default=None)

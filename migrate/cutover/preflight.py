@@ -15,7 +15,7 @@ from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.facts import Facts, JobToStop
+from migrate.cutover.facts import Facts, known
 from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
 from migrate.cutover.spec import Spec
@@ -65,7 +65,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
     """
     seen: list[str] = []
     refusals: list[str] = []
-    if context.stopped_by_others:
+    if context.spec.stopped_by_others:
         savepoint = context.savepoint
         assert savepoint is not None
         seen.append(f"savepoint {savepoint}")
@@ -81,8 +81,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
             )
         refusals += _collect_refusals(partial(_check_plan, context, savepoint, seen))
     else:
-        assert isinstance(facts.job, JobToStop)  # ``decide_check`` has checked it
-        job, folder = facts.job.job, facts.job.folder
+        job, folder = known(facts.job).job, known(facts.job).folder
         seen.append(f"{job.name} ({job.job_id}) runs on Flink {context.flink.version()}")
         refusals += _job_refusals(context, job, seen)
         refusals += _collect_refusals(
@@ -144,7 +143,7 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
         Refused: the plan must not be applied.
     """
     extraction = read(chk)
-    if not context.stopped_by_others and any(
+    if not context.spec.stopped_by_others and any(
         source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in extraction.sources
     ):
         raise Refused(
@@ -153,7 +152,7 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
                 "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
             ]
         )
-    move = plan_move(context, chk, job_runs=not context.stopped_by_others)
+    move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
     move.plan.check()
     if context.spec.target.is_group:
         _check_group_offsets(context, move.plan)

@@ -201,7 +201,7 @@ def _new_record(file: SpecFile) -> CutOverRecord:
         state="begun",
         spec_sha256=file.sha256,
         brokers=spec.kafka.bootstrap_servers or "",
-        target=file.target,
+        target=spec.target.name,
         sink=spec.sink,
         moved_with=None,
         written=None,

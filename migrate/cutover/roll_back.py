@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import decide_stop
-from migrate.cutover.decision import Action, CutOverStopped, Do, Fail, Halt, refuse
-from migrate.cutover.facts import Facts, GroupFacts, JobToStop, LocationFacts, Unavailable
+from migrate.cutover.decision import Action, CutOverStopped
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, known
+from migrate.cutover.observe import observe
 from migrate.cutover.stop_job import record_savepoint
 from migrate.cutover.target_state import (
     Content,
@@ -28,47 +29,44 @@ from migrate.targets.group.rollback_file import rollback_files
 from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import remove_seed
 
-# -- decide: pure ----------------------------------------------------------------------------------
 
-
-def decide_roll_back(facts: Facts) -> Halt | Fail | None:
-    """Return why the cut-over cannot be rolled back, or None.
+def check_roll_back(facts: Facts) -> None:
+    """Check that the cut-over can be rolled back. Pure.
 
     Args:
-        facts: the facts, with the job, the target and the commands.
+        facts: the facts, with the target and the commands.
+
+    Raises:
+        Refused: it cannot be rolled back.
+        Exception: the target could not be read; the original error is raised.
     """
-    for command, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
-        if command.is_running:
-            return refuse(f"the command that {does} runs; stop it first")
-    if decision := _stop_not_ended(facts):
-        return decision
-    if isinstance(facts.target, Unavailable):
-        return Fail(facts.target.error)
+    for status, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
+        if status == "running":
+            raise Refused(f"the command that {does} runs; stop it first")
+    target, name = known(facts.target), facts.target_name
     if problem := other_cluster_reason(facts):
-        return refuse(problem)
-    work, name = started_work(facts), facts.target_name
-    if work.started is Started.YES and facts.is_group:
-        return refuse(
-            f"{name} has begun: {work.reason}; stop its consumers, and start Flink's job from the "
+        raise Refused(problem)
+    started, reason = started_work(facts)
+    if started is Started.YES and facts.spec.target.is_group:
+        raise Refused(
+            f"{name} has begun: {reason}; stop its consumers, and start Flink's job from the "
             "group's offsets"
         )
-    if work.started is Started.YES:
-        return refuse(
-            f"{name} has begun: {work.reason}, so Flink's job would process the same records "
-            "again; go back with its positions instead: stop it, commit what it has read for "
-            f"Flink's group (migrate commit-group {name} --group G), and start the job from that "
-            "group's offsets"
+    if started is Started.YES:
+        raise Refused(
+            f"{name} has begun: {reason}, so Flink's job would process the same records again; go "
+            "back with its positions instead: stop it, commit what it has read for Flink's group "
+            f"(migrate commit-group {name} --group G), and start the job from that group's offsets"
         )
-    if work.started is Started.MAYBE and not facts.nothing_started:
-        return refuse(
-            f"something may have started from {name}: {work.reason}. Stop whatever reads from it "
+    if started is Started.MAYBE and not facts.nothing_started:
+        raise Refused(
+            f"something may have started from {name}: {reason}. Stop whatever reads from it "
             "and look at its output; if nothing has started, add --nothing-started"
         )
-    if facts.savepoint_pointer is None and facts.record.flink.job_id is None:
-        return refuse("the job was not stopped, so there is nothing to go back from")
-    if isinstance(facts.target, LocationFacts) and (problem := _not_ours(facts, facts.target)):
-        return refuse(problem)
-    return None
+    if facts.savepoint_pointer is None:
+        raise Refused("the job was not stopped, so there is nothing to go back from")
+    if isinstance(target, LocationFacts) and (problem := _not_ours(facts, target)):
+        raise Refused(problem)
 
 
 def _not_ours(facts: Facts, target: LocationFacts) -> str:
@@ -77,8 +75,8 @@ def _not_ours(facts: Facts, target: LocationFacts) -> str:
     if record.moved_with is None or target.is_empty or target.unfinished:
         return ""
     if record.query_id is None:  # no run has recorded the result of the priming
-        content = target_content(facts)
-        return content.reason if content.content is Content.WRONG else ""
+        content, problem = target_content(facts)
+        return problem if content is Content.WRONG else ""
     if target.query_id == record.query_id:
         return ""
     return (
@@ -87,37 +85,14 @@ def _not_ours(facts: Facts, target: LocationFacts) -> str:
     )
 
 
-def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
-    """Refuse while Flink still stops the job, because a stop cannot be cancelled.
-
-    Also refuse if the job cannot be read, or if ``decide_stop`` returns a ``Halt``.
-    """
-    if facts.savepoint_pointer is not None or facts.record.flink.job_id is None:
-        return None
-    job = facts.job
-    if not isinstance(job, JobToStop):
-        assert isinstance(job, Unavailable)
-        return Fail(job.error)
-    decision = decide_stop(facts)
-    if isinstance(decision, Halt):
-        return decision
-    if decision == Do(Action.AWAIT_STOP) and job.attempt is not None:
-        if job.attempt.savepoint is not None:
-            return None
-        return refuse(
-            f"Flink still stops job {job.job.job_id} ({job.job.name}), and no stop can be taken "
-            "back; wait for it (--until stop)"
-        )
-    return None
-
-
 def restart_advice(facts: Facts) -> str:
     """Return a sentence that says what to do with Flink's job; empty before the job's stop.
 
     Args:
         facts: the facts, with the target, the commands and a job that was started again.
     """
-    savepoint, again, work = facts.savepoint_pointer, facts.started_again, started_work(facts)
+    savepoint, again = facts.savepoint_pointer, facts.started_again
+    started, reason = started_work(facts)
     if savepoint is None:
         return ""
     if isinstance(again, FlinkJob):
@@ -125,21 +100,21 @@ def restart_advice(facts: Facts) -> str:
             f"do not start Flink's job from its savepoint, as job {again.name} ({again.job_id}) "
             "has gone on from there: move that one"
         )
-    if work.started is Started.YES:
+    if started is Started.YES:
         return (
-            f"do not start Flink's job from its savepoint, as {work.reason}: the job would "
+            f"do not start Flink's job from its savepoint, as {reason}: the job would "
             "process the same records again"
         )
-    if work.started is Started.MAYBE and not facts.nothing_started:
+    if started is Started.MAYBE and not facts.nothing_started:
         return (
-            f"do not start Flink's job from its savepoint yet: {work.reason}. Stop whatever reads "
+            f"do not start Flink's job from its savepoint yet: {reason}. Stop whatever reads "
             f"from {facts.target_name}, look at its output, and then go back with --back "
             "--nothing-started"
         )
     unless = ""
     if isinstance(again, Unavailable):
         unless = ", unless somebody has (Flink does not answer)"
-    elif not facts.has_flink:
+    elif facts.spec.flink.rest is None:
         unless = ", unless somebody has (the spec has no flink.rest)"
     return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …"
 
@@ -154,7 +129,42 @@ class Undo(NamedTuple):
     call: Callable[[], object]
 
 
-def find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
+def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
+    """Return how to undo the write of the target, and what to do with Flink's job afterwards.
+
+    Raises:
+        Refused, CutOverStopped: the cut-over cannot be rolled back.
+        Exception: a needed fact could not be read; the original error is raised.
+    """
+    _record_end_of_stop(context)
+    facts = observe(context, "target", "started again")
+    check_roll_back(facts)
+    return _find_undo(context, facts), restart_advice(facts)
+
+
+def _record_end_of_stop(context: CutOverContext) -> None:
+    """Record the savepoint of a stop that ended while no run waited for it.
+
+    Raises:
+        Refused: Flink still stops the job, and a stop cannot be cancelled.
+        CutOverStopped: the job ended without a savepoint.
+    """
+    if context.savepoint is not None or context.record.model.flink.job_id is None:
+        return
+    facts = observe(context, "job")
+    action, job = decide_stop(facts), known(facts.job)
+    if action is Action.RECORD_SAVEPOINT:
+        record_savepoint(context, facts)
+    elif job.attempt is not None and job.attempt.savepoint is not None:
+        context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)
+    elif job.attempt is not None:
+        raise Refused(
+            f"Flink still stops job {job.job.job_id} ({job.job.name}), and no stop can be taken "
+            "back; wait for it (--until stop)"
+        )
+
+
+def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     """Return how to undo the write of the target, or None if it was not written.
 
     Raises:
@@ -169,19 +179,17 @@ def find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
         rows = {(row.topic, row.partition): row.planned or 0 for row in record.partitions}
         if target.committed_by(record.id, rows):
             raise Refused(
-                [
-                    f"group {target.view.name} holds commits of this record, and the rollback file "
-                    "is no longer in the record's folder; put it back"
-                ]
+                f"group {target.view.name} holds commits of this record, and the rollback file is "
+                "no longer in the record's folder; put it back"
             )
         return None
     location = context.location()
     if location is None or record.moved_with is None or not location.names():
         return None
-    if not facts.has_states:
+    if not facts.spec.states:
         return Undo(f"remove the seed {location.name}", partial(remove_seed, location))
     if not isinstance(location, LocalDirectory):
-        raise Refused([f"{location.name} was primed in a store: remove it there, and go back"])
+        raise Refused(f"{location.name} was primed in a store: remove it there, and go back")
     aside = partial(context.record.put_aside, location.path)
     return Undo(f"rename the primed location {location.name}", aside)
 
@@ -229,14 +237,3 @@ def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
         created = [(at, path) for at, path in created if at >= began]
     first = min(created, default=None)
     return first[1] if first is not None else None
-
-
-def record_end_of_stop(context: CutOverContext, facts: Facts) -> None:
-    """Record the savepoint of a stop that ended while no run waited for it."""
-    job = facts.job
-    if context.savepoint is not None or not isinstance(job, JobToStop):
-        return
-    if job.ended_with is not None:
-        record_savepoint(context, facts)
-    elif job.attempt is not None and job.attempt.savepoint is not None:
-        context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)

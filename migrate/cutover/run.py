@@ -11,25 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import CutOverStopped, Do, Done, Fail, Halt
-from migrate.cutover.facts import Facts, Need, Unavailable
+from migrate.cutover.decision import CHANGES, CutOverStopped, Decision, Done
+from migrate.cutover.facts import Facts, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record, locked
-from migrate.cutover.roll_back import (
-    Undo,
-    decide_roll_back,
-    find_undo,
-    record_end_of_stop,
-    restart_advice,
-    roll_back,
-)
+from migrate.cutover.roll_back import plan_roll_back, restart_advice, roll_back
 from migrate.cutover.start import watch_group
 from migrate.cutover.steps import ACTIONS, NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
 from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.model.log import log
 from migrate.report.cut_over import CutOverRecord
 from migrate.storage.uris import local_path
+
+_BACK = "back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +129,13 @@ def _each_message_once() -> Iterator[None]:
         log.removeFilter(is_new)
 
 
-def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Done | Do]:
-    """Return the facts that a step needs, and the step's decision.
-
-    Raises:
-        Refused, CutOverStopped: the cut-over cannot continue.
-        Exception: a needed fact could not be read; the original error is raised.
-    """
+def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
+    """Return the facts that a step needs, and the step's decision. Raises as ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
     if isinstance(facts.started_again, Unavailable):
         log.warning(f"whether the job was started again is not known: {facts.started_again.error}")
-    decision = step.decide(facts)
-    if isinstance(decision, Halt | Fail):
-        raise decision.error
-    return facts, decision
+    return facts, step.decide(facts)
 
 
 def _steps(until: str | None) -> Sequence[Step]:
@@ -165,10 +152,10 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
         facts, decision = _decide(context, step)
         if isinstance(decision, Done):
             results.append(StepResult(step.name, "done", decision.reason))
-        elif decision.action.changes:
+        elif decision in CHANGES:
             break
         else:
-            text = ACTIONS[decision.action](context, facts)
+            text = ACTIONS[decision](context, facts)
             results.append(StepResult(step.name, "ok", text))
     rest = (
         StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
@@ -178,28 +165,9 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
 
 
 def _dry_roll_back(context: CutOverContext) -> CutOver:
-    undo, advice = _plan_roll_back(context)
+    undo, advice = plan_roll_back(context)
     lines = [undo.line, advice] if undo is not None else [advice]
     return CutOver(tuple(StepResult("back", "to do", line) for line in lines), context.record.model)
-
-
-def _plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
-    """Return how to undo the write of the target, and what to do with Flink's job afterwards.
-
-    Raises:
-        Refused, CutOverStopped: the cut-over cannot be rolled back.
-    """
-    needs = (Need.JOB, Need.TARGET, Need.STARTED_AGAIN)
-    facts = observe(context, *needs)
-    if decision := decide_roll_back(facts):
-        raise decision.error
-    record_end_of_stop(context, facts)
-    if context.savepoint is None:
-        raise Refused(["the job was not stopped, so there is nothing to go back from"])
-    facts = observe(context, *needs)  # it may have changed, or may not answer any more
-    if decision := decide_roll_back(facts):
-        raise decision.error
-    return find_undo(context, facts), restart_advice(facts)
 
 
 # -- runs ------------------------------------------------------------------------------------------
@@ -208,33 +176,27 @@ def _plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
 def _run(
     context: CutOverContext, until: str | None, confirm: Callable[[str], None] | None
 ) -> CutOver:
-    record = context.record
+    record, results = context.record, list[StepResult]()
     with _recorded_run(context, f"until {until}" if until is not None else "execute") as progress:
-        results = []
         for step in _steps(until):
-            title, progress.step = step.title_of(context.spec.target.is_group), step.name
-            progress.left = _left_before(context, step)
-            with _failure_recorded(record, step):
-                facts, decision = _decide(context, step)
-            if isinstance(decision, Do) and decision.action.changes and confirm is not None:
-                # A "no" of the user stays a Refused, even if an earlier run has changed something.
-                changed, progress.changed = progress.changed, False
+            title = step.title_of(context.spec.target.is_group)
+            progress.begin(step.name, _left_before(context, step))
+            facts, decision = _decide(context, step)
+            if confirm is not None and decision in CHANGES:
+                progress.is_asking = True
                 confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
-                progress.changed, confirm = changed, None
-                with _failure_recorded(record, step):  # the facts may have changed meanwhile
-                    facts, decision = _decide(context, step)
+                confirm, progress.is_asking = None, False
+                facts, decision = _decide(context, step)  # the facts may have changed meanwhile
             if isinstance(decision, Done):
                 text = decision.reason
                 log.info(f"{step.name}: {text}")
                 record.add_done_step(step.name, text)
             else:
                 log.info(f"{step.name}: {title}")
-                progress.changed = progress.changed or decision.action.changes
-                progress.left = step.during
-                began = time.monotonic()
-                with _failure_recorded(record, step):
-                    text = ACTIONS[decision.action](context, facts)
-                record.add_step(step.name, "done", text, time.monotonic() - began)
+                progress.changed = progress.changed or decision in CHANGES
+                progress.begin(step.name, step.during)
+                text = ACTIONS[decision](context, facts)
+                record.add_step(step.name, "done", text, progress.seconds)
                 log.info(f"{step.name} done: {text}")
             results.append(StepResult(step.name, "done", text))
         if until in (None, NAMES[-1]):
@@ -244,27 +206,18 @@ def _run(
 
 def _left_before(context: CutOverContext, step: Step) -> str:
     """Return the state of the job and the target if a run stops before the action of a step."""
-    if step.before != NOTHING or context.savepoint is None:
-        return step.before
+    left = step.before or step.during
+    if left != NOTHING or context.savepoint is None:
+        return left
     return WRITTEN if context.record.model.written is not None else STOPPED
 
 
-@contextmanager
-def _failure_recorded(record: Record, step: Step) -> Iterator[None]:
-    began = time.monotonic()
-    try:
-        yield
-    except Exception as error:
-        record.add_step(step.name, "failed", str(error), time.monotonic() - began)
-        raise
-
-
 def _roll_back(context: CutOverContext, confirm: Callable[[str], None] | None) -> CutOver:
-    with _recorded_run(context, "back"):
-        undo, advice = _plan_roll_back(context)
+    with _recorded_run(context, _BACK):
+        undo, advice = plan_roll_back(context)
         if confirm is not None:
             confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
-            undo, advice = _plan_roll_back(context)  # the facts may have changed meanwhile
+            undo, advice = plan_roll_back(context)  # the facts may have changed meanwhile
         results = [StepResult("back", "to do", advice)]
         if undo is not None:
             log.info(undo.line)
@@ -274,7 +227,6 @@ def _roll_back(context: CutOverContext, confirm: Callable[[str], None] | None) -
     return CutOver(tuple(results), record.model, record.path, record.page)
 
 
-@dataclass(slots=True)
 class _Progress:
     """The progress of a run.
 
@@ -282,11 +234,20 @@ class _Progress:
         step: the name of the step.
         left: the state of the job and the target if the run stops in this step.
         changed: whether this step or an earlier step has begun to change something.
+        is_asking: whether the user is asked at the moment.
     """
 
-    step: str
-    left: str
-    changed: bool
+    def __init__(self, step: str, left: str, *, changed: bool) -> None:
+        self.changed, self.is_asking = changed, False
+        self.begin(step, left)
+
+    def begin(self, step: str, left: str) -> None:
+        """Begin a step, or the action of a step."""
+        self.step, self.left, self._began = step, left, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
 
 
 @contextmanager
@@ -297,32 +258,36 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
         CutOverStopped: a step was refused after something had been changed.
     """
     record, flink = context.record, context.record.model.flink
-    progress = _Progress(
-        STEPS[0].name, STEPS[0].before, flink.job_id is not None or flink.savepoint is not None
-    )
-    if command == "back":
-        progress.step, progress.left = "back", "the target is as it was, or taken away in part"
+    changed = flink.job_id is not None or flink.savepoint is not None
+    progress = _Progress(STEPS[0].name, NOTHING, changed=changed)
+    if command == _BACK:
+        left = "the target is as it was, or taken away in part"
+        progress = _Progress(_BACK, left, changed=False)
     record.begin_run(command)
     try:
         yield progress
-    except Refused as refused:
-        record.end_run(f"refused at {progress.step}")
-        if not progress.changed or command == "back":
-            raise
-        _log_what_is_left(progress, context, "mend what is refused, then the same command goes on")
-        raise CutOverStopped(*refused.reasons) from refused
     except BaseException as error:
-        how = f"interrupted at {progress.step} ({type(error).__name__})"
-        if isinstance(error, MigrateError | OSError):
-            how = f"failed at {progress.step}: {error}"
+        name, next_step = progress.step, "the same command goes on from here"
+        if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
+            record.add_step(name, "failed", str(error), progress.seconds)
+        if isinstance(error, Refused):
+            how, next_step = (
+                f"refused at {name}",
+                "mend what is refused, then the same command goes on",
+            )
+        elif isinstance(error, MigrateError | OSError):
+            how = f"failed at {name}: {error}"
+        else:
+            how = f"interrupted at {name} ({type(error).__name__})"
         record.end_run(how)
-        _log_what_is_left(progress, context, "the same command goes on from here")
+        # If the user says no, it stays a refusal, even if an earlier run has changed something.
+        if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
+            raise
+        log.warning(f"stopped at {name}: {progress.left}")
+        log.info(next_step)
+        if advice := restart_advice(observe(context, "target", "started again")):
+            log.info(f"or {advice}" if advice.startswith("start ") else advice)
+        if isinstance(error, Refused):
+            raise CutOverStopped(*error.reasons) from error
         raise
     record.end_run("done")
-
-
-def _log_what_is_left(progress: _Progress, context: CutOverContext, next_step: str) -> None:
-    log.warning(f"stopped at {progress.step}: {progress.left}")
-    log.info(next_step)
-    if advice := restart_advice(observe(context, Need.TARGET, Need.STARTED_AGAIN)):
-        log.info(f"or {advice}" if advice.startswith("start ") else advice)

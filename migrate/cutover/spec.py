@@ -154,6 +154,11 @@ class TargetSpec(_SpecPart):
     def is_group(self) -> bool:
         return self.group is not None
 
+    @property
+    def name(self) -> str:
+        """The target as an argument of ``verify``: ``spark:DIR`` or ``group:NAME``."""
+        return f"group:{self.group}" if self.is_group else f"spark:{self.checkpoint_dir}"
+
 
 class Timeouts(_SpecPart):
     """How long to wait at a step."""
@@ -204,6 +209,11 @@ class Spec(_SpecPart):
             raise ValueError("states go along with one stream: no spark-source")
         return self
 
+    @property
+    def stopped_by_others(self) -> bool:
+        """Whether the spec names a savepoint, so that this cut-over stops no job."""
+        return self.flink.savepoint is not None
+
 
 class SpecFile:
     """A spec that was read.
@@ -228,12 +238,6 @@ class SpecFile:
             return None
         folder = Files().absolute(savepoints)
         return folder if "://" in folder else f"file://{folder}"
-
-    @property
-    def target(self) -> str:
-        """The target as an argument of ``verify``: ``spark:DIR`` or ``group:NAME``."""
-        target = self.spec.target
-        return f"group:{target.group}" if target.is_group else f"spark:{target.checkpoint_dir}"
 
     def kafka(self) -> KafkaArguments:
         """Return the Kafka connection as keyword arguments of the calls in ``migrate.moves``."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decide import START_END_UNKNOWN, first_work
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Facts, GroupFacts, Need, Unavailable
+from migrate.cutover.facts import Facts, GroupFacts, known
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
 from migrate.model.log import log, timed
@@ -46,25 +46,25 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
         BrokerError: the group cannot be read.
     """
     limit = context.spec.timeouts.first_batch
-    what = "the first commit of the group" if facts.is_group else "the first batch"
-    pause = _GROUP_PAUSE if facts.is_group else _PAUSE
+    is_group = context.spec.target.is_group
+    what = "the first commit of the group" if is_group else "the first batch"
+    pause = _GROUP_PAUSE if is_group else _PAUSE
     with timed(f"waiting for {what}"):
         facts = observe(context)
-        groups = context.open_groups() if facts.is_group else None
+        groups = context.open_groups() if is_group else None
         for _ in poll(parse_duration(limit), pause):
-            if facts.is_group:  # read only the group again, to be fast
+            if is_group:  # read only the group again, to be fast
                 facts = replace(
                     facts, record=context.record.model, target=read_group(context, groups)
                 )
             else:
-                facts = observe(context, Need.TARGET)
-            if isinstance(facts.target, Unavailable):
-                raise facts.target.error
+                facts = observe(context, "target")
+            known(facts.target)
             watch_group(context, facts)
             if text := first_work(facts):
                 return text
             _check_command(context)
-    if facts.is_group:
+    if is_group:
         text = (
             f"no member and no commit of {facts.target_name} was seen in {limit} "
             "(timeouts.first-batch); run the same command to wait longer"
@@ -112,10 +112,9 @@ def _check_command(context: CutOverContext) -> None:
     Raises:
         CutOverStopped: the command has failed, or its exit code is missing.
     """
-    report = context.record.model.start
-    if report is None or report.returned == 0 or context.starting.is_running():
+    report, code = context.record.model.start, context.starting.status()
+    if report is None or report.returned == 0 or code == "running":
         return
-    code = context.starting.exit_code()
     if code == "unknown":
         raise CutOverStopped(START_END_UNKNOWN)
     context.record.change(start=report.model_copy(update={"returned": code}))

@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrate.cutover import make_plan, preflight, start, stop_job, verify_start, write_target
-from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import (
-    decide_apply,
-    decide_check,
-    decide_clean,
-    decide_first_batch,
-    decide_plan,
-    decide_start,
-    decide_stop,
-    decide_verify,
-    decide_verify_again,
+from migrate.cutover import (
+    decide,
+    make_plan,
+    preflight,
+    start,
+    stop_job,
+    verify_start,
+    write_target,
 )
-from migrate.cutover.decision import Action, Decision, Fail
+from migrate.cutover.context import CutOverContext
+from migrate.cutover.decision import Action, Decision
 from migrate.cutover.facts import Facts, Need, Unavailable
 
 
@@ -31,29 +28,34 @@ class Step:
 
     Attributes:
         name: the name that ``--until`` takes.
-        title: what the step does if the target is a checkpoint location.
-        group_title: what the step does if the target is a group.
+        title: what the step does.
         needs: the facts that ``rule`` uses.
         rule: the function that decides; it is called only if the target could be read.
-        before: the state of the job and the target if a run stops before the action of this step.
-        during: the state of the job and the target if a run stops in the action.
+        during: the state of the job and the target if a run stops in the action of this step.
+        before: the same if a run stops before the action; if empty, it is ``during``.
+        group_title: what the step does if the target is a group; if empty, it is ``title``.
     """
 
     name: str
     title: str
-    group_title: str
     needs: Sequence[Need]
     rule: Callable[[Facts], Decision]
-    before: str
     during: str
+    before: str = ""
+    group_title: str = ""
 
     def title_of(self, is_group: bool) -> str:
-        return self.group_title if is_group else self.title
+        return (self.group_title if is_group else "") or self.title
 
     def decide(self, facts: Facts) -> Decision:
-        """Return the next action, or the reason why there is none."""
+        """Return the next action, or the reason why there is none.
+
+        Raises:
+            Refused, CutOverStopped: the cut-over cannot continue.
+            Exception: a needed fact could not be read; the original error is raised.
+        """
         if isinstance(facts.target, Unavailable):
-            return Fail(facts.target.error)
+            raise facts.target.error
         return self.rule(facts)
 
 
@@ -62,73 +64,66 @@ STOPPED = "Flink's job has stopped, and this run has not written the target"
 WRITTEN = "Flink's job has stopped, and an earlier run has written the target"
 _READY = "the target is written, and this run has started nothing from it"
 
-_TARGET = (Need.TARGET, Need.STARTED_AGAIN)
-
-
-def _step(
-    name: str,
-    title: str,
-    needs: Sequence[Need],
-    rule: Callable[[Facts], Decision],
-    during: str,
-    *,
-    before: str | None = None,
-    group: str | None = None,
-) -> Step:
-    return Step(name, title, group or title, needs, rule, before or during, during)
-
+_TARGET: Sequence[Need] = ("target", "started again")
 
 STEPS: Sequence[Step] = (
-    _step("check", "look for what stands in the way", (Need.JOB,), decide_check, NOTHING),
-    _step(
+    Step("check", "look for what stands in the way", ("job",), decide.decide_check, NOTHING),
+    Step(
         "stop",
         "stop the job with a savepoint",
-        (Need.JOB,),
-        decide_stop,
+        ("job",),
+        decide.decide_stop,
         "Flink was asked to stop the job, and may still do so",
         before=NOTHING,
     ),
-    _step(
+    Step(
         "clean",
         "check that the stop was clean",
-        (Need.SAVEPOINT, Need.ENDED_JOB),
-        decide_clean,
+        ("savepoint", "ended job"),
+        decide.decide_clean,
         STOPPED,
     ),
-    _step("plan", "plan from the savepoint", (Need.TARGET,), decide_plan, STOPPED),
-    _step(
+    Step("plan", "plan from the savepoint", ("target",), decide.decide_plan, STOPPED),
+    Step(
         "apply",
         "write the checkpoint location",
         _TARGET,
-        decide_apply,
+        decide.decide_apply,
         "Flink's job has stopped, and the target is not written, or in part",
         before=STOPPED,
-        group="commit for the group",
+        group_title="commit for the group",
     ),
-    _step(
+    Step(
         "verify",
         "check where the query will start",
         _TARGET,
-        decide_verify,
+        decide.decide_verify,
         _READY,
-        group="check where the consumers will start",
+        group_title="check where the consumers will start",
     ),
-    _step("start", "start the query", _TARGET, decide_start, _READY, group="start the consumers"),
-    _step(
+    Step(
+        "start",
+        "start the query",
+        _TARGET,
+        decide.decide_start,
+        _READY,
+        group_title="start the consumers",
+    ),
+    Step(
         "first-batch",
         "wait for the first batch",
-        (Need.TARGET,),
-        decide_first_batch,
+        ("target",),
+        decide.decide_first_batch,
         "the query was started, and has not committed a batch yet",
-        group="wait for members or commits of the group",
+        group_title="wait for members or commits of the group",
     ),
-    _step(
+    Step(
         "verify-again",
         "check where the query began",
         _TARGET,
-        decide_verify_again,
+        decide.decide_verify_again,
         "the target has begun, and was not seen to have begun right",
-        group="check where the consumers began",
+        group_title="check where the consumers began",
     ),
 )
 NAMES = tuple(step.name for step in STEPS)

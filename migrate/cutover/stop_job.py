@@ -7,7 +7,7 @@ import time
 from decoder import StopKind
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Facts, JobToStop, Savepoint
+from migrate.cutover.facts import Facts, JobToStop, known
 from migrate.cutover.observe_stopped_job import AWAY_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
@@ -22,7 +22,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
         CutOverStopped: the stop failed, or did not end in time.
         FlinkRestError: Flink did not answer, or no longer knows the stop.
     """
-    job, spec = _job(facts), context.spec.flink
+    job, spec = known(facts.job), context.spec.flink
     _record_job(context, job, version=context.flink.version())
     log.info(f"asking Flink to stop {job.job.name} ({job.job.job_id}) with a savepoint")
     context.flink.stop(
@@ -37,7 +37,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
     """Wait for the stop that an earlier run requested. Raises the same errors as ``stop``."""
-    job = _job(facts)
+    job = known(facts.job)
     log.info(f"Flink stops {job.job.name} ({job.job.job_id}) already, as an earlier run asked")
     return _await_end(context, job)
 
@@ -81,7 +81,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
 
 def record_savepoint(context: CutOverContext, facts: Facts) -> str:
     """Record the savepoint that the job ended with according to Flink."""
-    job = _job(facts)
+    job = known(facts.job)
     assert job.ended_with is not None  # ``decide_stop`` has checked it
     _record_end(context, job, job.ended_with.pointer)
     return f"stopped by an earlier run with {job.ended_with.pointer}"
@@ -103,8 +103,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     """Record that the stop was clean. The step ``plan`` checks for uncommitted data of sinks."""
-    savepoint = facts.savepoint
-    assert isinstance(savepoint, Savepoint)  # ``decide_clean`` has checked it
+    savepoint = known(facts.savepoint)
     text, ended_ms = "the savepoint is whole", None
     if isinstance(facts.job, JobToStop):
         text, ended_ms = f"{text}, and the job has FINISHED", facts.job.job.ended_ms
@@ -114,8 +113,3 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
         savepoint=savepoint.pointer, savepoint_sha256=savepoint.sha256, ended_ms=ended_ms
     )
     return text
-
-
-def _job(facts: Facts) -> JobToStop:
-    assert isinstance(facts.job, JobToStop)  # ``decide_stop`` has checked it
-    return facts.job

@@ -7,7 +7,6 @@ start Flink's job again depend on ``started_work``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
@@ -23,40 +22,36 @@ class Content(Enum):
     """What the target holds."""
 
     NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
-    UNFINISHED = auto()  # a seed of this record that was not written completely
     PRIMING = auto()  # the command ``prime`` is writing the target
-    PLAN = auto()  # the plan, written by this record
     PRIMED = auto()  # the command ``prime`` has ended, and its result is not recorded yet
+    PLAN_NOT_RECORDED = auto()  # the plan, written by a run that was killed before it recorded it
+    PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group that held the plan; others have committed for it since
     NOT_OURS = auto()  # what another record or a person has written; a run may adopt it
     WRONG = auto()  # something that no run can continue with
 
 
-@dataclass(frozen=True, slots=True)
-class TargetContent:
-    """What the target holds; ``reason`` says why it cannot be used, and what to do."""
-
-    content: Content
-    reason: str = ""
-
-
-def target_content(facts: Facts) -> TargetContent:
-    """Return what the target holds.
+def target_content(facts: Facts) -> tuple[Content, str]:
+    """Return what the target holds, and why it cannot be used, if it cannot.
 
     Args:
         facts: the facts, with the plan, the target and the command that primes.
     """
     if facts.plan is None and facts.record.moved_with is not None:
         problem = facts.plan_problem or "plan.json is no longer in the record's folder"
-        return TargetContent(
-            Content.WRONG,
+        return Content.WRONG, (
             f"{facts.target_name} was written by a plan that is gone: {problem}; put plan.json "
-            "back, or go back (--back)",
+            "back, or go back (--back)"
         )
-    if isinstance(facts.target, GroupFacts):
-        return TargetContent(*_group_content(facts, facts.target))
-    assert isinstance(facts.target, LocationFacts)
-    return TargetContent(*_location_content(facts, facts.target))
+    target = facts.target
+    if isinstance(target, GroupFacts):
+        content, reason = _group_content(facts, target)
+    else:
+        assert isinstance(target, LocationFacts)
+        content, reason = _location_content(facts, target)
+    if content is Content.PLAN and facts.record.written is None:
+        content = Content.PLAN_NOT_RECORDED
+    return content, reason
 
 
 def other_cluster_reason(facts: Facts) -> str:
@@ -109,12 +104,10 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
 def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str]:
     record, name = facts.record, target.name
     written = record.moved_with is not None
-    if facts.priming.is_running:
+    if facts.priming == "running":
         return Content.PRIMING, ""
-    if target.is_empty:
+    if target.is_empty or (target.unfinished and written):
         return Content.NOTHING, ""
-    if target.unfinished and written:
-        return Content.UNFINISHED, ""
     if target.unfinished:
         return Content.WRONG, (
             f"{name} holds a seed that another run has not finished; wait for that run, or "
@@ -125,12 +118,12 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         return Content.NOT_OURS if facts.adopt else Content.WRONG, reason
     ours = written and record.query_id is not None and record.query_id == target.query_id
     judged = ours and record.primed is not None
-    if facts.has_states and not judged and (problem := _priming_problem(facts, target)):
+    if facts.spec.states and not judged and (problem := _priming_problem(facts, target)):
         return Content.WRONG, problem
     if target.seeds != facts.seeds:
         way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
         return Content.WRONG, f"{name} holds another query than the plan's; {way_out}"
-    if not ours and not facts.has_states and target.planned is not None:
+    if not ours and not facts.spec.states and target.planned is not None:
         return Content.WRONG, (
             f"{name} holds batches of a query already, and this record has not written it: where "
             f"that query began is not known here. If it is the query of this move, look with "
@@ -138,7 +131,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         )
     if ours:
         return Content.PLAN, ""
-    if written and record.query_id is None and facts.priming.exit_code == 0:
+    if written and record.query_id is None and facts.priming == 0:
         return Content.PRIMED, ""
     return Content.NOT_OURS, (
         f"{name} holds the plan, and this record has not written it (its query id is "
@@ -149,7 +142,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     """Return why a location does not hold the plan and the primed state, or an empty text."""
-    name, code = target.name, facts.priming.exit_code
+    name, code = target.name, facts.priming
     if code not in (None, 0) and not facts.adopt:
         how = "was run, and how it ended is not known"
         if code != "unknown":
@@ -178,16 +171,8 @@ class Started(Enum):
     YES = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class StartedWork:
-    """Whether work has started from the target, and the fact that shows it."""
-
-    started: Started
-    reason: str
-
-
-def started_work(facts: Facts) -> StartedWork:
-    """Return whether work has started from the target.
+def started_work(facts: Facts) -> tuple[Started, str]:
+    """Return whether work has started from the target, and the fact that shows it.
 
     Work that an earlier run has recorded counts, even if the target no longer shows it.
 
@@ -196,20 +181,20 @@ def started_work(facts: Facts) -> StartedWork:
     """
     target = facts.target
     if isinstance(target, GroupFacts):
-        work = StartedWork(*_group_work(facts, target))
+        shown = _group_work(facts, target)
     elif isinstance(target, LocationFacts):
-        work = StartedWork(*_query_work(facts, target))
+        shown = _query_work(facts, target)
     elif facts.record.moved_with is None:
-        work = StartedWork(Started.NO, "this record has not written the target")
+        shown = Started.NO, "this record has not written the target"
     else:
-        work = StartedWork(Started.MAYBE, f"{facts.target_name} cannot be read")
-    if work.started is Started.YES:
-        return work
+        shown = Started.MAYBE, f"{facts.target_name} cannot be read"
+    if shown[0] is Started.YES:
+        return shown
     if reason := _recorded_work(facts):
-        return StartedWork(Started.YES, reason)
+        return Started.YES, reason
     if reason := _command_work(facts):
-        return StartedWork(Started.MAYBE, reason)
-    return work
+        return Started.MAYBE, reason
+    return shown
 
 
 def _recorded_work(facts: Facts) -> str:
@@ -229,7 +214,7 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
     planned = facts.plan.next_offsets if facts.plan is not None else {}
     if record.moved_with is not None and target.assigned(planned):
         return Started.YES, f"{name} has members that read these partitions"
-    if target_content(facts).content is Content.MOVED_ON:
+    if target_content(facts)[0] is Content.MOVED_ON:
         return Started.YES, f"others have committed for {name} since the plan"
     if others := target.written_by_others(record.id, planned):
         return Started.MAYBE, f"{name} holds what another move has written ({others[0]})"
@@ -247,24 +232,24 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
         return Started.YES, f"the query of {name} has planned batch {target.planned}"
     if record.moved_with is None and not target.is_empty:
         return Started.MAYBE, f"{name} holds what this record has not written"
-    if target.has_logs and not facts.has_states:
+    if target.has_logs and not facts.spec.states:
         return Started.MAYBE, (
             "a query was started there and has logged no batch; in Real-Time Mode a query writes "
             "records before it logs their batch"
         )
-    if facts.has_states and not target.is_empty:
+    if facts.spec.states and not target.is_empty:
         if record.primed is None and target.priming_problem is not None:
             return Started.MAYBE, f"{name} is not what a priming leaves"
-        if not facts.has_start:
+        if facts.spec.start is None:
             return Started.MAYBE, "a primed location does not show whether a query was started"
-    if target.is_empty and record.written is not None and not facts.has_start:
+    if target.is_empty and record.written is not None and facts.spec.start is None:
         return Started.MAYBE, f"{name} held the plan, and is gone"
     return Started.NO, f"nothing has started from {name}"
 
 
 def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
     """Return the last batch of the priming, or -1 without a priming. Later ones are the query's."""
-    if not facts.has_states:
+    if not facts.spec.states:
         return -1
     primed = facts.record.primed
     if primed is None and target.priming_problem is None:
@@ -274,16 +259,16 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
 
 def _command_work(facts: Facts) -> str:
     """Return why the command ``start`` may have started work, or an empty text."""
-    match facts.starting.is_running, facts.starting.exit_code:
-        case (True, _):
+    match facts.starting:
+        case "running":
             return "the command that starts the query still runs"
-        case (_, None):
+        case None:
             return "" if facts.record.start is None else "the command start was run"
-        case (_, 0):
+        case 0:
             return "the command start has ended well, and the query may begin at any time"
-        case (_, "unknown"):
+        case "unknown":
             return "the command that starts the query was run, and how it ended is not known"
-        case (_, code):
+        case code:
             return (
                 f"the command that starts the query failed with exit code {code}, and may have "
                 "handed the query over before"

@@ -48,16 +48,16 @@ def verify_after(context: CutOverContext, facts: Facts) -> str:
     Raises:
         CutOverStopped: the target did not begin at the plan, or it is not known where it began.
     """
-    return _verify(context, facts, after=started_work(facts).started is Started.YES)
+    return _verify(context, facts, after=started_work(facts)[0] is Started.YES)
 
 
 def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
-    record, target, plan = context.record, context.file.target, facts.plan
+    record, target, plan = context.record, facts.target_name, facts.plan
     verification = verify(f"plan:{record.plan_path}", target, **context.file.kafka())
     assert plan is not None  # it is saved
     logs = ask_logs(kafka(context.file.kafka()).config(), plan.topics)
     reached: Mapping[TopicPartition, int] = {}
-    if after and not facts.is_group:
+    if after and not context.spec.target.is_group:
         directory = context.query_directory
         reached = committed_positions("", directory, context.files).next_offsets
     ours = None

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Facts, LocationFacts
-from migrate.cutover.observe import priming_problem
+from migrate.cutover.facts import Facts, LocationFacts, known, streams_of
+from migrate.cutover.observe import NO_BATCH, observe
 from migrate.cutover.record import now
-from migrate.inputs.spark_log import newest_committed_batch, query_id
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
@@ -88,7 +87,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
         return _prime(context, location)
     new_id = str(uuid.uuid4())
     context.record.change(query_id=new_id)
-    write_checkpoint(context.streams(read_plan(plan_path)), location, new_id)
+    write_checkpoint(streams_of(read_plan(plan_path), context.record.model), location, new_id)
     return f"seeded {location.name}"
 
 
@@ -106,7 +105,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     command, priming = context.spec.prime, context.priming
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
-    if priming.is_running():
+    if priming.status() == "running":
         log.info("the command that primes the location runs, as an earlier run has started it")
     elif not location.names():  # if the location is not empty, the command has already ended
         environment = {
@@ -120,30 +119,29 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
             raise NotPrimed(f"prime: {error.strerror or error}") from error
         log.info(f"priming {directory}: process {process}; its output is in {priming.log}")
     _await_priming(context)
-    if (code := priming.exit_code()) != 0:
+    if (code := priming.status()) != 0:
         raise NotPrimed(
             f"the command that primes {directory} has ended with exit code {code}",
             details=tuple(priming.last_lines()),
         )
-    plan = context.read_plan()
-    assert plan is not None  # the step ``plan`` has saved it
-    path = context.query_directory
-    problem = priming_problem(path, context.files, context.seeds(plan))
+    primed = observe(context, "target")
+    assert primed.plan is not None  # the step ``plan`` has saved it
+    target = _location_facts(primed)
+    problem = target.priming_problem if target.committed is not None else NO_BATCH
     if problem is not None:
-        raise Refused([f"{directory}: {problem}; remove it, and run this again"])
-    last = newest_committed_batch(path, context.files)
-    context.record.change(primed=last, query_id=query_id(path, context.files))
+        raise Refused(f"{directory}: {problem}; remove it, and run this again")
+    context.record.change(primed=target.committed, query_id=target.query_id)
     for state in context.spec.states:
-        words = ["migrate", "verify", savepoint, context.file.target, "--state", state]
+        words = ["migrate", "verify", savepoint, context.spec.target.name, "--state", state]
         log.info(f"next: {shlex.join(words)}")
-    return f"primed {directory}: batch {last} holds state, and ends where the plan says"
+    return f"primed {directory}: batch {target.committed} holds state, and ends where the plan says"
 
 
 def _await_priming(context: CutOverContext) -> None:
     limit = context.spec.timeouts.prime
     with timed(f"priming {context.spec.target.checkpoint_dir}"):
         for _ in poll(parse_duration(limit)):
-            if not context.priming.is_running():
+            if context.priming.status() != "running":
                 return
     raise CutOverStopped(
         f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
@@ -181,9 +179,10 @@ def record_primed(context: CutOverContext, facts: Facts) -> str:
 def record_written(context: CutOverContext, facts: Facts) -> str:
     """Record that a killed run had written the target completely."""
     context.record.change(written=now())
-    return f"{context.file.target} holds the plan"
+    return f"{facts.target_name} holds the plan"
 
 
 def _location_facts(facts: Facts) -> LocationFacts:
-    assert isinstance(facts.target, LocationFacts)  # the step ``apply`` has checked it
-    return facts.target
+    target = known(facts.target)
+    assert isinstance(target, LocationFacts)  # the spec names no group
+    return target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import Decision, Do, Done
+from migrate.cutover.decision import Decision, Done
 from migrate.cutover.facts import Facts
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
@@ -35,16 +35,12 @@ def decide(context: CutOverContext, step: str) -> Decision:
 def reason_done(context: CutOverContext, step: str) -> str | None:
     """Return why a step has nothing to do, or None if it has an action; raise as a run does."""
     decision = decide(context, step)
-    if isinstance(decision, Done | Do):
-        return decision.reason if isinstance(decision, Done) else None
-    raise decision.error
+    return decision.reason if isinstance(decision, Done) else None
 
 
 def act(context: CutOverContext, step: str) -> str:
     """Execute a step, and return its text; raise as a run does."""
     facts = facts_of(context, step)
     decision = _STEPS[step].decide(facts)
-    if isinstance(decision, Do):
-        return ACTIONS[decision.action](context, facts)
     assert not isinstance(decision, Done), decision
-    raise decision.error
+    return ACTIONS[decision](context, facts)

@@ -20,10 +20,8 @@ from migrate.cutover.decide import first_batch
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Savepoint
 from migrate.cutover.observe_stopped_job import (
-    KnownJob,
     choose_job,
     job_started_again,
-    job_started_since,
     read_savepoint,
     reported_savepoint,
 )
@@ -41,6 +39,8 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.cut_over import act, facts_of, open_context, reason_done
 from tests.unit.test_flink_rest import answering
+
+_PATH = "s3://bucket/savepoints/savepoint-0a1b2c-0123456789ab"
 
 
 def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> FlinkJob:
@@ -73,24 +73,20 @@ def test_the_newest_job_of_a_name_is_meant() -> None:
 def test_a_job_that_began_since_the_stop(others: list[FlinkJob], newer: str | None) -> None:
     stopped = _job("a", 10, 20)
     for jobs in ([stopped, *others], others):  # Flink may have forgotten it
-        known = [KnownJob(job) for job in jobs]
-        again = job_started_again(known, None, job_id="a", name="orders", ended_ms=20)
+        known = [(job, None) for job in jobs]
+        again = job_started_again(known, _PATH, 20, stopped="a", namesakes="orders")
         assert (again.job_id if again else None) == newer
 
 
 def test_a_job_of_a_fixed_id_that_began_since_the_stop() -> None:
     def again(job: FlinkJob, ended_ms: int | None) -> FlinkJob | None:
-        known = [KnownJob(job)]
-        return job_started_again(known, None, job_id="a", name="orders", ended_ms=ended_ms)
+        return job_started_again([(job, None)], _PATH, ended_ms, stopped="a", namesakes="orders")
 
     assert again(_job("a", 10, 20), None) is None
     for job in (_job("a", 30, None), _job("a", 30, 40)):
         assert again(job, 20) == job
     # Flink had forgotten the stopped one: what it knows of that name is newer.
     assert again(_job("b", 1, 2), None) is not None
-
-
-_PATH = "s3://bucket/savepoints/savepoint-0a1b2c-0123456789ab"
 
 
 @pytest.mark.parametrize(
@@ -109,22 +105,20 @@ _PATH = "s3://bucket/savepoints/savepoint-0a1b2c-0123456789ab"
 def test_a_job_that_others_stopped_and_that_was_started_again(
     job: FlinkJob, restored_from: str | None, counts: bool
 ) -> None:
-    savepoint = Savepoint(_PATH, 7, StopKind.SUSPEND, "0" * 64, 20)
-    known = [KnownJob(job, restored_from)]
-    again = job_started_since(known, savepoint, "orders")
+    known = [(job, restored_from)]
+    again = job_started_again(known, _PATH, 20, stopped="orders")
     assert again == (job if counts else None)
     # Of the same savepoint, stopped by a run of ours.
     if restored_from is not None and counts:
-        assert job_started_again(known, _PATH, job_id="a", name="orders", ended_ms=50) == (
-            job if "0a1b2c" in restored_from else None
-        )
+        ours = job_started_again(known, _PATH, 50, stopped="a", namesakes="orders")
+        assert ours == (job if "0a1b2c" in restored_from else None)
 
 
 def test_a_retained_checkpoint_is_known_by_its_whole_path() -> None:
-    chk = Savepoint("file:/flink/0a/chk-7", 7, StopKind.UNKNOWN, "0" * 64)
     for restored_from, counts in (("file:///flink/0a/chk-7", True), ("/flink/0b/chk-7", False)):
-        known = [KnownJob(_job("b", 5, 6), restored_from)]
-        assert (job_started_since(known, chk, None) is not None) == counts
+        known = [(_job("b", 5, 6), restored_from)]
+        again = job_started_again(known, "file:/flink/0a/chk-7", None, stopped=None)
+        assert (again is not None) == counts
 
 
 def test_the_savepoint_is_the_one_reported_savepoint() -> None:
@@ -493,7 +487,7 @@ def test_what_was_not_primed_as_planned_starts_nothing(
 
 
 def _begun(context: CutOverContext) -> Started:
-    return started_work(facts_of(context, "start")).started
+    return started_work(facts_of(context, "start"))[0]
 
 
 def _first_batch(context: CutOverContext) -> int | None:
@@ -603,16 +597,16 @@ def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
 )
 def test_how_a_command_ended(content: bytes, ended: int | str, tmp_path: Path) -> None:
     (tmp_path / "query.state").write_bytes(content)
-    assert Command(tmp_path, "query").exit_code() == ended
+    assert Command(tmp_path, "query").status() == ended
 
 
 def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> None:
     """A dry run in another terminal looks at the same time."""
     with (tmp_path / "query.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        assert not Command(tmp_path, "query").is_running()
+        assert Command(tmp_path, "query").status() is None
         fcntl.flock(lock, fcntl.LOCK_EX)  # as the command itself holds it
-        assert Command(tmp_path, "query").is_running()
+        assert Command(tmp_path, "query").status() == "running"
 
 
 def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(primed: Path) -> None:

@@ -14,7 +14,6 @@ import yaml
 
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Need
 from migrate.cutover.observe import observe
 from migrate.cutover.observe_stopped_job import read_savepoint
 from migrate.inputs.flink.rest_client import FlinkRestError
@@ -456,7 +455,7 @@ def test_a_job_that_our_command_has_started(
     flink_of_others = {"rest": url, "job": "orders"}
     context = _context(tmp_path, url, savepoint=savepoint, flink=flink_of_others, target=target)
     context.record.change(start=StartReport(at="2026-01-01T00:00:00+00:00", returned=None))
-    started_again = observe(context, Need.STARTED_AGAIN).started_again
+    started_again = observe(context, "started again").started_again
     assert (started_again is not None) == again
 
 

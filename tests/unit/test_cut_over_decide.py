@@ -9,11 +9,10 @@ from typing import Any, cast
 import pytest
 
 from decoder import StopKind
-from migrate.cutover import run
+from migrate.cutover import roll_back
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import Action, Decision, Do, Done, Fail, Halt
+from migrate.cutover.decision import Action, CutOverStopped, Decision, Done
 from migrate.cutover.facts import (
-    CommandFacts,
     Facts,
     GroupFacts,
     JobToStop,
@@ -21,13 +20,14 @@ from migrate.cutover.facts import (
     Savepoint,
     Unavailable,
 )
-from migrate.cutover.roll_back import decide_roll_back, restart_advice
+from migrate.cutover.roll_back import check_roll_back, restart_advice
+from migrate.cutover.spec import Spec
 from migrate.cutover.steps import STEPS
-from migrate.cutover.target_state import Started, StartedWork, started_work
+from migrate.cutover.target_state import Started, started_work
 from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
-from migrate.model.errors import ServiceError
+from migrate.model.errors import Refused, ServiceError
 from migrate.model.positions import SPARK, Origin
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.report.cut_over import (
@@ -103,38 +103,69 @@ def _record(**fields: Any) -> CutOverRecord:
     ).model_copy(update=told)
 
 
-def _command(runs: bool = False, ended: Any = None) -> CommandFacts:
-    return CommandFacts(runs, ended)
+def _spec(*, start: bool, states: bool, others: bool, group: bool) -> Spec:
+    """Return a spec that names a command, keyed states, a savepoint of others, or a group."""
+    ours = {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "/s"}
+    primes = {"states": ["counts/n"], "prime": "p"} if states else {}
+    fields = {
+        "version": 1,
+        "flink": {"savepoint": "/s/savepoint-1"} if others else ours,
+        "kafka": {"bootstrap-servers": "b"},
+        "target": {"group": "g"} if group else {"checkpoint-dir": "/q"},
+        "start": "true" if start else None,
+    }
+    return Spec.model_validate({**fields, **primes})
 
 
-def _facts(record: CutOverRecord | None = None, **fields: Any) -> Facts:
-    base = Facts(
-        record=record or _record(),
-        stopped_by_others=False,
-        plan=_PLAN,
-        seeds=_SEEDS,
-        target_name="spark:/q",
-        starting=_command(),
-        priming=_command(),
-    )
+def _facts(
+    record: CutOverRecord | None = None,
+    *,
+    start: bool = False,
+    states: bool = False,
+    others: bool = False,
+    **fields: Any,
+) -> Facts:
+    group = isinstance(fields.get("target"), GroupFacts)
+    spec = _spec(start=start, states=states, others=others, group=group)
+    base = Facts(record=record or _record(), spec=spec, plan=_PLAN)
     return replace(base, **fields)
 
 
-def _decide(step: str, facts: Facts) -> Decision:
-    return next(row for row in STEPS if row.name == step).decide(facts)
+def _decide(step: str, facts: Facts) -> Decision | Exception:
+    """Return what a step decides, or the error that it raises."""
+    try:
+        return next(row for row in STEPS if row.name == step).decide(facts)
+    except (Refused, CutOverStopped, FlinkRestError, OSError) as error:
+        return error
 
 
-def _shown(decision: Decision) -> Any:
-    """What is decided, in short: an action, "done", or how it halts."""
+def _shown(decision: Decision | Exception) -> Any:
+    """What is decided, in short: an action, "done", or how it stops."""
     match decision:
-        case Do(action):
-            return action
+        case Action():
+            return decision
         case Done():
             return "done"
-        case Halt(_, is_refusal):
-            return "refused" if is_refusal else "stopped"
-        case Fail():
+        case Refused():
+            return "refused"
+        case CutOverStopped():
+            return "stopped"
+        case _:
             return "no answer"
+
+
+def _reasons(decision: object) -> str:
+    assert isinstance(decision, Refused | CutOverStopped), decision
+    return "; ".join(decision.reasons)
+
+
+def _no_way_back(facts: Facts) -> Exception | None:
+    """Return why there is no way back, or None."""
+    try:
+        check_roll_back(facts)
+    except (Refused, OSError) as error:
+        return error
+    return None
 
 
 # -- check, stop, clean --------------------------------------------------------------------------
@@ -176,9 +207,7 @@ def test_up_to_the_stop(record: dict[str, Any], job: Any, check: Any, stop: Any)
 
 def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
     def reasons(job: JobToStop) -> str:
-        decision = _decide("stop", _facts(_record(**_ASKED), job=job))
-        assert isinstance(decision, Halt)
-        return "; ".join(decision.reasons)
+        return _reasons(_decide("stop", _facts(_record(**_ASKED), job=job)))
 
     forgotten = reasons(_stopped_job("UNKNOWN", savepoints=(_SAVED,)))
     assert "Flink no longer knows job" in forgotten and "name the savepoint yourself" in forgotten
@@ -220,7 +249,7 @@ def test_a_clean_stop(
 ) -> None:
     written = flink.pop("written", None)
     record = _record(flink={"savepoint": "/s/savepoint-1", **flink}, written=written)
-    facts = _facts(record, stopped_by_others=others, savepoint=savepoint, job=job)
+    facts = _facts(record, others=others, savepoint=savepoint, job=job)
     assert _shown(_decide("clean", facts)) == decision
 
 
@@ -283,9 +312,9 @@ _RAN = {"start": StartReport(at="now", returned=None)}
 def test_what_a_group_holds(
     record: dict[str, Any], target: Any, apply: Any, begun: Started
 ) -> None:
-    facts = _facts(_record(**record), target=target, target_name="group:g")
+    facts = _facts(_record(**record), target=target)
     assert _shown(_decide("apply", facts)) == apply
-    assert started_work(facts).started is begun
+    assert started_work(facts)[0] is begun
 
 
 def test_a_member_that_reads_something_else_has_not_begun() -> None:
@@ -295,10 +324,9 @@ def test_a_member_that_reads_something_else_has_not_begun() -> None:
     facts = _facts(
         _record(**_WRITTEN),
         target=GroupFacts(view, "cluster"),
-        target_name="group:g",
-        has_start=True,
+        start=True,
     )
-    assert started_work(facts).started is Started.MAYBE
+    assert started_work(facts)[0] is Started.MAYBE
     assert _shown(_decide("start", facts)) == Action.START
     assert _shown(_decide("first-batch", facts)) == Action.AWAIT_FIRST_BATCH
 
@@ -308,19 +336,17 @@ def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
     """Seen: the second --adopt did nothing, and said that all was right."""
     others = _group(_ours(80, _OTHER), _ours(81, _OTHER))
     record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
-    facts = _facts(record, target=others, target_name="group:g", adopt=adopt)
+    facts = _facts(record, target=others, adopt=adopt)
     assert _shown(_decide("plan", facts)) == (Action.PLAN if adopt else "refused")
     assert _shown(_decide("apply", facts)) == (Action.ADOPT if adopt else "refused")
 
 
 def test_a_start_command_counts_wherever_the_marks_are() -> None:
     for target in (_group(), _group(*_BOTH), LocationFacts("/q")):
-        name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
-        facts = _facts(
-            _record(**_BEGUN), target=target, target_name=name, starting=_command(runs=True)
-        )
-        assert started_work(facts) == StartedWork(
-            Started.MAYBE, "the command that starts the query still runs"
+        facts = _facts(_record(**_BEGUN), target=target, starting="running")
+        assert started_work(facts) == (
+            Started.MAYBE,
+            "the command that starts the query still runs",
         )
 
 
@@ -344,21 +370,19 @@ def test_what_the_record_has_seen_counts_where_the_target_no_longer_shows_it(
     seen: dict[str, Any], target: Any
 ) -> None:
     """Seen: a location that was renamed after all was seeded anew, and "would be right"."""
-    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
-    facts = _facts(_record(**_WRITTEN, **seen), target=target, target_name=name)
-    assert started_work(facts).started is not Started.NO
+    facts = _facts(_record(**_WRITTEN, **seen), target=target)
+    assert started_work(facts)[0] is not Started.NO
     for step in ("plan", "apply"):
-        assert not isinstance(_decide(step, facts), Do), step
+        assert not isinstance(_decide(step, facts), Action), step
     assert "start Flink's job from" not in restart_advice(facts).partition("do not ")[0]
-    decision = decide_roll_back(facts)
-    assert isinstance(decision, Halt | Fail)
+    assert _no_way_back(facts) is not None
 
 
 def test_others_commits_after_the_start_command_of_the_spec() -> None:
     moved_on = _group(_ours(80), Committed(90))
-    facts = _facts(_record(**_WRITTEN, **_VERIFIED), target=moved_on, target_name="group:g")
-    assert _shown(_decide("apply", replace(facts, has_start=True))) == "refused"
-    ran = replace(facts, has_start=True, record=_record(**_WRITTEN, **_VERIFIED, **_RAN))
+    facts = _facts(_record(**_WRITTEN, **_VERIFIED), target=moved_on, start=True)
+    assert _shown(_decide("apply", facts)) == "refused"
+    ran = replace(facts, record=_record(**_WRITTEN, **_VERIFIED, **_RAN))
     assert _shown(_decide("apply", ran)) == "done"
 
 
@@ -373,10 +397,9 @@ def test_a_group_on_other_brokers_is_not_written() -> None:
         states=[],
         streams={},
     )
-    facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH), target_name="group:g")
-    for decision in (_decide("apply", facts), decide_roll_back(facts)):
-        assert isinstance(decision, Halt)
-        assert "are brokers of cluster cluster" in decision.reasons[0]
+    facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH))
+    for decision in (_decide("apply", facts), _no_way_back(facts)):
+        assert "are brokers of cluster cluster" in _reasons(decision)
 
 
 # -- a checkpoint location -------------------------------------------------------------------------
@@ -390,7 +413,7 @@ def _location(**fields: Any) -> LocationFacts:
 _MOVED: dict[str, Any] = {"moved_with": {"target.checkpoint-dir": "/q"}}
 _SEEDED: dict[str, Any] = {**_MOVED, "query_id": "q1", "written": "now"}
 _PRIMED: dict[str, Any] = {**_SEEDED, "primed": 0}
-_STATES = {"has_states": True, "has_start": True}
+_STATES = {"states": True, "start": True}
 _LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
 _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": True}
 
@@ -399,12 +422,12 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
     ("record", "target", "more", "apply", "begun"),
     [
         ({}, LocationFacts("/q"), {}, Action.WRITE, Started.NO),
-        (_SEEDED, LocationFacts("/q"), {"has_start": True}, Action.WRITE, Started.NO),
+        (_SEEDED, LocationFacts("/q"), {"start": True}, Action.WRITE, Started.NO),
         (_SEEDED, LocationFacts("/q"), {}, "refused", Started.MAYBE),  # started by hand, perhaps
         (
             _SEEDED,
             LocationFacts("/q"),
-            {"has_start": True, "starting": _command(ended=0)},
+            {"start": True, "starting": 0},
             "refused",
             Started.MAYBE,
         ),
@@ -414,7 +437,7 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
         (_MOVED, _location(query_id=None), {}, "refused", Started.NO),
         (_MOVED | {"query_id": "q1"}, _location(), {}, Action.RECORD_WRITTEN, Started.NO),
         ({}, _location(unfinished=True), {}, "refused", Started.MAYBE),
-        ({}, _location(), {"plan": None, "seeds": None}, "refused", Started.MAYBE),
+        ({}, _location(), {"plan": None}, "refused", Started.MAYBE),
         ({}, _location(), {}, "refused", Started.MAYBE),  # by hand, or by another record
         ({}, _location(), {"adopt": True}, Action.ADOPT, Started.MAYBE),
         ({}, _location(planned=0), {"adopt": True}, "refused", Started.YES),
@@ -440,40 +463,40 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
         (
             _MOVED,
             _location(**_LEFT),
-            _STATES | {"adopt": True, "priming": _command(ended=1)},
+            _STATES | {"adopt": True, "priming": 1},
             Action.ADOPT,
             Started.NO,
         ),
         (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Started.NO),
         (_SEEDED, _location(has_logs=True), {}, "done", Started.MAYBE),
         (_SEEDED, _location(planned=0), {}, "done", Started.YES),
-        (_SEEDED, _location(), {"starting": _command(runs=True)}, "done", Started.MAYBE),
-        (_SEEDED, _location(), {"starting": _command(ended=0)}, "done", Started.MAYBE),
-        (_SEEDED, _location(), {"starting": _command(ended=3)}, "done", Started.MAYBE),
-        (_SEEDED, _location(), {"starting": _command(ended="unknown")}, "done", Started.MAYBE),
-        (_SEEDED, _location(planned=0), {"starting": _command(ended=3)}, "done", Started.YES),
+        (_SEEDED, _location(), {"starting": "running"}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"starting": 0}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"starting": 3}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"starting": "unknown"}, "done", Started.MAYBE),
+        (_SEEDED, _location(planned=0), {"starting": 3}, "done", Started.YES),
         # With states.
         (_PRIMED, _location(**_LEFT), _STATES, "done", Started.NO),
-        (_PRIMED, _location(**_LEFT), {"has_states": True}, "done", Started.MAYBE),
+        (_PRIMED, _location(**_LEFT), {"states": True}, "done", Started.MAYBE),
         (_PRIMED, _location(**{**_LEFT, "planned": 1}), _STATES, "done", Started.YES),
         (
             _MOVED,
             _location(**_LEFT),
-            _STATES | {"priming": _command(ended=0)},
+            _STATES | {"priming": 0},
             Action.RECORD_PRIMED,
             Started.NO,
         ),
         (
             _MOVED,
             _location(**_LEFT),
-            _STATES | {"priming": _command(ended=1)},
+            _STATES | {"priming": 1},
             "refused",
             Started.NO,
         ),
         (
             _MOVED,
             _location(**_LEFT, priming_problem="its seed is not what the plan says"),
-            _STATES | {"priming": _command(ended=0)},
+            _STATES | {"priming": 0},
             "refused",
             Started.YES,
         ),
@@ -481,7 +504,7 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
         (
             _MOVED,
             LocationFacts("/q", is_empty=False),
-            _STATES | {"priming": _command(runs=True)},
+            _STATES | {"priming": "running"},
             Action.WRITE,
             Started.NO,
         ),
@@ -492,7 +515,7 @@ def test_what_a_location_holds(
 ) -> None:
     facts = _facts(_record(**record), target=target, **more)
     assert _shown(_decide("apply", facts)) == apply
-    assert started_work(facts).started is begun
+    assert started_work(facts)[0] is begun
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH), LocationFacts("/q"), _group()])
@@ -502,27 +525,22 @@ def test_what_a_location_holds(
 def test_where_the_job_was_started_again_nothing_is_written_or_started(
     target: Any, again: FlinkJob
 ) -> None:
-    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
-    facts = _facts(
-        _record(**_SEEDED | {"written": None}), target=target, target_name=name, has_start=True
-    )
+    facts = _facts(_record(**_SEEDED | {"written": None}), target=target, start=True)
     for step in ("apply", "verify", "start", "verify-again"):
         before = _decide(step, facts)
         after = _decide(step, replace(facts, started_again=again))
-        if isinstance(before, Do) and before.action is not Action.RECORD_WRITTEN:
-            assert isinstance(after, Halt)
+        if isinstance(before, Action) and before is not Action.RECORD_WRITTEN:
+            assert isinstance(after, CutOverStopped)
         else:
-            assert after == before
-        assert _decide(step, replace(facts, started_again=_AWAY)) == before
+            assert repr(after) == repr(before)
+        assert repr(_decide(step, replace(facts, started_again=_AWAY))) == repr(before)
 
 
 def test_where_both_run_going_back_is_no_way_out() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
     facts = _facts(_record(**_SEEDED), target=_location(planned=0), started_again=again)
-    decision = _decide("verify-again", facts)
-    assert isinstance(decision, Halt)
-    assert "has begun, too: stop one of the two" in decision.reasons[1]
-    assert isinstance(decide_roll_back(facts), Halt)
+    assert "has begun, too: stop one of the two" in _reasons(_decide("verify-again", facts))
+    assert isinstance(_no_way_back(facts), Refused)
 
 
 # -- start and first batch -------------------------------------------------------------------------
@@ -532,25 +550,25 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
     ("target", "more", "start", "first"),
     [
         (_location(), {}, Action.START, Action.AWAIT_FIRST_BATCH),
-        (_location(), {"has_start": False}, "done", Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": _command(runs=True)}, "done", Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": _command(ended=0)}, "done", Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": _command(ended=3)}, Action.START, Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": _command(ended="unknown")}, "stopped", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"start": False}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": "running"}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": 0}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": "unknown"}, "stopped", Action.AWAIT_FIRST_BATCH),
         (
             _location(planned=0),
-            {"starting": _command(ended=3)},
+            {"starting": 3},
             Action.START,
             Action.AWAIT_FIRST_BATCH,
         ),
         (
             _location(planned=0),
-            {"starting": _command(ended="unknown")},
+            {"starting": "unknown"},
             "done",
             Action.AWAIT_FIRST_BATCH,
         ),
         (_location(planned=0), {}, "done", Action.AWAIT_FIRST_BATCH),  # somebody else's
-        (_location(planned=0, committed=0), {"starting": _command(ended=3)}, "done", "done"),
+        (_location(planned=0, committed=0), {"starting": 3}, "done", "done"),
         (_location(query_id="q2"), {}, "refused", Action.AWAIT_FIRST_BATCH),
         (_group(*_BOTH), {}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_group(*_BOTH, members=1), {}, "done", "done"),
@@ -560,9 +578,7 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
     ],
 )
 def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: Any) -> None:
-    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
-    base = _facts(_record(**_SEEDED), target=target, target_name=name, has_start=True)
-    facts = replace(base, **more)
+    facts = _facts(_record(**_SEEDED), target=target, **{"start": True, **more})
     assert _shown(_decide("start", facts)) == start
     assert _shown(_decide("first-batch", facts)) == first
 
@@ -582,15 +598,15 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
         ),
         (
             {},
-            {"target": _group(_ours(80, _OTHER)), "target_name": "group:g"},
+            {"target": _group(_ours(80, _OTHER))},
             "do not start Flink's job from its savepoint yet: group:g holds what another move",
             "add --nothing-started",
         ),
         (_SEEDED, {}, "start Flink's job from its savepoint", None),
-        (_SEEDED, {"starting": _command(runs=True)}, "do not start Flink's job", "stop it first"),
+        (_SEEDED, {"starting": "running"}, "do not start Flink's job", "stop it first"),
         (
             _SEEDED,
-            {"starting": _command(ended=3)},
+            {"starting": 3},
             "do not start Flink's job from its savepoint yet: the command that starts the query "
             "failed with exit code 3, and may have handed the query over before",
             "add --nothing-started",
@@ -603,7 +619,7 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
         ),
         (
             _SEEDED,
-            {"target": _group(*_BOTH), "target_name": "group:g"},
+            {"target": _group(*_BOTH)},
             "do not start Flink's job from its savepoint yet: group:g has held the plan, and a "
             "consumer that assigns its partitions itself does not show",
             "add --nothing-started",
@@ -616,13 +632,13 @@ def test_a_way_back_is_named_only_where_nothing_has_begun(
     flink = {"savepoint": "/s/savepoint-1", "finished": True}
     facts = _facts(_record(**record, flink=flink), **{"target": _location(), **more})
     assert restart_advice(facts).startswith(advice)
-    decision = decide_roll_back(facts)
+    decision = _no_way_back(facts)
     if back is None:
         assert decision is None
     else:
-        assert isinstance(decision, Halt) and back in decision.reasons[0]
+        assert back in _reasons(decision)
     # What the user says is taken where nothing shows the opposite.
-    sure = decide_roll_back(replace(facts, nothing_started=True))
+    sure = _no_way_back(replace(facts, nothing_started=True))
     assert (sure is None) == (back is None or "--nothing-started" in back)
 
 
@@ -637,38 +653,33 @@ def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_mor
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH)])
 def test_a_plan_that_is_gone_is_asked_for(target: Any) -> None:
     """The target was written by it, and what it says can no longer be compared."""
-    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
     flink = {"savepoint": "/s/savepoint-1"}
-    facts = _facts(_record(**_SEEDED, flink=flink), target=target, target_name=name, plan=None)
+    facts = _facts(_record(**_SEEDED, flink=flink), target=target, plan=None)
     for step in ("plan", "apply"):
-        decision = _decide(step, replace(facts, seeds=None))
-        assert isinstance(decision, Halt) and "put plan.json back" in decision.reasons[0]
-    assert decide_roll_back(replace(facts, seeds=None, nothing_started=True)) is None
+        assert "put plan.json back" in _reasons(_decide(step, facts))
+    assert _no_way_back(replace(facts, nothing_started=True)) is None
 
 
 def test_the_seed_of_another_record_is_not_taken_away() -> None:
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=_location(query_id="q2"))
-    decision = decide_roll_back(facts)
-    assert isinstance(decision, Halt) and "holds query q2, and this record" in decision.reasons[0]
+    assert "holds query q2, and this record" in _reasons(_no_way_back(facts))
 
 
 def test_before_the_stop_there_is_no_way_back_to_name() -> None:
     facts = _facts(_record(), target=LocationFacts("/q"))
     assert restart_advice(facts) == ""
-    decision = decide_roll_back(facts)
-    assert isinstance(decision, Halt) and "the job was not stopped" in decision.reasons[0]
+    assert "the job was not stopped" in _reasons(_no_way_back(facts))
 
 
 def test_a_roll_back_is_decided_on_what_was_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen: the group did not answer the second look; the record then said that it went back, and
+    """Seen: the group did not answer the last look; the record then said that it went back, and
     the group held the commits."""
     flink = {"savepoint": "/s/savepoint-1", "finished": True}
-    facts = _facts(_record(flink=flink), target=_group(), target_name="group:g")
-    assert decide_roll_back(facts) is None
-    looks = iter([facts, replace(facts, target=Unavailable(ServiceError("away")))])
-    monkeypatch.setattr(run, "observe", lambda *_: next(looks))
-    monkeypatch.setattr(run, "record_end_of_stop", lambda *_: None)
+    facts = _facts(_record(flink=flink), target=_group())
+    assert _no_way_back(facts) is None
+    away = replace(facts, target=Unavailable(ServiceError("away")))
+    monkeypatch.setattr(roll_back, "observe", lambda *_: away)
     context = cast(CutOverContext, SimpleNamespace(savepoint="/s/savepoint-1"))
     with pytest.raises(ServiceError, match="away"):
-        run._plan_roll_back(context)
+        roll_back.plan_roll_back(context)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from migrate.cutover import run
-from migrate.cutover.decision import Action, CutOverStopped, Decision, Do, Done, Halt
+from migrate.cutover.decision import Action, CutOverStopped, Decision, Done
 from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step
@@ -36,24 +36,24 @@ class World:
         self.spec = spec
         self.is_done: dict[str, str] = {}
         self.fails: dict[str, BaseException] = {}
-        self.halts: dict[str, Decision] = {}
+        self.halts: dict[str, Exception] = {}
         self.ran: list[str] = []
 
     def step(self, name: str) -> Step:
         def decide(_: Facts) -> Decision:
             if name in self.halts:
-                return self.halts[name]
+                raise self.halts[name]
             done = self.is_done.get(name)
-            return Done(done) if done is not None else Do(_ACTIONS[name])
+            return Done(done) if done is not None else _ACTIONS[name]
 
         return Step(
             name,
             f"title of {name}",
-            f"group title of {name}",
             (),
             decide,
-            f"before {name}",
             f"left {name}",
+            f"before {name}",
+            f"group title of {name}",
         )
 
     def action(self, name: str) -> Callable[[object, object], str]:
@@ -287,14 +287,13 @@ def test_what_is_warned_of_twice_is_told_once(
 
 
 @pytest.mark.parametrize(
-    ("refusal", "raised"), [(True, Refused), (False, CutOverStopped)], ids=["refusal", "failure"]
+    "error",
+    [Refused(("it is in the way", "move it")), CutOverStopped("it is in the way", "move it")],
 )
-def test_a_step_that_halts_is_kept_in_the_record(
-    refusal: bool, raised: type[Exception], world: World
-) -> None:
-    world.halts["look"] = Halt(("it is in the way", "move it"), is_refusal=refusal)
+def test_a_step_that_halts_is_kept_in_the_record(error: Exception, world: World) -> None:
+    world.halts["look"] = error
     for asked in ({}, {"execute": True}):
-        with pytest.raises(raised) as halted:
+        with pytest.raises(type(error)) as halted:
             world.run(**asked)
         assert halted.value.reasons == ("it is in the way", "move it")  # type: ignore[attr-defined]
     world.halts.clear()

@@ -64,7 +64,7 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
         "partitions": {"a": [0]},
     }
     spec = read_spec(_written(tmp_path, move=moved, start="spark-submit query.py"))
-    assert spec.target == f"spark:{tmp_path / 'queries/orders'}"
+    assert spec.spec.target.name == f"spark:{tmp_path / 'queries/orders'}"
     assert spec.folder == tmp_path / "orders.cut-over"
     assert spec.move()["on_expired"] == "earliest"
     assert spec.move()["topic_map"] == {"orders": "orders.v2"}
@@ -77,7 +77,7 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
     joined = read_spec(_written(tmp_path, **{"spark-source": streams}))
     assert joined.spark_sources() == {0: ["both", "topic:orders"], 1: ["topic:payments"]}
     there = read_spec(_written(tmp_path, target={"checkpoint-dir": "s3://lake/orders"}))
-    assert there.target == "spark:s3://lake/orders"
+    assert there.spec.target.name == "spark:s3://lake/orders"
 
 
 @pytest.mark.parametrize(
