@@ -13,8 +13,6 @@ from migrate.cutover.spec import SpecFile
 from migrate.inputs.flink.rest_api import JobManager
 from migrate.model.errors import Refused, UsageError
 from migrate.moves.options import kafka
-from migrate.planning import Plan
-from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
@@ -72,15 +70,6 @@ class CutOverContext:
 
         return ConsumerGroups(kafka(self.file.kafka()).config())
 
-    def read_plan(self) -> Plan | None:
-        """Return the saved plan, or None if no plan is saved.
-
-        Raises:
-            InputError: the plan cannot be read.
-        """
-        path = self.record.plan_path
-        return read_plan(path) if path.exists() else None
-
     def location(self) -> LocalDirectory | RemoteDirectory | None:
         """Return the checkpoint location to write to, or None if the target is a group.
 
@@ -91,7 +80,7 @@ class CutOverContext:
         try:
             return location(directory) if directory is not None else None
         except UsageError as error:
-            raise Refused([f"target.checkpoint-dir {error}"]) from error
+            raise Refused(f"target.checkpoint-dir {error}") from error
 
     @property
     def query_directory(self) -> str:

@@ -6,11 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from decoder import DecodeError, ErrorKind, StopKind
+from decoder import DecodeError, ErrorKind
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts
-from migrate.cutover.observe_stopped_job import read_savepoint
 from migrate.inputs.flink.read import read
 from migrate.model.log import log
 from migrate.model.positions import target_of
@@ -79,16 +77,11 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
 
     Raises:
         Refused: the plan must not be applied.
-        CutOverStopped: the spec names a savepoint that no stop has made.
     """
     savepoint, path = context.savepoint, context.record.plan_path
     assert savepoint is not None  # the step ``clean`` has read the savepoint
     move = plan_move(context, savepoint)
     move.plan.check()
-    origin = move.plan.origin
-    may_run_on = context.spec.stopped_by_others and not origin.stopped
-    if may_run_on and read_savepoint(context, origin.pointer).stop is StopKind.NONE:
-        raise CutOverStopped(f"{origin.pointer} is not of a stop")
     text = counted(len(move.plan.next_offsets), "partition")
     if not context.record.is_kept:
         return text

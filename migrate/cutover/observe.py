@@ -37,6 +37,7 @@ from migrate.inputs.spark_log import (
 )
 from migrate.inputs.spark_log_entries import entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
+from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files
 from migrate.targets.seed import is_unfinished
 
@@ -50,9 +51,9 @@ _Fact = TypeVar("_Fact")
 def observe(context: CutOverContext, *needs: Need) -> Facts:
     """Read the facts that a step needs, and those of the spec, the record and the commands."""
     record, pointer = context.record.model, context.savepoint
-    plan, plan_problem = None, ""
+    plan, plan_problem, plan_path = None, "", context.record.plan_path
     try:
-        plan = context.read_plan()
+        plan = read_plan(plan_path) if plan_path.exists() else None
     except InputError as error:
         plan_problem = str(error)
     facts = Facts(
@@ -114,7 +115,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
     assert location is not None
     name, entries = location.name, location.names()
     if entries is None:
-        raise Refused([f"{name} is a file or a symbolic link, or lies in a file; name a directory"])
+        raise Refused(f"{name} is a file or a symbolic link, or lies in a file; name a directory")
     if not entries:
         return LocationFacts(name)
     if facts.priming == "running":  # the command writes it now

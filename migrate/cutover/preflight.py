@@ -64,71 +64,75 @@ def check(context: CutOverContext, facts: Facts) -> str:
         FlinkRestError, BrokerError, DecodeError: something did not answer, or cannot be read.
     """
     seen: list[str] = []
-    refusals: list[str] = []
-    if context.spec.stopped_by_others:
-        savepoint = context.savepoint
-        assert savepoint is not None
+    checks: list[Callable[[], object]] = []
+    savepoint = context.spec.flink.savepoint
+    if savepoint is not None:
         seen.append(f"savepoint {savepoint}")
-        if context.spec.flink.rest is None:
-            log.warning(
-                "the spec has no flink.rest: whether the job was started from the savepoint again "
-                "is not looked at"
-            )
-        elif context.spec.flink.job is None:
-            log.warning(
-                "the spec has no flink.job: of the jobs that Flink lists, only those that were "
-                "restored from this savepoint count as started again"
-            )
-        refusals += _collect_refusals(partial(_check_plan, context, savepoint, seen))
+        _warn_of_unseen_jobs(context.spec)
+        checks.append(partial(_check_plan, context, savepoint, seen))
     else:
         job, folder = known(facts.job).job, known(facts.job).folder
         seen.append(f"{job.name} ({job.job_id}) runs on Flink {context.flink.version()}")
-        refusals += _job_refusals(context, job, seen)
-        refusals += _collect_refusals(
-            lambda: context.files.list_directory(path_of(folder, context.files))
-        )
-    refusals += _collect_refusals(partial(_check_target, context))
-    refusals += _collect_refusals(partial(_check_sink, context))
-    refusals += missing_programs(context.spec, context.file.base)
+        checks.append(partial(_check_job, context, job, seen))
+        checks.append(lambda: context.files.list_directory(path_of(folder, context.files)))
+    checks += [
+        partial(_check_target, context),
+        partial(_check_sink, context),
+        partial(_check_programs, context),
+    ]
+    refusals: list[str] = []
+    for run_check in checks:
+        try:
+            run_check()
+        except Refused as refused:
+            refusals += refused.reasons
+        except (InputError, UsageError) as error:
+            refusals.append(str(error))
     if refusals:
         raise Refused(refusals)
     return ", ".join(seen)
 
 
-def _collect_refusals(check: Callable[[], object]) -> list[str]:
-    try:
-        check()
-    except Refused as refused:
-        return list(refused.reasons)
-    except (InputError, UsageError) as error:
-        return [str(error)]
-    return []
+def _warn_of_unseen_jobs(spec: Spec) -> None:
+    """Warn if a job that was started again from the savepoint is not seen."""
+    if spec.flink.rest is None:
+        log.warning(
+            "the spec has no flink.rest: whether the job was started from the savepoint again "
+            "is not looked at"
+        )
+    elif spec.flink.job is None:
+        log.warning(
+            "the spec has no flink.job: of the jobs that Flink lists, only those that were "
+            "restored from this savepoint count as started again"
+        )
 
 
-def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> Iterator[str]:
-    """Yield each reason not to stop the job now, or not to move it."""
+def _check_job(context: CutOverContext, job: FlinkJob, seen: list[str]) -> None:
+    """Check that the job can be stopped now, and make a plan from its newest checkpoint.
+
+    Raises:
+        Refused: the job must not be stopped, or the plan must not be applied.
+    """
     if job.state != "RUNNING":
-        yield f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING"
-        return
+        raise Refused(f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING")
     for attempt in range(_TRIES):
-        details = context.flink.details(job.job_id)
+        details, problems = context.flink.details(job.job_id), list[str]()
         if details.idle_tasks:
-            yield f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}"
+            problems.append(f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}")
         if details.failed is not None:
-            yield f"the job's newest checkpoint failed: {details.failed}"
+            problems.append(f"the job's newest checkpoint failed: {details.failed}")
         if details.checkpoint is None:
-            yield (
+            problems.append(
                 "the job has completed no checkpoint that can be read from here, so that nothing "
                 "can be checked before the stop; wait for one"
             )
-        if details.idle_tasks or details.failed is not None or details.checkpoint is None:
-            return
+        if problems or details.checkpoint is None:
+            raise Refused(problems)
         # Read the newest checkpoint in the job's directory. The checkpoint that Flink's REST API
         # names may be three seconds old (web.refresh-interval) and already deleted.
         directory = posixpath.dirname(details.checkpoint)
         try:
-            yield from _collect_refusals(partial(_check_plan, context, directory, seen))
-            return
+            return _check_plan(context, directory, seen)
         except DecodeError as error:
             if error.kind is not ErrorKind.NOT_FOUND or attempt == _TRIES - 1:
                 raise
@@ -147,10 +151,8 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
         source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in extraction.sources
     ):
         raise Refused(
-            [
-                "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a "
-                "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
-            ]
+            "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a "
+            "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
         )
     move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
     move.plan.check()
@@ -167,7 +169,7 @@ def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     group = read_group(context)
     reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:
-        raise Refused([reason])
+        raise Refused(reason)
     refusals = [
         line.replace("add --allow-moved-on", "set move.allow-moved-on: true in the spec")
         for line in moved_on_refusals(group.view, plan.next_offsets)
@@ -212,6 +214,11 @@ def _check_sink(context: CutOverContext) -> None:
 
 
 # -- the commands ----------------------------------------------------------------------------------
+
+
+def _check_programs(context: CutOverContext) -> None:
+    if problems := list(missing_programs(context.spec, context.file.base)):
+        raise Refused(problems)
 
 
 def missing_programs(spec: Spec, home: Path) -> Iterator[str]:

@@ -191,40 +191,23 @@ def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
 
 
 def _new_record(file: SpecFile) -> CutOverRecord:
-    spec = file.spec
-    rest = spec.flink.rest
-    return CutOverRecord(
-        kind=KIND,
-        version=VERSION,
-        id=secrets.token_hex(8),
-        name=file.name,
-        state="begun",
-        spec_sha256=file.sha256,
-        brokers=spec.kafka.bootstrap_servers or "",
-        target=spec.target.name,
-        sink=spec.sink,
-        moved_with=None,
-        written=None,
-        query_id=None,
-        flink=FlinkReport(
-            host=urlsplit(rest).hostname if rest is not None else None,
-            version=None,
-            job_id=None,
-            job_name=None,
-            savepoints=None,
-            savepoint=None,
-            savepoint_sha256=None,
-            finished=False,
-            ended_ms=None,
-        ),
-        plan=None,
-        primed=None,
-        start=None,
-        verifications=[],
-        partitions=[],
-        steps=[],
-        runs=[],
-    )
+    spec, rest = file.spec, file.spec.flink.rest
+    host = urlsplit(rest).hostname if rest is not None else None
+    fields: dict[str, object] = {
+        **dict.fromkeys(CutOverRecord.model_fields),  # what is not known yet is null
+        **{name: [] for name in ("verifications", "partitions", "steps", "runs")},
+        "kind": KIND,
+        "version": VERSION,
+        "id": secrets.token_hex(8),
+        "name": file.name,
+        "state": "begun",
+        "spec_sha256": file.sha256,
+        "brokers": spec.kafka.bootstrap_servers or "",
+        "target": spec.target.name,
+        "sink": spec.sink,
+        "flink": {**dict.fromkeys(FlinkReport.model_fields), "host": host, "finished": False},
+    }
+    return CutOverRecord.model_validate(fields)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ committed. Without such an observation the outcome is unknown.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import first_batch
@@ -52,17 +52,10 @@ def verify_after(context: CutOverContext, facts: Facts) -> str:
 
 
 def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
-    record, target, plan = context.record, facts.target_name, facts.plan
-    verification = verify(f"plan:{record.plan_path}", target, **context.file.kafka())
+    record, plan = context.record, facts.plan
     assert plan is not None  # it is saved
+    verification = verify(f"plan:{record.plan_path}", facts.target_name, **context.file.kafka())
     logs = ask_logs(kafka(context.file.kafka()).config(), plan.topics)
-    reached: Mapping[TopicPartition, int] = {}
-    if after and not context.spec.target.is_group:
-        directory = context.query_directory
-        reached = committed_positions("", directory, context.files).next_offsets
-    ours = None
-    if isinstance(facts.target, GroupFacts):
-        ours = facts.target.committed_by(record.model.id, plan.next_offsets)
     evidence = Evidence(
         after=after,
         is_committed=first_batch(facts) is not None,
@@ -71,9 +64,14 @@ def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
             for topic, partitions in logs.items()
             for partition, log in partitions.items()
         },
-        reached=reached,
-        ours=ours,
     )
+    if isinstance(facts.target, GroupFacts):
+        ours = facts.target.committed_by(record.model.id, plan.next_offsets)
+        evidence = replace(evidence, by_others=plan.next_offsets.keys() - ours)
+    elif after:
+        directory = context.query_directory
+        reached = committed_positions("", directory, context.files).next_offsets
+        evidence = replace(evidence, reached=reached)
     result = verify_start(record.model.partitions, verification, evidence)
     others = [report for report in record.model.verifications if report.when != result.report.when]
     record.change(verifications=[*others, result.report], partitions=list(result.rows))
@@ -85,24 +83,23 @@ def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
 # -- the outcome of each partition: pure -----------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What is known about the target in addition to the verification.
 
     Attributes:
         after: whether the target has begun.
-        is_committed: whether the query has committed its first batch. Always False for a group,
-            because there ``ours`` shows for each partition whether it has begun.
+        is_committed: whether the query has committed its first batch. False for a group.
         log_starts: the current log start of each partition.
-        reached: the next offsets after the newest committed batch.
-        ours: the partitions of a group that still hold our commit, or None for a query.
+        by_others: the partitions of a group that no longer hold our commit. Empty for a query.
+        reached: the next offsets after the newest committed batch of a query.
     """
 
     after: bool
     is_committed: bool
     log_starts: Mapping[TopicPartition, int]
-    reached: Mapping[TopicPartition, int]
-    ours: Container[TopicPartition] | None = None
+    by_others: Container[TopicPartition] = ()
+    reached: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +130,20 @@ def verify_start(
     by_partition = {(row.topic, row.partition): row for row in rows}
     partitions, reasons = [], list[str]()
     for shown in verification.partitions:
-        row = by_partition.get((shown.topic, shown.partition))
-        final, reason = _outcome(row, shown, evidence, verification.first_batches_gone)
+        row = by_partition.get(shown.topic_partition)
+        reason = _unknown_reason(row, shown, evidence, verification.first_batches_gone)
+        began_at_plan = evidence.after and row is not None and row.planned is not None
+        final = shown
+        if reason is not None:
+            final = replace(shown, outcome=StartOutcome.UNKNOWN, records=0)
+        elif began_at_plan and shown.outcome is StartOutcome.MOVED_ON:
+            final = replace(shown, outcome=StartOutcome.OK, records=0)
         partitions.append(final)
         if reason is not None and reason not in reasons:
             reasons.append(reason)
         if row is not None:
-            by_partition[row.topic, row.partition] = _updated(row, final, reason, evidence)
-    # ``_outcome`` has already taken into account that the log has lost its first batches.
+            by_partition[shown.topic_partition] = _updated(row, final, reason, evidence)
+    # ``_unknown_reason`` has already taken into account that the log has lost its first batches.
     whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
     outcomes = [partition.outcome for partition in partitions]
     report = VerificationReport(
@@ -174,51 +177,49 @@ def _repeated(partition: VerifiedPartition) -> int:
     return partition.records if partition.outcome is StartOutcome.REPEATED else 0
 
 
-def _outcome(
+def _unknown_reason(
     row: PartitionReport | None,
     shown: VerifiedPartition,
     evidence: Evidence,
     first_batches_gone: bool,
-) -> tuple[VerifiedPartition, str | None]:
-    """Return the outcome of a partition and, if the outcome is unknown, the reason."""
-    key, name = (shown.topic, shown.partition), f"{shown.topic}-{shown.partition}"
+) -> str | None:
+    """Return why it is not known where a partition began, or None if it is known."""
+    name = f"{shown.topic}-{shown.partition}"
     if shown.outcome is StartOutcome.UNKNOWN:
         new = "" if evidence.after else "; go back (--back), and run this again to plan it, too"
-        return shown, f"{name} is not in the plan, or has no offset there{new}"
-    if not evidence.after or row is None or row.planned is None:
-        return shown, None
-    unknown = replace(shown, outcome=StartOutcome.UNKNOWN, records=0)
-    by_others = evidence.ours is not None and key not in evidence.ours
-    if by_others and not row.members_seen and not row.began_right:
+        return f"{name} is not in the plan, or has no offset there{new}"
+    if not evidence.after or row is None or row.planned is None or row.began_right:
+        return None
+    if shown.topic_partition in evidence.by_others and not row.members_seen:
         first = ""
         if row.first_commit is not None:
             first = (
                 f"; of {name} the plan is {row.planned}, and the first commit by others that was "
                 f"seen is {row.first_commit}"
             )
-        return unknown, (
+        return (
             "others have committed for the group, and no member was seen to read this while our "
             f"commit still stood, so records may have been skipped or repeated{first}"
         )
     if shown.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
-        return shown, None
-    log_start = evidence.log_starts.get(key)
-    if not row.began_right and first_batches_gone:
-        return unknown, "the log of the query has lost its first batches"
-    if not row.began_right and log_start is not None and log_start > row.planned:
+        return None
+    if first_batches_gone:
+        return "the log of the query has lost its first batches"
+    log_start = evidence.log_starts.get(shown.topic_partition, row.planned)
+    if log_start > row.planned:
         was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
-        return unknown, (
+        return (
             f"the log start of {name} is {log_start}{was}: it is not known whether the records "
             f"from offset {row.planned} on were read before they expired"
         )
-    return replace(shown, outcome=StartOutcome.OK, records=0), None
+    return None
 
 
 def _updated(
     row: PartitionReport, final: VerifiedPartition, reason: str | None, evidence: Evidence
 ) -> PartitionReport:
     key = (row.topic, row.partition)
-    begins = evidence.is_committed if evidence.ours is None else key not in evidence.ours
+    begins = evidence.is_committed or key in evidence.by_others
     began = evidence.after and begins and final.outcome is StartOutcome.OK
     return row.model_copy(
         update={

@@ -40,9 +40,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     """
     record, location = context.record, context.location()
     before = record.model
-    moved_with = (
-        before.moved_with if before.moved_with is not None else context.file.deciding_values()
-    )
+    moved_with = before.moved_with or context.file.deciding_values()
     record.change(state="begun", moved_with=moved_with, written=None)
     try:
         text = _commit(context) if location is None else _write_location(context, location)

@@ -15,8 +15,8 @@ from migrate.report.cut_over import PartitionReport
 
 _PLACE = ("orders", 0)
 # A group whose commit is ours still, or somebody else's.
-_OURS: dict[str, Any] = {"is_committed": False, "ours": {_PLACE}}
-_OTHERS: dict[str, Any] = {"is_committed": False, "ours": set()}
+_OURS: dict[str, Any] = {"is_committed": False}
+_OTHERS: dict[str, Any] = {"is_committed": False, "by_others": {_PLACE}}
 
 
 def _row(**fields: Any) -> PartitionReport:
@@ -43,7 +43,7 @@ def _judge(
     started = {StartOutcome.OK: 80, StartOutcome.REPEATED: 70}.get(outcome, 80 + records)
     verification = Verification("t", (VerifiedPartition(*_PLACE, 80, started, outcome, records),))
     verification = replace(verification, first_batches_gone=gone)
-    base = {"after": True, "is_committed": True, "log_starts": {_PLACE: 10}, "reached": {}}
+    base = {"after": True, "is_committed": True, "log_starts": {_PLACE: 10}}
     return verify_start([row], verification, Evidence(**{**base, **seen}))
 
 
@@ -128,15 +128,18 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
         VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),
         VerifiedPartition("orders", 1, 5, 9, StartOutcome.LOST, 4),
     )
-    seen = Evidence(True, True, {}, {})
+    seen = Evidence(after=True, is_committed=True, log_starts={})
     judgement = verify_start([_row()], Verification("t", partitions), seen)
     assert (judgement.report.verified, judgement.report.lost, len(judgement.rows)) == (False, 4, 1)
+    moved_on = VerifiedPartition("orders", 1, 5, 9, StartOutcome.MOVED_ON, 4)
+    judged = verify_start([_row()], Verification("t", (partitions[0], moved_on)), seen)
+    assert not judged.report.verified
     before = verify_start(
         [_row()],
         Verification(
             "t", (VerifiedPartition("orders", 1, Unknown.UNRESOLVED, None, StartOutcome.UNKNOWN),)
         ),
-        Evidence(False, False, {}, {}),
+        Evidence(after=False, is_committed=False, log_starts={}),
     )
     assert before.text == (
         "1 cannot tell; where 1 partition will begin cannot be told: orders-1 is not in the plan, "
