@@ -27,14 +27,7 @@ from migrate.cutover.observe_stopped_job import (
     read_job_started_again,
     read_savepoint,
 )
-from migrate.inputs.spark_log import (
-    batch_begun,
-    kafka_seeds,
-    logged_batches,
-    newest_committed_batch,
-    query_id,
-    was_started,
-)
+from migrate.inputs import spark_log
 from migrate.inputs.spark_log_entries import entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
 from migrate.planning.plan_file import read_plan
@@ -124,7 +117,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
         return LocationFacts(name, is_empty=False, unfinished=True)
     record, directory, files = context.record.model, context.query_directory, context.files
     planned = entry_numbers(files, join(directory, "offsets"))
-    its_id, problem = query_id(directory, files), None
+    its_id, problem = spark_log.query_id(directory, files), None
     judged = record.primed is not None and record.query_id == its_id
     if context.spec.states and not judged and facts.seeds is not None:
         problem = _priming_problem(directory, files, facts.seeds)
@@ -132,10 +125,10 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
         name,
         is_empty=False,
         query_id=its_id,
-        seeds=kafka_seeds(directory, files),
-        committed=newest_committed_batch(directory, files),
+        seeds=spark_log.kafka_seeds(directory, files),
+        committed=spark_log.newest_committed_batch(directory, files),
         planned=planned[-1] if planned else None,
-        has_logs=was_started(directory, files),
+        has_logs=spark_log.was_started(directory, files),
         priming_problem=problem,
     )
 
@@ -151,16 +144,16 @@ def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets])
         files: the storage.
         seeds: the planned start offsets of each Kafka source, by its number.
     """
-    last = newest_committed_batch(directory, files)
+    last = spark_log.newest_committed_batch(directory, files)
     if last is None:
         return NO_BATCH
-    if batch_begun(directory, files, last) is not None:
+    if spark_log.batch_begun(directory, files, last) is not None:
         return "a batch is begun there, so a query has run already"
     if not _holds_a_file(files, join(directory, "state")):
         return "it holds no state, and so was not primed"
-    if kafka_seeds(directory, files) != seeds:
+    if spark_log.kafka_seeds(directory, files) != seeds:
         return "its seed is not what the plan says"
-    ends = dict(logged_batches(directory, files))
+    ends = dict(spark_log.logged_batches(directory, files))
     others = [str(batch) for batch in ends if ends[batch] != seeds]
     if others or not ends:
         return f"batch {', '.join(others)} does not end where the plan says"

@@ -7,7 +7,6 @@ changed just now is read again.
 from __future__ import annotations
 
 import hashlib
-import posixpath
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -78,12 +77,12 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
     running = [job for job in matching if not job.ended]
     if len(running) > 1:
         ids = ", ".join(job.job_id for job in running)
-        raise Refused([f"flink.job {name_or_id}: several jobs have this name: {ids}; name an id"])
+        raise Refused(f"flink.job {name_or_id}: several jobs have this name: {ids}; name an id")
     if matching:
         return running[0] if running else max(matching, key=lambda job: job.began_ms)
     names = sorted({job.name for job in jobs if not job.ended})
     has = f"it runs {', '.join(names)}" if names else "it runs no job"
-    raise Refused([f"flink.job {name_or_id}: Flink has no such job; {has}"])
+    raise Refused(f"flink.job {name_or_id}: Flink has no such job; {has}")
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
@@ -200,7 +199,7 @@ def _final_savepoint(
 def reported_savepoint(
     savepoints: Sequence[Savepoint], reported: tuple[int, str] | None
 ) -> Savepoint | None:
-    """Return the savepoint that has the number and the directory name that Flink reports, or None.
+    """Return the savepoint that has the number and the path that Flink reports, or None.
 
     The folder of a job that was started again with a fixed id also holds older savepoints. Some of
     them may have higher numbers.
@@ -209,13 +208,11 @@ def reported_savepoint(
         savepoints: the savepoints in the job's folder.
         reported: the number and the path that Flink reports.
     """
-
-    def number_and_name(number: int, path: str) -> tuple[int, str]:
-        return number, posixpath.basename(path.rstrip("/"))
-
+    if reported is None:
+        return None
+    number, path = reported
     for savepoint in savepoints:
-        own = number_and_name(savepoint.number, savepoint.pointer)
-        if reported is not None and own == number_and_name(*reported):
+        if savepoint.number == number and is_same_savepoint(savepoint.pointer, path):
             return savepoint
     return None
 

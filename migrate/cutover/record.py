@@ -231,7 +231,7 @@ def locked(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             file.seek(0)
             who = file.read().strip() or "another process"
-            raise Refused([f"another run of this cut-over is at work ({who})"]) from error
+            raise Refused(f"another run of this cut-over is at work ({who})") from error
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n")
         file.flush()

@@ -268,20 +268,19 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
         yield progress
     except BaseException as error:
         name, next_step = progress.step, "the same command goes on from here"
+        is_refused = isinstance(error, Refused)
         if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
             record.add_step(name, "failed", str(error), progress.seconds)
-        if isinstance(error, Refused):
-            how, next_step = (
-                f"refused at {name}",
-                "mend what is refused, then the same command goes on",
-            )
+        if is_refused:
+            how = f"refused at {name}"
+            next_step = "mend what is refused, then the same command goes on"
         elif isinstance(error, MigrateError | OSError):
             how = f"failed at {name}: {error}"
         else:
             how = f"interrupted at {name} ({type(error).__name__})"
         record.end_run(how)
         # If the user says no, it stays a refusal, even if an earlier run has changed something.
-        if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
+        if is_refused and (progress.is_asking or not progress.changed):
             raise
         log.warning(f"stopped at {name}: {progress.left}")
         log.info(next_step)

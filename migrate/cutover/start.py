@@ -15,8 +15,8 @@ from migrate.model.wording import parse_duration
 from migrate.report.cut_over import PartitionReport, StartReport
 from migrate.targets.group.commit_marks import METADATA_PREFIX
 
-_PAUSE = 0.25
-_GROUP_PAUSE = 0.05  # short, because members must be seen before they commit
+_GROUP_PAUSE = 0.05  # in seconds; short, because members must be seen before they commit
+_QUERY_PAUSE = 0.25
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
@@ -48,7 +48,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     limit = context.spec.timeouts.first_batch
     is_group = context.spec.target.is_group
     what = "the first commit of the group" if is_group else "the first batch"
-    pause = _GROUP_PAUSE if is_group else _PAUSE
+    pause = _GROUP_PAUSE if is_group else _QUERY_PAUSE
     with timed(f"waiting for {what}"):
         facts = observe(context)
         groups = context.open_groups() if is_group else None

@@ -114,8 +114,9 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
             f"{_NEW_DIRECTORY}"
         )
     if facts.seeds is None:
-        reason = f"{name} holds a query, and there is no plan yet; {_NEW_DIRECTORY}"
-        return Content.NOT_OURS if facts.adopt else Content.WRONG, reason
+        return Content.NOT_OURS, (
+            f"{name} holds a query, and there is no plan yet; {_NEW_DIRECTORY}"
+        )
     ours = written and record.query_id is not None and record.query_id == target.query_id
     judged = ours and record.primed is not None
     if facts.spec.states and not judged and (problem := _priming_problem(facts, target)):
@@ -144,9 +145,9 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     """Return why a location does not hold the plan and the primed state, or an empty text."""
     name, code = target.name, facts.priming
     if code not in (None, 0) and not facts.adopt:
-        how = "was run, and how it ended is not known"
-        if code != "unknown":
-            how = f"ended with exit code {code}"
+        how = f"ended with exit code {code}"
+        if code == "unknown":
+            how = "was run, and how it ended is not known"
         return (
             f"the command that primes {name} {how}; see that no query runs there, remove {name}, "
             "and run this again"

@@ -132,11 +132,11 @@ def verify_start(
     for shown in verification.partitions:
         row = by_partition.get(shown.topic_partition)
         reason = _unknown_reason(row, shown, evidence, verification.first_batches_gone)
-        began_at_plan = evidence.after and row is not None and row.planned is not None
+        is_judged = evidence.after and row is not None and row.planned is not None
         final = shown
         if reason is not None:
             final = replace(shown, outcome=StartOutcome.UNKNOWN, records=0)
-        elif began_at_plan and shown.outcome is StartOutcome.MOVED_ON:
+        elif is_judged and shown.outcome is StartOutcome.MOVED_ON:
             final = replace(shown, outcome=StartOutcome.OK, records=0)
         partitions.append(final)
         if reason is not None and reason not in reasons:
