@@ -22,6 +22,11 @@ _NOWHERE = {
 _MAX_TOPICS = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
+# The columns whose values a job has unchanged.
+_UNCHANGED = (
+    *("pointer", "job_directory", "job_id", "checkpoint_id", "checkpoint_kind", "stop"),
+    *("sources", "positions", "error_kind", "error"),
+)
 _NAMES = [column.name for column in VIEWS[CheckpointView.CHECKPOINTS]]
 
 
@@ -95,16 +100,9 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
     at_broker = {code: counts[code] for code in _WORDS if counts[code]}
     topics_gone = {lag.topic for lag in lags if lag.obstacle == TOPIC_GONE}
     return ScannedJob(
-        pointer=values["pointer"],
-        job_directory=values["job_directory"],
-        job_id=values["job_id"],
-        checkpoint_id=values["checkpoint_id"],
-        checkpoint_kind=values["checkpoint_kind"],
-        stop=values["stop"],
+        **{name: values[name] for name in _UNCHANGED},
         written_at=_instant(values["written_at"]),
-        sources=values["sources"],
         topics=values["topics"] or (),
-        positions=values["positions"],
         lag=sum(known) if known else None,
         lag_unknown=len(lags) - len(known),
         obstacles=tuple(sorted({*(values["obstacles"] or ()), *at_broker})),
@@ -113,8 +111,6 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
             *_describe_obstacles(at_broker, sorted(topics_gone)),
         ),
         to_check=values["to_check"] or (),
-        error_kind=values["error_kind"],
-        error=values["error"],
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
-from migrate.fleet.view_columns import ERROR, HEAD, OWN, CheckpointView, ViewColumn
+from migrate.fleet.view_columns import BODY, ERROR, HEAD, CheckpointView, ViewColumn
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.findings.checkpoint import is_last_output
 from migrate.inputs.flink.source import Source
@@ -139,7 +139,7 @@ def view_rows(
         case CheckpointView.FINDINGS:
             items = outcome.findings
     for item in items:
-        yield (*head, *values_of(OWN[view], item), *_NO_ERROR)
+        yield (*head, *values_of(BODY[view], item), *_NO_ERROR)
 
 
 def values_of(columns: Iterable[ViewColumn], item: object) -> Row:
@@ -155,7 +155,7 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
         "job_directory": candidate.job_directory,
         "metadata_bytes": candidate.metadata_bytes,
     }
-    values = (known.get(column.name) for column in (*HEAD, *OWN[view]))
+    values = (known.get(column.name) for column in (*HEAD, *BODY[view]))
     return (*values, *values_of(ERROR, failure))
 
 

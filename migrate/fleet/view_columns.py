@@ -249,7 +249,7 @@ _FINDINGS = (  # values of a Finding
     _string("message", "the finding in words", "message"),
 )
 # The columns of each view between HEAD and ERROR, which every view has.
-OWN: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
+BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     CheckpointView.POSITIONS: _POSITIONS,
     CheckpointView.OPERATORS: _OPERATORS,
     CheckpointView.CHECKPOINTS: _CHECKPOINTS,
@@ -257,7 +257,7 @@ OWN: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
 }
 
 VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
-    view: (*HEAD, *own, *ERROR) for view, own in OWN.items()
+    view: (*HEAD, *columns, *ERROR) for view, columns in BODY.items()
 }
 # Columns that the table of positions has in addition if the scan asks a broker.
 LAG = (  # values of a Lag

@@ -84,9 +84,9 @@ def _fast_reader(
     state: KeyedState, part: Part, made: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
     """Return the compiled reader, or None without the extra ``fast`` or for unsupported types."""
-    own = columns(state)
+    of_entries = columns(state)
     if find_spec("numba") is None or any(
-        column.name not in constants and column not in own for column in made
+        column.name not in constants and column not in of_entries for column in made
     ):
         return None
     from migrate.state.kernel.program import Unknown

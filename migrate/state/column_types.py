@@ -88,15 +88,14 @@ class StructOf:
 
     @property
     def convert(self) -> Convert | None:
-        converts = {name: own for name, type_ in self.fields if (own := type_.convert)}
+        converts = {name: part.convert for name, part in self.fields if part.convert is not None}
         if not converts:
             return None
 
         def convert(value: Mapping[str, Any]) -> dict[str, Any]:
             converted = dict(value)
             for name, convert_part in converts.items():
-                part = converted.get(name)
-                if part is not None:
+                if (part := converted.get(name)) is not None:
                     converted[name] = convert_part(part)
             return converted
 

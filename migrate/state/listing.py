@@ -141,8 +141,8 @@ def meaning(state: KeyedState, beside: Collection[str]) -> str:
         return f"{_OWN[WINDOW_CONTENTS]}, under f1 of {MERGING_WINDOWS}"
     if state.name in _OWN:
         return _OWN[state.name]
-    for own, names in _BESIDE.items():
-        if own in beside and state.name in names:
+    for other, names in _BESIDE.items():
+        if other in beside and state.name in names:
             return names[state.name]
     if not isinstance(state.key, Sql):
         return ""

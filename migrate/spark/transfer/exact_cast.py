@@ -38,19 +38,19 @@ def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
     return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
 
 
-def may_be_cast(own: DataType, target: DataType) -> bool:
+def may_be_cast(source: DataType, target: DataType) -> bool:
     """Return whether a cast there and back can show that a value is the same in both types."""
-    match own, target:
+    match source, target:
         case StructType(), StructType():
-            return len(own) == len(target) and all(
+            return len(source) == len(target) and all(
                 may_be_cast(from_field.dataType, to_field.dataType)
-                for from_field, to_field in zip(own.fields, target.fields, strict=True)
+                for from_field, to_field in zip(source.fields, target.fields, strict=True)
             )
         case ArrayType(), ArrayType():
-            return may_be_cast(own.elementType, target.elementType)
-    if own == target or isinstance(own, NullType):
+            return may_be_cast(source.elementType, target.elementType)
+    if source == target or isinstance(source, NullType):
         return True
-    return isinstance(own, _PROVEN_BY_CAST_BACK) and isinstance(target, _PROVEN_BY_CAST_BACK)
+    return isinstance(source, _PROVEN_BY_CAST_BACK) and isinstance(target, _PROVEN_BY_CAST_BACK)
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
@@ -67,11 +67,11 @@ def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> D
     Raises:
         UsageError: a cast between these types does not show whether a value stays the same.
     """
-    own, name = frame.schema[column].dataType, name.replace("'", "")
-    if own == type_:
+    source, name = frame.schema[column].dataType, name.replace("'", "")
+    if source == type_:
         return frame
-    value, target, origin = quoted(column), type_.simpleString(), own.simpleString()
-    if not may_be_cast(own, type_):
+    value, target, origin = quoted(column), type_.simpleString(), source.simpleString()
+    if not may_be_cast(source, type_):
         raise UsageError(
             f"{name}: of type {origin} in Flink, and {target} in the stream: say by an expression "
             "what it is there, as timestamp_millis(key) or CAST(key AS DOUBLE)"

@@ -103,25 +103,27 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
     matches = match_values([rows.values[number] for number in order], state.values)
     for index, (field, match) in enumerate(zip(state.values, matches, strict=True)):
         name = f"v{order[match]}"
-        column, own = F.col(name), rows.expected.schema[name].dataType
+        column, flink_type = F.col(name), rows.expected.schema[name].dataType
         if field.of_an_average:
-            column = F.coalesce(column, F.lit(0).cast(own))  # the sum of an average starts at 0
-            if isinstance(field.type, DoubleType) and isinstance(own, DecimalType):
-                column = column * F.lit(10**own.scale)  # in units of its last digit
-        column = in_units(column, own, field)
+            column = F.coalesce(
+                column, F.lit(0).cast(flink_type)
+            )  # the sum of an average starts at 0
+            if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
+                column = column * F.lit(10**flink_type.scale)  # in units of its last digit
+        column = in_units(column, flink_type, field)
         columns.append(column.cast(field.type).alias(f"v{index}"))
     return rows.expected.select(*columns)
 
 
-def in_units(column: Column, own: DataType, field: Field) -> Column:
+def in_units(column: Column, flink_type: DataType, field: Field) -> Column:
     """Return the sum of a DECIMAL in the unit in which Spark stores it.
 
     If the stream's DECIMAL has at most 8 digits, Spark adds up BIGINTs, in units of the last digit
     (DecimalAggregates @ Spark 4.0.0).
     """
     is_long_sum = field.name == "sum" and isinstance(field.type, LongType)
-    if is_long_sum and isinstance(own, DecimalType) and 0 < own.scale <= 8:
-        return column * F.lit(10**own.scale)
+    if is_long_sum and isinstance(flink_type, DecimalType) and 0 < flink_type.scale <= 8:
+        return column * F.lit(10**flink_type.scale)
     return column
 
 
@@ -142,7 +144,7 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
             "averages are told apart), or say what the state must hold (expected)"
         )
     of_kind = {
-        kind: iter([index for index, own in enumerate(value_kinds) if own == kind])
+        kind: iter([index for index, value_kind in enumerate(value_kinds) if value_kind == kind])
         for kind in field_kinds
     }
     return [next(of_kind[kind]) for kind in field_kinds]
@@ -157,10 +159,10 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
     Raises:
         Refused: the names differ, and the key is that of ``dropDuplicates`` with several columns.
     """
-    own = [field.name for field in state.keys]
-    if len(set(names)) == len(names) and sorted(names) == sorted(own):
-        return [names.index(name) for name in own]
-    if state.operator == DEDUPLICATE and len(own) > 1:
+    spark_names = [field.name for field in state.keys]
+    if len(set(names)) == len(names) and sorted(names) == sorted(spark_names):
+        return [names.index(name) for name in spark_names]
+    if state.operator == DEDUPLICATE and len(spark_names) > 1:
         raise Refused(
             f"dropDuplicates keeps its key as {_listed(state.keys)}, and Flink's is told as "
             f"{', '.join(names) or 'nothing'}: name the same columns, or say what the state must "
@@ -213,12 +215,15 @@ def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
     """
     how = "left_outer" if of_flink_alone else "full_outer"
     key, values = state.key_columns, state.value_columns
-    left = flink.select(F.struct(*key).alias("key"), F.struct(F.lit(1), *values).alias("flink"))
-    right = state.frame.select(
-        F.struct(*key).alias("its"), F.struct(F.lit(1), *values).alias("spark")
+    flink_rows = flink.select(
+        F.struct(*key).alias("flink_key"), F.struct(F.lit(1), *values).alias("flink")
     )
-    joined = left.join(right, F.col("key").eqNullSafe(F.col("its")), how).select(
-        F.coalesce("key", "its").alias("key"),
+    spark_rows = state.frame.select(
+        F.struct(*key).alias("spark_key"), F.struct(F.lit(1), *values).alias("spark")
+    )
+    same_key = F.col("flink_key").eqNullSafe(F.col("spark_key"))
+    joined = flink_rows.join(spark_rows, same_key, how).select(
+        F.coalesce("flink_key", "spark_key").alias("key"),
         "flink",
         "spark",
         F.when(F.col("spark").isNull(), "missing")

@@ -159,8 +159,8 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
     expected = expected.toDF(*names)
     if expect is None:
         for name, field in zip(state.value_columns, state.values, strict=True):
-            own = expected.schema[name].dataType
-            expected = expected.withColumn(name, in_units(F.col(name), own, field))
+            type_ = expected.schema[name].dataType
+            expected = expected.withColumn(name, in_units(F.col(name), type_, field))
     if state.window:
         expected = _window(expected)
     fields = {f"k{number}": field for number, field in enumerate(state.keys)}

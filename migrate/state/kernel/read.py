@@ -59,8 +59,8 @@ class FastReader:
     ) -> None:
         if part.layout is None or part.source.head.unread is not None:
             raise Unknown("no key groups in a known form")
-        own = part.info
-        if (own.key, own.namespace, own.map_key, own.value, own.kind, own.ttl) != (
+        info = part.info
+        if (info.key, info.namespace, info.map_key, info.value, info.kind, info.ttl) != (
             *(state.key, state.namespace, state.map_key, state.value, state.kind, state.ttl),
         ):
             raise Unknown("serializers that differ by subtask")
