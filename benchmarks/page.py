@@ -60,10 +60,9 @@ def _opening(results: Results) -> Iterator[str]:
     machine = results["machine"]
     yield from ("# Performance", "")
     yield from paragraph(
-        "This page compares `migrate inspect --format json` with Flink's own readers, by time and "
-        "by memory. Whole processes are measured, start-up included. Flink's own serializers wrote "
-        "the checkpoints. One run of `make bench` measured all of it. The page is made from "
-        "`docs/performance.json`."
+        "For maintainers: the time and memory of `migrate inspect --format json`, of `scan` and of "
+        "keyed state, beside Flink's own readers. Whole processes are measured, start-up included. "
+        "Flink's own serializers wrote the checkpoints. `make bench` measures all of it."
     )
     yield ""
     yield from table(
@@ -83,9 +82,8 @@ def _opening(results: Results) -> Iterator[str]:
     others = machine["others_cores"]
     if others >= _NOTICEABLE:
         yield from paragraph(
-            f"The machine was shared: other processes kept {words.digits(others)} of its cores "
-            "busy on average. The ratios say more than the seconds, as they compare runs side by "
-            "side."
+            f"Other processes kept {words.digits(others)} cores busy on average, so the ratios, "
+            "of runs side by side, say more than the seconds."
         )
     else:
         yield "Nothing else of note ran on the machine."
@@ -107,12 +105,9 @@ def _targets(results: Results) -> Iterator[str]:
     start, each = growth["ours"]["intercept"], growth["ours"]["slope"]
     theirs = growth["bare"]["slope"]
     yield from paragraph(
-        "Why (a) is hard to reach: a quarter of the bare reader's time is "
-        f"{words.seconds(quarter)}, and our start alone takes {words.seconds(start)}. Then each "
-        f"position takes {words.seconds(each)}: it is decoded, merged with what the enumerator "
-        f"knows, and printed. The bare reader takes {words.seconds(theirs)} for each position, and "
-        "prints none. Compiled code would shorten our time for a position, but not our start. None "
-        "was added."
+        f"(a): a quarter of the bare reader's time is {words.seconds(quarter)}. Our start alone "
+        f"takes {words.seconds(start)}. Then each position takes {words.seconds(each)} to decode, "
+        f"merge and print; the bare reader takes {words.seconds(theirs)} and prints none."
     )
     yield ""
     many = results["cases"]["d"]
@@ -121,10 +116,8 @@ def _targets(results: Results) -> Iterator[str]:
         for name in ("ours", "bytes", "bare")
     )
     yield from paragraph(
-        f"Why (d) is hard to reach: one core reads a small file that is in memory in {read}, the "
-        "time of a few dozen lines of Python. To decode it strictly and extract its positions "
-        f"takes {ours}. Flink's bare reader takes {bare} once it is warm. The section on where our "
-        "time goes has the parts."
+        f"(d): one core reads a small file that is in memory in {read}. To decode it and extract "
+        f"its positions takes {ours}; Flink's bare reader takes {bare} once it is warm."
     )
 
 
@@ -132,11 +125,10 @@ def _cases(results: Results) -> Iterator[str]:
     yield from ("## Reader by reader", "")
     yield from paragraph(
         "The bare reader is a Java `main` that calls `Checkpoints.loadCheckpointMetadata` and "
-        "Flink's restore of operator state. It counts the splits, adds up their offsets and prints "
-        "these two numbers. The State Processor API reads `SourceReaderState` with a job in a "
-        "local environment. Ours decodes and prints every position, every operator and every "
-        "finding. A first round is not counted. It shows that all readers find the same partitions "
-        "and the same sum of offsets."
+        "Flink's restore of operator state, and prints the number of splits and the sum of their "
+        "offsets. The State Processor API reads `SourceReaderState` with a local job. Ours prints "
+        "every position, operator and finding. An uncounted first round shows that all find the "
+        "same partitions and the same sum."
     )
     for name, case in results["cases"].items():
         told = _CASES[name].format(
@@ -174,8 +166,8 @@ def _case(case: Case) -> list[str]:
 def _profiles(results: Results) -> Iterator[str]:
     yield from ("## Where our time goes", "")
     yield from paragraph(
-        "The shares are by module, as cProfile counts them. It makes many small calls look slower "
-        "than they are. Functions written in C count for the module that calls them."
+        "By module, as cProfile counts, which makes small calls look slower than they are. "
+        "Functions in C count for the module that calls them."
     )
     yield ""
     rows = [
@@ -193,9 +185,7 @@ def _growth(results: Results) -> Iterator[str]:
         "",
     )
     yield from paragraph(
-        "A straight line is fitted to the points. A point is the time of the quickest run, or the "
-        "most memory of any run. The line tells what the start costs, and what each further "
-        "partition or file costs."
+        "A straight line is fitted to the quickest runs, and to the most memory of any run."
     )
     yield ""
     rows = []
@@ -232,20 +222,17 @@ def _scans(results: Results) -> Iterator[str]:
     scans = [scan for scan in results["scans"] if scan["where"] != _ON_SPARK]
     yield from ("## A fleet: one core against two", "")
     yield from paragraph(
-        f"These are whole `migrate scan` commands, measured {results['scans_measured']}. With "
-        "Parquet, the command also writes everything that it read as tables. Reading alone is what "
-        "the machine itself comes to: one process reads all checkpoints, or two that share nothing "
-        "read half of them each. Their start is left out."
+        f"Whole `migrate scan` commands, measured {results['scans_measured']}. With Parquet, the "
+        "command also writes tables. Reading alone is one process that reads all checkpoints, or "
+        "two that read half of them each, without their start."
     )
     others = max(scan["others_cores"] for scan in scans)
     if others >= _NOTICEABLE:
         yield ""
         yield from paragraph(
-            f"Other processes kept up to {words.digits(others)} cores busy meanwhile. So the clock "
-            "says more about them than about the scan. CPU is what all processes of the scan used. "
-            "The last column is computed from that: how many times as fast the scan would be on "
-            "cores of its own. One process does the start and the search. The cores share all "
-            "other work."
+            f"Other processes kept up to {words.digits(others)} cores busy meanwhile. CPU is what "
+            "all processes of the scan used; the last column is computed from it, as on cores of "
+            "its own."
         )
     yield ""
     rows = [
@@ -265,14 +252,11 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
         return
     yield ""
     yield from paragraph(
-        "On Spark the cores are `local[1]` and `local[2]`: this machine has two, which the driver, "
-        "the JVM and Python on the executors share. How a scan grows with executors on other "
-        "machines is not measured here. Two starts are left out. The session takes "
-        f"{words.seconds(max(scan['start_seconds']['median'] for scan in scans))}. The first scan, "
-        "of some checkpoints, starts Python and warms the JVM: it takes "
-        f"{words.seconds(max(scan['first_seconds']['median'] for scan in scans))}. The same "
-        "session then scans the smaller estate once uncounted, and both estates. What each "
-        "thousand further checkpoints take tells the work apart from what each scan costs once."
+        "On Spark the cores are `local[1]` and `local[2]`, shared by the driver, the JVM and "
+        "Python. Executors on other machines were not measured. Two starts are left out: the "
+        f"session ({words.seconds(max(scan['start_seconds']['median'] for scan in scans))}), and "
+        "a first scan, which starts Python and warms the JVM "
+        f"({words.seconds(max(scan['first_seconds']['median'] for scan in scans))})."
     )
     yield ""
     rows = [_scanned(scan, scans) for scan in scans]
@@ -318,12 +302,9 @@ def _each(scan: Scan, smaller: Scan) -> float:
 def _method() -> Iterator[str]:
     yield from ("## How it is measured", "")
     yield from paragraph(
-        "In each round, every reader runs once. Every other round runs them in the opposite order. "
-        "A ratio compares two runs of the same round, and a target is judged by the median of the "
-        "ratios. Time is wall-clock time of the whole process. CPU is the time that all its "
-        "threads used, which says more where a machine is shared. Memory is the largest resident "
-        "set, as the kernel counts it. The files are on a local disk and in the page cache. That "
-        "is the hardest case for a decoder, because nothing waits for storage. Python finds its "
-        "modules compiled, as it does in any installed package. Java runs with its own choice of "
-        "heap and collector. So its peak memory is what it took, not what it needs."
+        "In each round every reader runs once, in the opposite order every other time. A ratio "
+        "compares two runs of a round; a target is judged by the median of the ratios. Time is "
+        "wall-clock time of the whole process, CPU that of all its threads, memory the largest "
+        "resident set. The files are on a local disk and in the page cache, and Python's modules "
+        "are compiled. Java chooses its heap itself, so its peak memory is not what it needs."
     )

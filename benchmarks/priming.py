@@ -70,12 +70,11 @@ def moved_state(results: Results) -> Iterator[str]:
     primed, initial = priming["primed"], priming["initial"]
     yield from ("## Keyed state moved to Spark", "")
     yield from paragraph(
-        "`prime` reads the state, writes rows of it, runs the query over them, reads Spark's state "
-        "back and compares it with Flink's: all of that is its time. Beside it, a processor "
-        "(`transformWithStateInPandas`) takes fewer keys as its initial state. Nothing is compared "
-        "there. Both use the RocksDB state store and two cores, in a JVM of at most 1 GB of heap. "
-        f"Spark's start is left out. Measured {results['priming_measured']}; other processes kept "
-        f"{words.digits(priming['others_cores'])} cores busy meanwhile."
+        "The time of `prime` includes the comparison of Spark's state with Flink's. Beside it, a "
+        "processor (`transformWithStateInPandas`) takes fewer keys as its initial state, without a "
+        "comparison. Both use RocksDB and two cores, with at most 1 GB of heap; Spark's start is "
+        f"left out. Measured {results['priming_measured']}; other processes kept "
+        f"{words.digits(priming['others_cores'])} cores busy."
     )
     yield ""
     yield from table(

@@ -21,18 +21,15 @@ def keyed_state(results: Results) -> Iterator[str]:
     states = results["states"]
     yield from ("## Keyed state", "")
     yield from paragraph(
-        "`read_state` reads a keyed state into Arrow, with the kernel of the extra `[fast]`; "
-        "without it, entry by entry. Flink's State Processor API reads the same savepoint and only "
-        "counts. A reader that was not measured has no column. Each is a process on one core that "
-        "reads several times. Its first time is left out, and the quickest of the others counts. "
-        "All find the same number of entries, and the same sum. "
-        f"Measured {results['states_measured']}; other processes kept "
-        f"{words.digits(states['others_cores'])} cores busy meanwhile, so the ratios say more than "
-        "the figures. Savepoints are written by the tests' encoder; those of SQL and timers repeat "
-        "the entries of one that Flink wrote."
+        "`read_state` reads a keyed state into Arrow with the kernel of `[fast]`; Flink's "
+        "State Processor API reads the same savepoint and only counts. Each is a process on one "
+        "core, whose first time is left out, and the quickest of the others counts. All find the "
+        f"same entries and sums. Measured {results['states_measured']}; other processes kept "
+        f"{words.digits(states['others_cores'])} cores busy. The tests' encoder writes the "
+        "savepoints; those of SQL and timers repeat entries that Flink wrote."
     )
     yield ""
-    yield "Millions of entries of a CPU's second, warm: median (least to most) of the rounds."
+    yield "Millions of entries in a second of CPU: median (least to most) of the rounds."
     yield ""
     yield from _measured(
         ("", "entries", "files", "kernel", "aim", "without `[fast]`", "State Processor API"),
@@ -50,7 +47,7 @@ def keyed_state(results: Results) -> Iterator[str]:
         ],
     )
     yield ""
-    yield "How many times as many the kernel reads, by the rounds:"
+    yield "How many times as many the kernel reads:"
     yield ""
     yield from _measured(
         ("", "as without `[fast]`", "as the State Processor API"),
@@ -66,13 +63,10 @@ def keyed_state(results: Results) -> Iterator[str]:
     yield ""
     yield from paragraph(_verdict(results))
     yield ""
-    yield "With and without `[fast]`, the key group of each key is recomputed."
-    yield ""
     first = states["shapes"][0]["starts"]
     yield from paragraph(
-        f"To load the kernel takes {words.seconds(first['kernel']['median'])} of a CPU; on a "
-        f"machine's first start it is compiled, in {words.seconds(_median(results))}. After that "
-        "it is in numba's cache on disk. The State Processor API takes "
+        f"The kernel loads in {words.seconds(first['kernel']['median'])} of CPU; a machine's first "
+        f"start compiles it, in {words.seconds(_median(results))}. The State Processor API takes "
         f"{words.seconds(first['processor']['median'])} for its start and the first time."
     )
     yield ""
@@ -80,19 +74,16 @@ def keyed_state(results: Results) -> Iterator[str]:
     reached = "below" if large["peak_bytes"] <= _MOST_MEMORY else "above"
     yield from paragraph(
         f"A savepoint of {words.size(large['file_bytes'])}, {large['entries']:,} entries, is read "
-        f"once from start to end in {words.seconds(large['seconds'])} "
-        f"({words.seconds(large['cpu_seconds'])} of a CPU). The process needs "
-        f"{words.size(large['peak_bytes'])} of memory at most, {reached} the aim of 300 MB: a key "
-        "group is held at a time."
+        f"in {words.seconds(large['seconds'])} ({words.seconds(large['cpu_seconds'])} of CPU) and "
+        f"{words.size(large['peak_bytes'])} of memory, {reached} the aim of 300 MB."
     )
     yield ""
     one, two = (states["on_spark"][cores] for cores in ("1", "2"))
     yield from paragraph(
         "The data source `flink_state` reads it on a Spark of one core in "
         f"{words.seconds(one['min'])}, of two in {words.seconds(two['min'])}: "
-        f"{words.digits(one['min'] / two['min'])} times as fast. The aim is {_TWO_CORES} times. "
-        "Spark's start, and the first state that it reads, are left out. The quickest of two runs "
-        "counts."
+        f"{words.digits(one['min'] / two['min'])} times as fast (aim: {_TWO_CORES} times). The "
+        "quickest of two runs counts, without Spark's start and the first state."
     )
 
 

@@ -28,8 +28,7 @@ def arithmetic(results: Results) -> Iterator[str]:
     yield from ("## A thousand times larger", "")
     yield from paragraph(
         f"Take {small / 1e6:,.0f} million small checkpoints, {TIMES:,} giants like (a) and "
-        f"{TIMES:,} like (b). No machine here could hold them, so what follows is computed from "
-        "the figures above."
+        f"{TIMES:,} like (b). The following is computed from the figures above."
     )
     for heading, part in (
         ("Processor time", _time(results, small)),
@@ -55,12 +54,13 @@ def _time(results: Results, small: int) -> Iterator[str]:
     faster = times_as_fast(most, one)
     longest = max(each for _, each, _ in parts)
     yield from paragraph(
-        f"Together they take {words.seconds(whole)} of one core. If twice as many cores were twice "
-        f"as fast, {words.digits(whole / _HOUR)} cores would take an hour. As counted above, "
-        f"{most['cores']} cores are {words.digits(faster)} times as fast as one. A task takes at "
-        f"most {CHECKPOINTS_OF_A_TASK} checkpoints, or {BYTES_OF_A_TASK >> 20} MiB of them, or one "
-        f"giant. The small ones make {small // CHECKPOINTS_OF_A_TASK:,} tasks. No checkpoint alone "
-        f"keeps a task busy for longer than {words.seconds(longest)}."
+        f"Together: {words.seconds(whole)} of one core, or an hour of "
+        f"{words.digits(whole / _HOUR)} cores if twice as many were twice as fast; as counted "
+        f"above, {most['cores']} cores are "
+        f"{words.digits(faster)} times as fast as one. A task takes at most "
+        f"{CHECKPOINTS_OF_A_TASK} checkpoints, {BYTES_OF_A_TASK >> 20} MiB of them, or one giant: "
+        f"{small // CHECKPOINTS_OF_A_TASK:,} tasks for the small ones. One checkpoint takes at "
+        f"most {words.seconds(longest)}."
     )
 
 
@@ -72,23 +72,21 @@ def _memory(results: Results, small: int) -> Iterator[str]:
     time, memory = growth["seconds"]["ours"], growth["peak_bytes"]["ours"]
     of_one = results["costs"]["candidate_bytes"]
     yield from paragraph(
-        "An executor's Python worker holds one giant at a time, or small checkpoints of some ten "
-        "thousand positions. It needs the memory of the largest of them, here "
-        f"{words.size(max(peaks.values()))}. "
-        "`_metadata` of more than 1 GiB is refused by name. At that limit it names some "
-        f"{count / 1e6:.1f} million files of keyed state. For these, the lines above give "
+        "An executor's Python worker holds one giant, or small checkpoints of some ten thousand "
+        f"positions: here {words.size(max(peaks.values()))}. At the limit of 1 GiB, `_metadata` "
+        f"names some {count / 1e6:.1f} million files of keyed state; the lines above give "
         f"{words.seconds(time['intercept'] + time['slope'] * count)} and "
         f"{words.size(memory['intercept'] + memory['slope'] * count)}. The driver keeps "
-        f"{words.size(of_one)} for each checkpoint that it found, {words.size(of_one * small)} in "
-        "all. It also keeps a line for each job. The rows of the tables stay with the executors."
+        f"{words.size(of_one)} for each checkpoint, {words.size(of_one * small)} in all, and a "
+        "line for each job."
     )
 
 
 def _requests(results: Results, small: int) -> Iterator[str]:
     found, read = results["costs"]["discovery_requests"], results["costs"]["reading_requests"]
     yield from paragraph(
-        "The requests were counted at an S3 server, for small checkpoints whose Kafka state is "
-        "inline. A LIST counts as a GET."
+        "Counted at an S3 server, for small checkpoints with inline Kafka state. A LIST counts as "
+        "a GET."
     )
     yield ""
     rows = [
@@ -104,13 +102,11 @@ def _requests(results: Results, small: int) -> Iterator[str]:
     waiting = sum(read.values()) * _ROUND_TRIP_SECONDS / READING_AT_ONCE
     whole = (sum(found.values()) + sum(read.values())) * small
     yield from paragraph(
-        f"A request is assumed to take {words.seconds(_ROUND_TRIP_SECONDS)}, which is not "
-        f"measured. With {READING_AT_ONCE} requests under way at once, a task waits "
-        f"{words.seconds(waiting)} for a checkpoint. For all checkpoints, that is "
-        f"{words.seconds(waiting * small)} of one core. Amazon promises at least "
-        f"{_S3_REQUESTS_PER_SECOND:,} requests a second for each prefix of a bucket. At one "
-        f"prefix, all requests take {words.seconds(whole / _S3_REQUESTS_PER_SECOND)}, however many "
-        "cores ask."
+        f"If a request takes {words.seconds(_ROUND_TRIP_SECONDS)} (not measured), a task with "
+        f"{READING_AT_ONCE} requests under way waits {words.seconds(waiting)} for a checkpoint: "
+        f"{words.seconds(waiting * small)} of one core for all. At "
+        f"{_S3_REQUESTS_PER_SECOND:,} requests a second, which Amazon promises for each prefix of "
+        f"a bucket, all requests take {words.seconds(whole / _S3_REQUESTS_PER_SECOND)}."
     )
 
 
@@ -119,28 +115,19 @@ def _breaks(results: Results, small: int) -> Iterator[str]:
     requests = sum(costs["discovery_requests"].values()) * small
     alone = requests * _ROUND_TRIP_SECONDS / DISCOVERING_AT_ONCE
     yield from paragraph(
-        f"The search breaks first. One driver, with {DISCOVERING_AT_ONCE} requests under way, "
-        f"needs {words.seconds(alone)} and {words.size(costs['candidate_bytes'] * small)} to find "
-        f"{small / 1e6:,.0f} million checkpoints. Only then does the first task start. Tasks share "
-        "nothing, so more cores make them faster. They do not make the driver faster. What to do:"
+        f"The search: one driver, with {DISCOVERING_AT_ONCE} requests under way, needs "
+        f"{words.seconds(alone)} and {words.size(costs['candidate_bytes'] * small)} to find "
+        f"{small / 1e6:,.0f} million checkpoints before the first task starts. More cores do not "
+        "help the driver. What to do:"
     )
     yield ""
     yield from paragraph(
-        "Scan by prefix: run a `migrate scan` for each bucket, team, or first digit of the job "
-        "ids, side by side. A tenth of the estate takes a tenth of a driver's time and memory. The "
-        "requests also spread over more prefixes.",
+        "Run a `migrate scan` for each bucket, team, or first digit of the job ids, side by side. "
+        "The requests then also spread over more prefixes.",
         "1. ",
         "   ",
     )
+    yield from paragraph("Take only the newest checkpoint of each job (`--latest-only`).", "2. ")
     yield from paragraph(
-        "Take only the newest checkpoint of each job (`--latest-only`). A job that retains a "
-        "hundred checkpoints then costs as many requests as one that retains one.",
-        "2. ",
-        "   ",
-    )
-    yield from paragraph(
-        "If that is not enough, two ways are left. Neither is built yet. The executors could list, "
-        "one directory a task. Or the scan could read the inventory that the store itself writes.",
-        "3. ",
-        "   ",
+        "Not built yet: executors that list, or a scan of the store's own inventory.", "3. "
     )
