@@ -20,18 +20,16 @@ MATRIX = _HERE.parents[1] / "docs" / "support-matrix.md"
 _INTRODUCTION = """\
 # What is read
 
-`python -m tests.golden.support_matrix` makes this page from `tests/golden/manifest.json`. Each mark
-is a checkpoint that a real Flink job wrote. Every test run decodes it and compares the result with
-what the classes of Flink and of its connector read in the same bytes. `make golden` makes all
-checkpoints again.
+<!-- `python -m tests.golden.support_matrix` writes this page from manifests: do not edit it. -->
+
+A mark, or a version, is a checkpoint that a real Flink job wrote. Every test run decodes it and
+compares the result with what the classes of Flink and of its connector read in the same bytes.
 """
 _READ = "✓"
 _KEYED = """\
-Each mark is a snapshot of a job that a real Flink ran. Flink's heap backend restored the job's
-first snapshot and reported what is in it. The other snapshots of the job hold the same. The decoder
-must read the same in all of them. The log of the changelog backend is refused by name: a checkpoint
-of that backend is read where nothing has changed since its base was written. All snapshots are in
-`tests/golden/state`.
+Each mark is a snapshot of a job that a real Flink ran, in `tests/golden/state`. In all snapshots of
+a job the decoder reads what Flink restored from the first. A checkpoint of the changelog backend is
+read only if nothing has changed since its base was written.
 """
 _SHAPES = """\
 Each row is a job. `canonical` and `native` are savepoints, `retained` is a checkpoint.
@@ -48,15 +46,13 @@ _KEPT = {
 }
 
 _WRITTEN_ANEW = """\
-`migrate to-flink` writes every checkpoint of this page anew, but for those of the changelog backend
-and of metadata version 2: `tests/golden/test_new_savepoint.py`. With other positions, and with
-partitions added and removed, Flink's own classes read those of Flink 1.15, 1.20 and 2.2:
-`tests/integration/test_new_positions.py`. Real jobs of Flink 1.15, 1.20, 2.2 and 2.3 with keyed
-state go on from such a savepoint of a stop, and from a checkpoint in files, unaligned and
-compressed, and of RocksDB, incremental (1.20, 2.2), with merged files (2.2, 2.3). All of the state
-must fit; each record from the new positions on is counted, once:
-`tests/integration/test_to_flink.py`. `make test` runs the checkpoints of 1.15, 1.20 and 2.2 and the
-savepoint of 2.3; `FLINK_VERSIONS="1.15 1.20"` runs both of other versions.
+`migrate to-flink` writes every checkpoint of this page anew, but for the changelog backend and
+metadata version 2 (`tests/golden/test_new_savepoint.py`). Flink's classes of 1.15, 1.20 and 2.2
+read other positions, and added and removed partitions, from them
+(`tests/integration/test_new_positions.py`). Real jobs with keyed state go on, and count each record
+from the new positions on once (`tests/integration/test_to_flink.py`): from a savepoint of a stop,
+from files, unaligned and compressed (1.15, 1.20, 2.2, 2.3), from incremental RocksDB (1.20, 2.2),
+and from merged files (2.2, 2.3). `FLINK_VERSIONS="1.15 1.20"` runs others than `make test` does.
 """
 
 

@@ -20,14 +20,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from tests.support.jars import read_lock
-from tests.support.spark_matrix import outcomes
+from tests.support.spark_matrix import outcomes, rows
 from tests.support.spark_versions import ROOT
 
 RESULTS = ROOT / "docs" / "broker-matrix.json"
 TABLE = ROOT / "docs" / "broker-matrix.md"
 _TESTS = "tests/integration/test_broker_versions.py"
 
-# The heading of each column, and the test whose outcomes the column shows.
+# The heading of each row, and the test whose outcomes the row shows.
 COLUMNS: Mapping[str, str] = {
     "moved, verified, read on": "test_moved_verified_and_read_on[classic]",
     "moved, verified, read on, consumer protocol": "test_moved_verified_and_read_on[consumer]",
@@ -35,7 +35,7 @@ COLUMNS: Mapping[str, str] = {
     "members refused, consumer protocol": "test_a_group_with_members_is_refused[consumer]",
     "rolled back": "test_rolled_back",
     "topic created again": "test_a_topic_created_again_is_noticed",
-    "other kinds of groups refused": "test_groups_of_other_kinds_are_refused",
+    "other kinds refused": "test_groups_of_other_kinds_are_refused",
 }
 
 
@@ -84,34 +84,33 @@ def read_results() -> list[Measured]:
 
 def table(measured: Iterable[Measured]) -> str:
     """Return the text of docs/broker-matrix.md."""
-    rows = ["| Kafka | " + " | ".join(COLUMNS) + " | measured |", "|---" * (len(COLUMNS) + 2) + "|"]
-    for row in measured:
-        cells = [row.cells.get(test, "not run") for test in COLUMNS.values()]
-        rows.append(f"| {row.release} | " + " | ".join(cells) + f" | {row.on} |")
-    return _TEXT.format(rows="\n".join(rows))
+    lines = list(measured)
+    cells = {
+        heading: [line.cells.get(test, "not run") for line in lines]
+        for heading, test in COLUMNS.items()
+    }
+    cells["measured on"] = [line.on for line in lines]
+    return _TEXT.format(rows=rows([line.release for line in lines], cells))
 
 
 _TEXT = """\
 # Which Kafka brokers it works with
 
-`make broker-matrix` writes this page: do not edit it. Each cell is a test of
-[tests/integration/test_broker_versions.py](../tests/integration/test_broker_versions.py). It runs
-against a broker of that release: one node in KRaft mode, or with ZooKeeper where it is older than
-3.3. `make test` runs it against 4.1.1.
+<!-- `make broker-matrix` writes this page from docs/broker-matrix.json: do not edit it. -->
+
+A mark is a test that passed against a broker of that release: one node in KRaft mode, before 3.3
+with ZooKeeper
+([tests/integration/test_broker_versions.py](../tests/integration/test_broker_versions.py)). `—`:
+this Kafka does not have it, or only as an early preview.
 
 {rows}
 
-`—`: this Kafka does not have it, or has it only as an early preview.
-
-- **moved, verified, read on**: `commit-group --execute`, then `verify`. Then a consumer of the
-  group reads each record from the new offsets on, once. The consumer uses the classic protocol, or
-  the brokers' own (KIP-848).
-- **members refused**: a consumer is in the group. The command names it, ends with exit code 4 and
-  commits nothing.
-- **rolled back**: `rollback --execute` restores an offset, and removes two that were not there
-  before.
-- **topic created again**: between a saved plan and its execution. It is noticed by the topic's id.
-- **other kinds of groups refused**: share groups and streams groups.
+- **moved, verified, read on**: after `commit-group --execute` and `verify`, a consumer of the group
+  reads each record from the new offsets on, once. **consumer protocol**: that of KIP-848.
+- **members refused**: a consumer is in the group. The command names it and commits nothing.
+- **rolled back**: `rollback --execute` restores an offset, and removes two that were not there.
+- **topic created again**: between a saved plan and its execution; noticed by the topic's id.
+- **other kinds refused**: share groups and streams groups.
 """
 
 
@@ -119,10 +118,10 @@ def main(names: list[str]) -> None:
     measured = {row.release: row for row in read_results()}
     for name in names or releases():
         measured[name] = measure(name)
-        rows = sorted(measured.values(), key=lambda row: _number(row.release))
-        text = json.dumps([asdict(row) for row in rows], indent=2)
+        lines = sorted(measured.values(), key=lambda line: _number(line.release))
+        text = json.dumps([asdict(line) for line in lines], indent=2)
         RESULTS.write_text(text + "\n", encoding="utf-8")
-        TABLE.write_text(table(rows), encoding="utf-8")
+        TABLE.write_text(table(lines), encoding="utf-8")
     if any("failed" in row.cells.values() for row in measured.values()):
         sys.exit(1)
 

@@ -14,7 +14,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -30,20 +30,21 @@ _TESTS = "tests/integration/test_spark_versions.py"
 
 # The cell of a feature that this version of Spark does not have.
 DOES_NOT_APPLY = "—"
+_MARKS = {"passed": "✓", "failed": "**failed**"}
 
 _KEPT = "test_a_copy_goes_on_from_other_positions_with_the_counts_it_has"
-# The heading of each column, and the test whose outcomes the column shows.
+# The heading of each row, and the test whose outcomes the row shows.
 COLUMNS: Mapping[str, str] = {
     "startingOffsets, stateless": "test_starts_exactly[stateless-options]",
     "startingOffsets, stateful": "test_starts_exactly[stateful-options]",
     "seed, stateless": "test_starts_exactly[stateless-seed]",
     "seed, stateful": "test_starts_exactly[stateful-seed]",
-    "wrong by one is seen, startingOffsets": "test_a_start_wrong_by_one_is_seen[options]",
-    "wrong by one is seen, seed": "test_a_start_wrong_by_one_is_seen[seed]",
-    "seed by the source's name": "test_a_seed_by_name_starts_exactly",
+    "startingOffsets, one off is seen": "test_a_start_wrong_by_one_is_seen[options]",
+    "seed, one off is seen": "test_a_start_wrong_by_one_is_seen[seed]",
+    "seed by name": "test_a_seed_by_name_starts_exactly",
     "verify --run": "test_verify_run_sees_where_it_starts",
     "keep-state": f"{_KEPT}[right]",
-    "wrong by one is seen, keep-state": f"{_KEPT}[wrong by one]",
+    "keep-state, one off is seen": f"{_KEPT}[wrong by one]",
     "keep-state, transformWithState": (
         "test_a_copy_with_a_processors_state_needs_the_old_location_no_more"
     ),
@@ -106,74 +107,76 @@ def read_results(results: Path = RESULTS) -> list[Measured]:
     return [Measured(**entry) for entry in json.loads(results.read_text(encoding="utf-8"))]
 
 
+def rows(versions: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
+    """Return a table with a column for each version, and a row for each heading of the cells."""
+    lines = [["", *versions], ["---"] + [":-:"] * len(versions)]
+    lines += [
+        [heading, *(_MARKS.get(cell, cell) for cell in row)] for heading, row in cells.items()
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def table(
     measured: Iterable[Measured], columns: Mapping[str, str] = COLUMNS, text: str | None = None
 ) -> str:
     """Return the text of docs/spark-matrix.md, or of a page with other columns and another text."""
-    rows = [
-        "| Spark | " + " | ".join(columns) + " |",
-        "|---|" + "---|" * len(columns),
-    ]
-    notes = []
-    for line in measured:
-        cells = [line.cells.get(test, "not run") for test in columns.values()]
-        rows.append(f"| {line.version} | " + " | ".join(cells) + " |")
-        how = line.not_run or f"measured on {line.on} with {line.with_}{_connector(line.version)}"
-        notes.append(f"- Spark {line.version}: {how}.")
-    return (text or _TEXT).format(rows="\n".join(rows), notes="\n".join(notes))
+    lines = list(measured)
+    cells = {
+        heading: [line.cells.get(test, "not run") for line in lines]
+        for heading, test in columns.items()
+    }
+    cells["Kafka connector"] = [_connector(line.version) for line in lines]
+    cells["measured on"] = [line.on for line in lines]
+    notes = [f"Spark {line.version} was not run: {line.not_run}." for line in lines if line.not_run]
+    notes.append(f"Measured with {'; '.join(sorted({line.with_ for line in lines}))}.")
+    return (text or _TEXT).format(
+        rows=rows([line.version for line in lines], cells), notes="\n\n".join(notes)
+    )
 
 
 def _connector(version: str) -> str:
-    """Return a text that names the Kafka connector if its version is not that of Spark."""
+    """Return the version of the Kafka connector that runs with this version of Spark."""
     jars = read_lock().get(f"spark-{version}", [])
     (connector,) = {jar.version for jar in jars if "sql-kafka" in jar.artifact} or {version}
-    return f" and the Kafka connector of {connector}" if connector != version else ""
+    return connector
 
 
 _TEXT = """\
 # Which Sparks start where Flink ended
 
-`make spark-matrix` writes this page: do not edit it. Each cell is a test of
-[tests/integration/test_spark_versions.py](../tests/integration/test_spark_versions.py). It runs
-with that Spark and its Kafka connector, against a real broker.
+<!-- `make spark-matrix` writes this page from docs/spark-matrix.json: do not edit it. -->
+
+A mark is a test that passed with that Spark and its Kafka connector, against a real broker
+([tests/integration/test_spark_versions.py](../tests/integration/test_spark_versions.py)). `—`: this
+Spark does not have it.
 
 {rows}
 
 {notes}
 
-- **startingOffsets, seed**: the two ways in which `to-spark` starts a query. The test starts one in
-  the middle of a log, at its start, at its end, and in a log that does not start at 0. The sink
-  must have each record that the query should read, once, and no other.
-- **stateless, stateful**: stateful queries keep each record's identity in a state store.
-- **wrong by one is seen**: the same query starts one record too late in one partition and one too
-  early in another. The same accounting must find both errors.
-- **seed by the source's name**: when told to, Spark 4.2 gives sources names. The seed is then
-  stored under the name.
+- **startingOffsets, seed**: the two ways in which `to-spark` starts a query: in the middle of a
+  log, at its start, at its end, and in a log that does not start at 0. The sink has each record
+  once, and no other.
+- **one off is seen**: the same query starts one record too late in one partition and one too early
+  in another, and the test finds both.
+- **seed by name**: Spark 4.2 and later can give sources names, and the seed is stored under them.
 - **verify --run**: Spark's own plan of its first batch names the offsets of the seed.
 - **keep-state**: a query that counts goes on from other positions in a copy of its location, with
-  the counts that it has (`to-spark --keep-state`). From positions that are wrong by one, one count
-  is too low by one, and another too high.
-- **keep-state, transformWithState**: the same of a processor's state, after the old location was
-  removed. Spark 3.5 has no such processors.
+  its counts (`to-spark --keep-state`); with `transformWithState`, after the old location was
+  removed.
 
-Not every registry has the connector of each release: then the nearest before it is taken. The token
-provider beside it may be older, too. It is only used for delegation tokens.
+After a failure, Spark 4.1.1 fails when it reports on the batch that it runs again, with or without
+a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 
-After a failure, Spark runs the batch again. Spark 4.1.1 fails when it reports on such a batch, with
-or without a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
+`diff`, `verify` and `commit-group spark:DIR` read directories that each of these Sparks wrote
+(`tests/golden/spark`):
 
-`diff`, `verify` and `commit-group spark:DIR` read Spark's checkpoint files. This is tested on
-directories that each of these Sparks wrote (`tests/golden/spark`). Offset logs are read in version
-1, which all of them write. They are also read in version 2, which Spark 4.2 and 4.3 can write, by
-the sources' numbers or by their names. A query keeps the version of its offset log: told to write
-version 2, Spark 4.3.0 went on with version 1. Commit logs are read in versions 1, 2 and 3; the last
-one names the sink, and Spark 4.3 wrote it. So are the batches that repartition a query's state, and
-those that were skipped for it
-([trap D14](explanation/traps-spark.md#d14-a-skipped-batch-is-committed)). Spark 4.2 knows control
-batches in its offset log, and writes none yet: they are refused.
-
-`make test` runs the row of the Spark in `.venv`. One command makes and runs another Spark, as in
-`python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py`.
+- offset logs of version 1, which all of them write, and of version 2, which Spark 4.2 and 4.3 can
+  write, by numbers or names of sources. A query keeps the version of its log.
+- commit logs of versions 1, 2 and 3 (which names the sink, by Spark 4.3)
+- batches that repartition a query's state, and those [skipped for
+  it](explanation/traps-spark.md#d14-a-skipped-batch-is-committed). Control batches, which Spark 4.2
+  knows and does not write, are refused.
 """
 
 

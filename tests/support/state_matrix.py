@@ -22,14 +22,14 @@ _REFUSED, _SEEN = "test_a_state_that_is_not_flinks_is_refused", "test_what_was_s
 
 COLUMNS: Mapping[str, str] = {
     "counts, sums": "test_counts_and_sums_go_on[HDFSBacked]",
-    "the same, RocksDB": "test_counts_and_sums_go_on[RocksDB]",
-    "the same, newer logs": "test_counts_and_sums_go_on[newer logs]",
+    "counts, sums, RocksDB": "test_counts_and_sums_go_on[RocksDB]",
+    "counts, sums, newer logs": "test_counts_and_sums_go_on[newer logs]",
     "ids": f"{_SEEN}[HDFSBacked]",
     "ids, RocksDB": f"{_SEEN}[RocksDB]",
     "tumbling windows": "test_windows_go_on[tumbling-HDFSBacked]",
     "hopping windows, RocksDB": "test_windows_go_on[hopping-RocksDB]",
     "sessions, RocksDB": "test_windows_go_on[sessions-RocksDB]",
-    "streams with names": "test_streams_with_names_go_on",
+    "named streams": "test_streams_with_names_go_on",
     "wrong keys are seen": f"{_REFUSED}[HDFSBacked]",
     "wrong keys are seen, RocksDB": f"{_REFUSED}[RocksDB]",
     "initialState": "test_a_processor_goes_on",
@@ -38,32 +38,31 @@ COLUMNS: Mapping[str, str] = {
 TEXT = """\
 # With which Sparks keyed state goes on
 
-`make spark-matrix` writes this page: do not edit it. Each cell is a test of
-[tests/integration/test_state_versions.py](../tests/integration/test_state_versions.py). It moves
-the state of a savepoint that Flink 2.2 wrote, and runs with that Spark and its Kafka connector,
-against a real broker.
+<!-- `make spark-matrix` writes this page from docs/state-matrix.json: do not edit it. -->
+
+A mark is a test that passed with that Spark and its Kafka connector, against a real broker, with
+the state of a savepoint that Flink 2.2 wrote
+([tests/integration/test_state_versions.py](../tests/integration/test_state_versions.py)). `—`: this
+Spark does not have it.
 
 {rows}
 
 {notes}
 
-- **counts, sums; ids; windows; sessions**: the query is primed, and goes on with the records that
-  come after the savepoint. What it writes must be what all records of the topic add up to, as the
-  test counts them itself. No id comes twice, and no window is fired again.
-- **RocksDB**: with the state store of that name. The other columns use Spark's default store.
-- **newer logs**: from Spark 4.1 on the commit log has the ids of state files, and from 4.2 on the
-  offset log is of version 2. Spark writes both only where it is told to. Spark 4.0 writes such ids,
-  too, but cannot read its own state back then: `prime` refuses it. Spark 3.5 knows neither.
-- **streams with names**: from Spark 4.2 on, where it is told so; `prime` gets the names.
-- **wrong keys are seen**: one key is wrong, one is missing, and one is too many. Each is counted,
-  and nothing stands at the location.
-- **initialState**: a processor of one's own (`transformWithStateInPandas`), with RocksDB. Spark 3.5
-  has no such processors.
+- **counts, sums; ids; windows; sessions**: the query is primed, and goes on with the records after
+  the savepoint. What it writes is what all records of the topic add up to. No id comes twice, and
+  no window is fired again.
+- **RocksDB**: with this state store. The other rows use Spark's default store.
+- **newer logs**: state files with ids (Spark 4.1 and later) and an offset log of version 2 (4.2 and
+  later), which Spark writes only if it is told to. Spark 4.0 cannot read such ids back: `prime`
+  refuses it.
+- **named streams**: Spark 4.2 and later, if it is told so; `prime` gets the names.
+- **wrong keys are seen**: one key is wrong, one is missing, one is too many. Each is counted, and
+  nothing is written.
+- **initialState**: a processor (`transformWithStateInPandas`) with RocksDB.
 
-How the proof reads Spark's state: Spark 4 has a data source for it. With Spark 3.5 a query of ours
-goes on from a copy of the location over no records, and emits all of its state.
-
-`make test` runs the row of the Spark in `.venv`.
+The proof reads Spark's state with the data source of Spark 4. With Spark 3.5, a query goes on from
+a copy of the location over no records, and emits all of its state.
 """
 
 
