@@ -33,6 +33,7 @@ from migrate.planning.refusals_and_warnings import (
     refuse_partitions,
     refuse_ran_on,
     renamed_topic_warnings,
+    target_group_warnings,
     unknown_age_warnings,
 )
 from migrate.planning.shared_topics import (
@@ -102,6 +103,7 @@ def make_plan(
         tuple(refusals),
         (
             *collect_warnings(findings, snapshot, partitions, policies),
+            *target_group_warnings(plan_input.origin, snapshot, partitions),
             *unknown_age_warnings(plan_input.origin, snapshot),
             *found_topic_warnings(plan_input, chosen, snapshot, planned_topics, policies),
             *one_cluster_warnings(shared, policies),

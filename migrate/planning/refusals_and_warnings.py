@@ -78,18 +78,16 @@ def collect_warnings(
     policies: Policies,
 ) -> Iterator[str]:
     """Yield the warnings that follow from findings, partitions and consumer groups."""
-    target_group = snapshot.target_group if snapshot is not None else None
+    for_a_group = snapshot is not None and snapshot.target_group is not None
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
         if finding.code is Code.OUTPUT_BEYOND and at_the_end:
             continue  # the output cannot be beyond positions at the log end
         policy = finding.code.policy
-        of_the_group = policy.of_a_group and target_group is not None
+        of_the_group = policy.of_a_group and for_a_group
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
             yield finding.text
     yield from _cost_warnings(partitions)
-    if target_group is not None:
-        yield from _target_group_warnings(target_group.name, partitions)
     group = snapshot.source_group if snapshot is not None else None
     if group is not None and not any(
         group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
@@ -155,26 +153,40 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
         )
 
 
-def _target_group_warnings(group: str, partitions: Iterable[PlannedPartition]) -> Iterator[str]:
+def target_group_warnings(
+    origin: Origin, snapshot: ClusterSnapshot | None, partitions: Iterable[PlannedPartition]
+) -> Iterator[str]:
     """Yield warnings of records that a group with committed offsets will read again or skip.
 
     The move is not refused, because the user wants to move the group. But its consumers may have
     read records since it was moved before.
     """
+    if snapshot is None or snapshot.target_group is None:
+        return
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
-        ("back", "reads up to {} again", -1),
-        ("ahead", "never reads up to {}", 1),
+        ("back", "it reads up to {} again", -1),
+        ("ahead", f"it skips up to {{}}{_which_was_read(origin)}", 1),
     ):
         same_way = [(planned, by * sign) for planned, by in moved if by * sign > 0]
         if same_way:
             first = same_way[0][0]
             records = counted(sum(by for _, by in same_way), "record")
             yield (
-                f"group {group!r} is moved {direction} in {counted(len(same_way), 'partition')} "
-                f"(the first is {first.name}: from {first.current} to {first.next_offset}): it "
-                + effect.format(records)
+                f"group {snapshot.target_group.name!r} is moved {direction} in "
+                f"{counted(len(same_way), 'partition')} (the first is {first.name}: from "
+                f"{first.current} to {first.next_offset}): {effect.format(records)}"
             )
+
+
+def _which_was_read(origin: Origin) -> str:
+    """Return who has read the records below the positions; empty if it is not known."""
+    match origin.kind:
+        case "checkpoint":
+            return ", which Flink has read"
+        case "batch":
+            return ", which Spark has read"
+    return f", which group {origin.group!r} has read" if origin.group is not None else ""
 
 
 def refuse_missing_partitions(

@@ -270,13 +270,20 @@ def test_a_group_that_holds_offsets_is_told_how_far_it_is_moved() -> None:
         _planned(4, 5, current=3),
         _planned(5, 0, current=0),
     ]
-    assert _warned(*planned, snapshot=_snapshot(target_group=_group({}))) == [
-        "group 'g' is moved back in 2 partitions (the first is t-2: from 6 to 5): it reads up to "
-        "5 records again",
-        "group 'g' is moved ahead in 1 partition (the first is t-4: from 3 to 5): it never reads "
-        "up to 2 records",
-    ]
-    assert _warned(*planned, snapshot=_snapshot()) == []
+    snapshot = _snapshot(target_group=_group({}))
+    for origin, reader in (
+        (Origin("checkpoint", "/chk-7", 7), ", which Flink has read"),
+        (Origin("batch", "spark:/query", 7), ", which Spark has read"),
+        (Origin("positions", "group:h", 0), ", which group 'h' has read"),
+        (Origin("positions", "broker:latest", 0), ""),
+    ):
+        assert list(messages.target_group_warnings(origin, snapshot, planned)) == [
+            "group 'g' is moved back in 2 partitions (the first is t-2: from 6 to 5): it reads up "
+            "to 5 records again",
+            "group 'g' is moved ahead in 1 partition (the first is t-4: from 3 to 5): it skips up "
+            f"to 2 records{reader}",
+        ]
+        assert list(messages.target_group_warnings(origin, _snapshot(), planned)) == []
 
 
 def test_a_checkpoint_whose_age_is_not_known() -> None:
