@@ -2,16 +2,16 @@
 
     make demo
 
-Orders keep coming into Kafka all the time. A Flink SQL job takes them; `examples/cut-over there`
-moves it to a Spark query, `examples/cut-over back` moves it back. At the end every order is
-accounted for, by partition: it must have been taken exactly once, by either.
+Orders are written to Kafka all the time. A Flink SQL job copies them into files.
+`examples/cut-over there` moves the job to a Spark query, `examples/cut-over back` moves it back.
 
-A second job counts each customer's orders. It stops with a savepoint, and a Spark query goes on
-with its counts: at the end each customer's must be what Kafka says.
+A second Flink job counts the orders of each customer. It stops with a savepoint, and a Spark query
+goes on with its counts. Then the job goes back to Flink: from the positions at which Spark stopped,
+with the state of its savepoint. That state lacks what Spark has counted. `migrate to-flink` says
+how much that is, and refuses without an option.
 
-Then that job goes back to Flink, from where Spark has come to, with the state that it had. What
-Spark has counted is not in that state: `migrate to-flink` says how much that is, and refuses
-without a flag. At the end every order must have been counted once, by either.
+At the end two tables account for every order, by partition and by customer: Flink, Spark and Flink
+again must have taken each order once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,22 +35,21 @@ from migrate.cli.exit_codes import Exit
 
 # Measured: all of its jars.
 MEGABYTES = 260
-_TIME = "some minutes"
-# A warning is known by its last characters.
+# The last characters of a warning, which are the same in each command that prints it.
 _WARNING_ENDS = 80
-# How long each of them has the orders to itself.
+# How long Flink and Spark each read before they are stopped.
 _SECONDS = 3
 _PATIENCE_SECONDS = 120
-# It takes a checkpoint every second.
+# Flink takes a checkpoint every second.
 _SETTLED_SECONDS = 4
-# Of each partition, once Flink is to have the job back.
+# The number of orders that are added to each partition when Flink has the job back.
 _MORE = 50
 _NOT_IN_THE_STATE = re.compile(r"up to (\d+) records are not in the state")
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One partition's orders, counted."""
+    """The number of orders of one partition, by who has taken them."""
 
     partition: int
     in_kafka: int
@@ -66,7 +65,7 @@ Count = tuple[int, int]  # orders, cents
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """One customer's orders, counted: (orders, cents)."""
+    """One customer's orders, (orders, cents), when Spark has counted on from Flink's counts."""
 
     customer: str
     in_kafka: tuple[int, int]
@@ -82,38 +81,48 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One customer's orders, (orders, cents): by Flink, and by Spark in between."""
+    """One customer's orders, (orders, cents), by who has counted them."""
 
     customer: str
-    in_kafka: tuple[int, int]
-    by_flink: tuple[int, int]
-    by_spark: tuple[int, int]
+    in_kafka: Count
+    by_flink: Count
+    by_spark: Count
+    by_flink_again: Count
 
     @property
     def verdict(self) -> str:
-        counted = [flink + spark for flink, spark in zip(self.by_flink, self.by_spark, strict=True)]
-        return "right" if counted == [*self.in_kafka] else "wrong"
+        counts = zip(self.by_flink, self.by_spark, self.by_flink_again, strict=True)
+        return "right" if tuple(map(sum, counts)) == self.in_kafka else "wrong"
 
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """The job that counts, back in Flink; ``not_in_its_state`` is what `migrate` said of it."""
+    """The job that counts, back in Flink.
+
+    Attributes:
+        shared: the orders of each customer.
+        not_in_its_state: how many orders Flink's state lacks, by `migrate to-flink`.
+    """
 
     shared: list[Shared]
     not_in_its_state: int
 
     @property
+    def by_spark(self) -> int:
+        return sum(row.by_spark[0] for row in self.shared)
+
+    @property
     def is_right(self) -> bool:
-        in_between = sum(one.by_spark[0] for one in self.shared)
-        return in_between == self.not_in_its_state and all(
-            one.verdict == "right" for one in self.shared
+        return self.by_spark == self.not_in_its_state and all(
+            row.verdict == "right" for row in self.shared
         )
 
 
 def main() -> int:
-    """Tell the story; 0 where nothing was lost and nothing repeated."""
+    """Run the demo; return 0 if no order was lost or repeated."""
     console.print(
-        f"A real Kafka, Flink, S3 and Spark run on this machine for {_TIME}; nothing of it stays.",
+        "This runs a real Kafka, Flink, S3 and Spark on this machine, for about five minutes. "
+        "Afterwards all of it is stopped and removed.",
         soft_wrap=True,
     )
     fetch_jars(JARS, MEGABYTES)
@@ -124,24 +133,23 @@ def main() -> int:
             stack.start()
         with closing(stack):
             accounts, totals, back = story(stack)
-    console.rule("Every order, accounted for")
+    console.rule("Every order, by partition")
     console.print(_table(accounts))
-    lost = sum(one.lost for one in accounts)
-    repeated = sum(one.repeated for one in accounts)
+    lost = sum(row.lost for row in accounts)
+    repeated = sum(row.repeated for row in accounts)
     console.print(
-        f"From Flink to Spark and back, while orders kept coming: lost {lost}, repeated {repeated}."
+        "The job orders went from Flink to Spark and back, while orders were written: "
+        f"lost {lost}, repeated {repeated}."
     )
-    console.rule("Every customer's total")
-    console.print(_totals_table(totals))
-    verdicts = Counter(one.verdict for one in totals)
-    told = ", ".join(f"{verdicts[word]} {word}" for word in ("right", "wrong", "missing"))
-    console.print(f"The state of Flink's job went on in Spark: {told}.")
-    console.rule("Every customer's orders, by who has counted them")
-    console.print(_shared_table(back.shared))
+    console.rule("Every order, by customer")
+    console.print(_customers_table(back.shared))
+    verdicts = Counter(total.verdict for total in totals)
+    words = ", ".join(f"{verdicts[word]} {word}" for word in ("right", "wrong", "missing"))
+    console.print(f"The job totals went on in Spark with Flink's counts: {words}.")
     console.print(
-        "Flink's job went on from where Spark had come to. Its state lacks "
-        f"{back.not_in_its_state} orders, migrate said; Spark has counted them: "
-        + ("right." if back.is_right else "wrong."),
+        "Then it went back to Flink, from where Spark had stopped, with its old state. By migrate, "
+        f"that state lacks {back.not_in_its_state} orders; Spark has counted {back.by_spark}: "
+        f"{'right' if back.is_right else 'wrong'}.",
         soft_wrap=True,
     )
     moved = lost == repeated == 0 and verdicts["right"] == len(totals)
@@ -149,21 +157,25 @@ def main() -> int:
 
 
 def story(stack: LocalStack) -> tuple[list[Account], list[Total], WayBack]:
-    """From Flink to Spark and back; every partition's orders, every customer's total, and the way
-    back of the job that has state."""
+    """Move both jobs from Flink to Spark and back.
+
+    Returns:
+        The orders of each partition; the counts of each customer in Spark; the orders of each
+        customer.
+    """
     stack.start_orders()
-    with step("Orders come into Kafka. Flink's SQL client submits the jobs that read them"):
+    with step("Orders are written to Kafka. Flink's SQL client submits the jobs that read them"):
         stack.submit("orders/tables.sql", "orders/flink.sql", "totals/flink.sql")
     _await("Flink writes its first orders into files", stack.by_flink, stack.flink.log)
     time.sleep(_SECONDS)
     stack.add_partition()
-    console.print("The topic has got one more partition. Now the job is to move.")
+    console.print("The topic has one more partition now. Next, the job orders moves.")
 
     console.rule("examples/cut-over there")
     _cut_over(stack, "there")
     by_flink = stack.by_flink()
     _await("Spark writes its first orders", stack.by_spark, stack.spark_log)
-    with step("The job that counts is stopped with a savepoint: flink stop"):
+    with step("flink stop: the job totals stops with a savepoint"):
         savepoint = stack.flink.stop(stack.flink.running()["totals"])
     counted = stack.totals()
 
@@ -176,59 +188,75 @@ def story(stack: LocalStack) -> tuple[list[Account], list[Total], WayBack]:
         stack.flink.log,
     )
     stack.stop_orders()
-    with step("No more orders come. Flink's checkpoints write out what it has read"):
+    console.print("No more orders are written for now.")
+
+    console.rule("examples/totals: a job with state goes to Spark")
+    with step("Spark takes over Flink's counts, and counts on to the last order") as going:
+        going.say(stack.totals_on_spark(savepoint))
+    counted_on = stack.totals()
+    totals = compare(stack.in_kafka(), counted, counted_on)
+    back = _way_back(stack, savepoint, counted, counted_on)
+    with step("Flink's checkpoints finish the last files of the job orders"):
         again = Counter(_settled(stack.by_flink)) - Counter(by_flink)
     with step("Reading all orders from Kafka, and comparing"):
-        truth = stack.in_kafka()
-        accounts = account(truth, by_flink, by_spark, list(again.elements()))
-
-    console.rule("examples/totals: a job with state")
-    with step("Spark takes over what it counted, and counts on to the last order") as going:
-        going.say(stack.totals_on_spark(savepoint))
-    by_spark_too = stack.totals()
-    totals = compare(truth, counted, by_spark_too)
-    return accounts, totals, _way_back(stack, savepoint, counted, by_spark_too)
+        accounts = account(stack.in_kafka(), by_flink, by_spark, list(again.elements()))
+    return accounts, totals, back
 
 
 def _way_back(stack: LocalStack, savepoint: str, at_stop: Totals, at_handover: Totals) -> WayBack:
-    """Flink's job goes on from where Spark has come to, with the state of its savepoint.
+    """Have Flink's job go on from where Spark has stopped, with the state of its savepoint.
 
     Args:
-        at_stop: what it had counted then.
-        at_handover: what Spark had, counting on from there.
+        at_stop: Flink's counts at the savepoint.
+        at_handover: Spark's counts when it stopped.
     """
-    console.rule("examples/totals: back, with the state that Flink had")
+    console.rule("examples/totals: back to Flink, with the state of its savepoint")
+    console.print(f"{_MORE} more orders are written to each partition.")
     stack.add_orders(_MORE)
-    with step("migrate to-flink: the savepoint again, with Spark's positions") as going:
-        code, said = stack.totals_again(savepoint)
-        going.say(said)
+    with step("migrate to-flink: a copy of the savepoint, with Spark's positions") as going:
+        code, output = stack.totals_again(savepoint)
+        going.say(output)
         if code != Exit.REFUSED:
             raise StackError(f"migrate to-flink: exit code {code}")
-        told = sum(map(int, _NOT_IN_THE_STATE.findall(said)))
-    with step("Spark's table has these counts. So: --allow-state-mismatch") as going:
-        code, said = stack.totals_again(savepoint, "--allow-state-mismatch")
-        going.say(said.splitlines()[-1])
+        not_in_state = sum(map(int, _NOT_IN_THE_STATE.findall(output)))
+    with step("Spark has counted these records, so: --allow-state-mismatch") as going:
+        code, output = stack.totals_again(savepoint, "--allow-state-mismatch")
+        going.say(output.splitlines()[-1])
         if code:
             raise StackError(f"migrate to-flink: exit code {code}")
-    with step("Flink's SQL client submits the job as it was, from that savepoint"):
+    with step("Flink's SQL client submits the same job, from that savepoint"):
         stack.submit("orders/tables.sql", "totals/flink_back.sql", "totals/flink.sql")
     truth = _by_customer(stack.in_kafka())
-    in_between = {one: _less(at_handover[one], at_stop.get(one, (0, 0))) for one in at_handover}
-    wanted = {one: _less(truth[one], in_between.get(one, (0, 0))) for one in truth}
-    _await("Flink counts on", lambda: stack.totals() == wanted, stack.flink.log)
-    with step("The job is stopped, so that nothing comes any more: flink stop"):
+    by_spark = {
+        customer: _less(at_handover[customer], at_stop.get(customer, (0, 0)))
+        for customer in at_handover
+    }
+    expected = {
+        customer: _less(truth[customer], by_spark.get(customer, (0, 0))) for customer in truth
+    }
+    _await("Flink counts on", lambda: stack.totals() == expected, stack.flink.log)
+    with step("flink stop: the job totals stops, so that its counts are final"):
         stack.flink.stop(stack.flink.running()["totals"])
     by_flink = stack.totals()
-    shared = [Shared(one, truth[one], by_flink[one], in_between[one]) for one in sorted(truth)]
-    return WayBack(shared, told)
+    shared = [
+        Shared(
+            customer,
+            truth[customer],
+            at_stop[customer],
+            by_spark[customer],
+            _less(by_flink[customer], at_stop[customer]),
+        )
+        for customer in sorted(truth)
+    ]
+    return WayBack(shared, not_in_state)
 
 
-def _less(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return one[0] - other[0], one[1] - other[1]
+def _less(count: Count, other: Count) -> Count:
+    return count[0] - other[0], count[1] - other[1]
 
 
 def _by_customer(orders: Sequence[Order]) -> Totals:
-    """How many each customer has made, and for how much."""
+    """Return the number of orders of each customer, and their cents."""
     counted: Totals = {}
     for *_, customer, cents in orders:
         count, paid = counted.get(customer, (0, 0))
@@ -237,13 +265,12 @@ def _by_customer(orders: Sequence[Order]) -> Totals:
 
 
 def _cut_over(stack: LocalStack, way: str) -> None:
-    """Run the script. Its steps stand out; what several commands warn of is shown once."""
+    """Run the script. A warning that several of its commands print is shown once."""
     warnings: set[str] = set()
     with step(f"cut-over {way}") as going:
 
         def say(line: str) -> None:
             if line.startswith("warning"):
-                # What comes before differs from command to command.
                 text = line[-_WARNING_ENDS:]
                 if text in warnings:
                     return
@@ -263,10 +290,9 @@ def account(
     by_spark: Sequence[Order],
     by_flink_again: Sequence[Order],
 ) -> list[Account]:
-    """What was taken against what is in Kafka, by partition.
+    """Compare the orders that were taken with those in Kafka, by partition.
 
-    An order counts with all of its fields: one that no Kafka consumer finds there is as wrong as
-    one that was taken twice.
+    Orders are compared with all of their fields. An order that is not in Kafka counts as repeated.
     """
     there = Counter(truth)
     taken = Counter([*by_flink, *by_spark, *by_flink_again])
@@ -286,11 +312,16 @@ def account(
 
 
 def compare(truth: Sequence[Order], by_flink: Totals, in_the_end: Totals) -> list[Total]:
-    """What was counted against what is in Kafka, by customer."""
+    """Compare the counts with the orders in Kafka, by customer."""
     in_kafka = _by_customer(truth)
     return [
-        Total(one, in_kafka.get(one, (0, 0)), by_flink.get(one), in_the_end.get(one))
-        for one in sorted(in_kafka.keys() | in_the_end)
+        Total(
+            customer,
+            in_kafka.get(customer, (0, 0)),
+            by_flink.get(customer),
+            in_the_end.get(customer),
+        )
+        for customer in sorted(in_kafka.keys() | in_the_end)
     ]
 
 
@@ -299,7 +330,7 @@ def _await(what: str, done: Callable[[], object], log: Callable[[], str]) -> Non
 
 
 def _settled(orders: Callable[[], list[Order]]) -> list[Order]:
-    """The orders once several of Flink's checkpoints have brought no more."""
+    """Return the orders when several of Flink's checkpoints have added none."""
     before: list[Order] = []
     while len(now := orders()) > len(before):
         before = now
@@ -310,53 +341,40 @@ def _settled(orders: Callable[[], list[Order]]) -> list[Order]:
 def _table(accounts: Sequence[Account]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=0, show_footer=True)
     columns: dict[str, Callable[[Account], int]] = {
-        "Kafka": lambda one: one.in_kafka,
-        "Flink": lambda one: one.by_flink,
-        "Spark": lambda one: one.by_spark,
-        "Flink again": lambda one: one.by_flink_again,
-        "lost": lambda one: one.lost,
-        "repeated": lambda one: one.repeated,
+        "Kafka": lambda row: row.in_kafka,
+        "Flink": lambda row: row.by_flink,
+        "Spark": lambda row: row.by_spark,
+        "Flink again": lambda row: row.by_flink_again,
+        "lost": lambda row: row.lost,
+        "repeated": lambda row: row.repeated,
     }
     table.add_column("partition", "total", justify="right", no_wrap=True)
     for heading, number in columns.items():
         total = str(sum(map(number, accounts)))
         table.add_column(heading, total, justify="right", no_wrap=True)
-    for one in accounts:
-        table.add_row(str(one.partition), *(str(number(one)) for number in columns.values()))
+    for row in accounts:
+        table.add_row(str(row.partition), *(str(number(row)) for number in columns.values()))
     return table
 
 
-def _totals_table(totals: Sequence[Total]) -> Table:
-    """Orders and cents of each customer."""
-    return _customers_table(
-        ("Kafka", "Flink at its stop", "Spark in the end"),
-        ((one, (one.in_kafka, one.by_flink, one.in_the_end)) for one in totals),
-    )
-
-
-def _shared_table(shared: Sequence[Shared]) -> Table:
-    """The same, by who has counted them."""
-    return _customers_table(
-        ("Kafka", "Flink, there and again", "Spark in between"),
-        ((one, (one.in_kafka, one.by_flink, one.by_spark)) for one in shared),
-    )
-
-
-def _customers_table(
-    headings: Iterable[str], rows: Iterable[tuple[Total | Shared, Iterable[Count | None]]]
-) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=0)
-    table.add_column("customer", no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for one, counts in rows:
-        table.add_row(one.customer, *map(_count, counts), one.verdict)
+def _customers_table(shared: Sequence[Shared]) -> Table:
+    """Return the table of orders by customer. The verdict is also that of their cents."""
+    table = Table(box=SIMPLE_HEAD, padding=0, show_footer=True)
+    columns: dict[str, Callable[[Shared], Count]] = {
+        "Kafka": lambda row: row.in_kafka,
+        "Flink": lambda row: row.by_flink,
+        "Spark": lambda row: row.by_spark,
+        "Flink again": lambda row: row.by_flink_again,
+    }
+    table.add_column("customer", "total", no_wrap=True)
+    for heading, count in columns.items():
+        total = str(sum(count(row)[0] for row in shared))
+        table.add_column(heading, total, justify="right", no_wrap=True)
+    table.add_column("orders and cents", no_wrap=True)
+    for row in shared:
+        orders = (str(count(row)[0]) for count in columns.values())
+        table.add_row(row.customer, *orders, row.verdict)
     return table
-
-
-def _count(count: Count | None) -> str:
-    return "-" if count is None else f"{count[0]} for {count[1]}"
 
 
 if __name__ == "__main__":

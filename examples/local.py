@@ -283,8 +283,11 @@ class LocalStack(Service):
     def _commands(self) -> Mapping[str, str]:
         """What the script calls docker compose for, as commands of this machine."""
         pid, log = self._home / "spark.pid", self._home / "spark.log"
+        sql_client, sql_log = shlex.join(self.flink.sql_client()), self._home / "sql-client.log"
         programs = {
-            "sql-client": shlex.join(self.flink.sql_client()) + ' "$@"',
+            # The client prints much that only matters if it fails.
+            "sql-client": f'{sql_client} "$@" >{sql_log} 2>&1 || {{ cat {sql_log}; exit 1; }}\n'
+            f'grep "^Job ID" {sql_log}',
             "start-spark": f"setsid orders-on-spark >{log} 2>&1 </dev/null &\necho $! >{pid}",
             "stop-spark": f"kill $(<{pid})\ntail --pid $(<{pid}) --follow /dev/null",
             "finish-spark": f"orders-on-spark --available-now >>{log} 2>&1 </dev/null",

@@ -109,11 +109,13 @@ def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -
         assert total.by_flink is not None
         assert 0 < total.by_flink[0] < total.in_kafka[0], total
 
-    # The job's state went back to Flink: what Spark has counted is not in it, as it was told.
+    # The job's state went back to Flink. It lacks what Spark has counted, as the command said.
     assert back.is_right and back.not_in_its_state > 0, back
+    assert sum(row.in_kafka[0] for row in back.shared) == sum(one.in_kafka for one in accounts)
     for both, total in zip(back.shared, totals, strict=True):
         assert both.customer == total.customer
-        assert both.by_spark[0] > 0 and both.in_kafka[0] > total.in_kafka[0], both
+        assert both.by_spark[0] > 0 and both.by_flink_again[0] > 0, both
+        assert both.in_kafka[0] > total.in_kafka[0], both
 
 
 def _query(
