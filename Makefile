@@ -27,13 +27,13 @@ $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/requirements/lock.txt $(ROOT)/requireme
 	@$(ROOT)/scripts/make-venv $(VENV)
 	@touch $@
 
-demo: setup  ## the whole story on a real Kafka, Flink and Spark
+demo: setup  ## move two jobs from Flink to Spark and back, on a real Kafka, Flink and Spark
 	@$(WITH_JDK) python -m examples.demo
 
-playground: setup  ## a Kafka, topics and a Flink job's checkpoints to try it on (PORT)
+playground: setup  ## a Kafka, a Flink with a job that runs, and checkpoints, to try it on (PORT)
 	@$(WITH_JDK) python -m examples.playground start $(if $(PORT),--port $(PORT))
 
-playground-stop: $(STAMP)  ## stop its Kafka, remove the folder playground
+playground-stop: $(STAMP)  ## end its processes, remove the folder playground
 	@cd $(ROOT) && $(BIN)/python -m examples.playground stop
 
 test: setup  ## every test, the real systems included

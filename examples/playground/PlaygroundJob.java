@@ -1,46 +1,65 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Paths;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.serialization.SimpleStringEncoder;
 import org.apache.flink.api.common.serialization.SimpleStringSchema;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.file.sink.FileSink;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.core.execution.CheckpointType;
 import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.core.fs.Path;
 import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.sink.filesystem.bucketassigners.BasePathBucketAssigner;
+import org.apache.flink.streaming.api.functions.sink.filesystem.rollingpolicies.OnCheckpointRollingPolicy;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.streaming.api.graph.StreamGraph;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * The job of the playground: it reads the topics orders and payments, and keeps nothing else.
+ * The Flink of the playground: a session cluster in one process, and its two jobs.
  *
- * <p>Arguments: bootstrap servers, the directories of checkpoints and of savepoints, the ids of its
- * first and its second run. Lines of standard input say what happens next, and each is answered by
- * the path that it led to: {@code checkpoint N} waits until N records are read and takes a
- * checkpoint; {@code restart} cancels the job, which keeps its checkpoints, and starts it again from
- * the newest; {@code stop N} waits as well, and stops it with a savepoint.
+ * <p>The job playground reads the topics orders and payments, and has no other state. The job clicks
+ * copies the topic clicks into files, and runs until somebody stops it; this program writes some
+ * clicks per second.
+ *
+ * <p>Arguments: bootstrap servers, the port of the REST interface, the directory of the playground,
+ * the ids of the first and the second run of the job playground, and of the job clicks. Each line of
+ * standard input is a command, which is answered by one line, a path or a job id: {@code checkpoint
+ * N} waits until N records are read and takes a checkpoint; {@code restart} cancels the job, which
+ * keeps its checkpoints, and starts it again from the newest; {@code stop N} waits as well, and stops
+ * it with a savepoint; {@code clicks} starts the job clicks. After that the program runs until it is
+ * killed. Without it, the program ends with standard input.
  */
 public final class PlaygroundJob {
     private static final long PATIENCE_SECONDS = 90;
+    private static final long PAUSE_MILLISECONDS = 200;
     private static final AtomicLong READ = new AtomicLong();
 
     private PlaygroundJob() {}
 
     public static void main(String[] args) throws Exception {
-        String checkpoints = args[1];
+        String home = Paths.get(args[2]).toUri().toString(); // ends with a slash
         String newest = null;
-        try (MiniCluster cluster = cluster()) {
+        boolean clicks = false;
+        try (MiniCluster cluster = cluster(args[1], args[2])) {
             cluster.start();
-            JobID job = start(cluster, args, args[3], null);
+            JobID job = submit(cluster, reading(args[0], home), args[3], null);
             BufferedReader lines =
                     new BufferedReader(
                             new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -49,8 +68,19 @@ public final class PlaygroundJob {
                 if (words[0].equals("restart")) {
                     cluster.cancelJob(job).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
                     await(cluster, job, JobStatus.CANCELED);
-                    job = start(cluster, args, args[4], newest);
+                    job = submit(cluster, reading(args[0], home), args[4], newest);
                     System.out.println(newest);
+                    continue;
+                }
+                if (words[0].equals("clicks")) {
+                    job = submit(cluster, copying(args[0], home), args[5], null);
+                    long before = READ.get();
+                    startWriter(args[0]);
+                    awaitRecords(before + 1);
+                    cluster.triggerCheckpoint(job, CheckpointType.CONFIGURED)
+                            .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+                    clicks = true;
+                    System.out.println(job);
                     continue;
                 }
                 awaitRecords(Long.parseLong(words[1]));
@@ -58,25 +88,33 @@ public final class PlaygroundJob {
                     long number =
                             cluster.triggerCheckpoint(job, CheckpointType.CONFIGURED)
                                     .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
-                    newest = checkpoints + "/" + job + "/chk-" + number;
+                    newest = home + "checkpoints/" + job + "/chk-" + number;
                     System.out.println(newest);
                 } else {
                     System.out.println(
                             cluster.stopWithSavepoint(
-                                            job, args[2], false, SavepointFormatType.CANONICAL)
+                                            job,
+                                            home + "savepoints",
+                                            false,
+                                            SavepointFormatType.CANONICAL)
                                     .get(PATIENCE_SECONDS, TimeUnit.SECONDS));
                     await(cluster, job, JobStatus.FINISHED);
                 }
             }
+            if (clicks) {
+                Thread.currentThread().join();
+            }
         }
     }
 
-    private static MiniCluster cluster() {
+    private static MiniCluster cluster(String port, String home) {
         Configuration conf = new Configuration();
         conf.setString("rest.address", "127.0.0.1");
         conf.setString("rest.bind-address", "127.0.0.1");
-        conf.setString("rest.port", "0");
-        conf.setString("rest.bind-port", "0");
+        conf.setString("rest.port", port);
+        conf.setString("rest.bind-port", port);
+        conf.setString("io.tmp.dirs", home + "/flink/tmp");
+        conf.setString("web.tmpdir", home + "/flink/tmp");
         conf.setString("taskmanager.memory.network.min", "32 mb");
         conf.setString("taskmanager.memory.network.max", "32 mb");
         conf.setString("taskmanager.memory.managed.size", "64 mb");
@@ -89,37 +127,72 @@ public final class PlaygroundJob {
                         .build());
     }
 
-    private static JobID start(MiniCluster cluster, String[] args, String id, String restored)
-            throws Exception {
+    /** The job playground. Each of its checkpoints is triggered, so their number is always the same. */
+    private static StreamGraph reading(String brokers, String home) {
+        StreamExecutionEnvironment env = environment(home + "checkpoints", "1 d");
+        env.setParallelism(2);
+        read(env, brokers, "orders-and-payments", "orders", "payments")
+                .sinkTo(new DiscardingSink<>());
+        return named(env, "playground");
+    }
+
+    /** The job clicks. Its files are finished with each checkpoint, and with the savepoint of a stop. */
+    private static StreamGraph copying(String brokers, String home) {
+        StreamExecutionEnvironment env = environment(home + "clicks/checkpoints", "5 s");
+        env.setParallelism(1);
+        read(env, brokers, "clicks", "clicks")
+                .sinkTo(
+                        FileSink.forRowFormat(
+                                        new Path(home + "clicks/flink"),
+                                        new SimpleStringEncoder<String>())
+                                .withBucketAssigner(new BasePathBucketAssigner<>())
+                                .withRollingPolicy(OnCheckpointRollingPolicy.build())
+                                .build())
+                .name("Files")
+                .uid("files");
+        return named(env, "clicks");
+    }
+
+    private static StreamExecutionEnvironment environment(String checkpoints, String interval) {
         Configuration conf = new Configuration();
-        conf.setString("execution.checkpointing.dir", args[1]);
-        // Each is asked for, so that there are as many wherever this runs.
-        conf.setString("execution.checkpointing.interval", "1 d");
+        conf.setString("execution.checkpointing.dir", checkpoints);
+        conf.setString("execution.checkpointing.interval", interval);
         conf.setString(
                 "execution.checkpointing.externalized-checkpoint-retention",
                 "RETAIN_ON_CANCELLATION");
-        StreamExecutionEnvironment env =
-                StreamExecutionEnvironment.getExecutionEnvironment(conf);
-        env.setParallelism(2);
+        return StreamExecutionEnvironment.getExecutionEnvironment(conf);
+    }
+
+    /** The records of these topics, each counted in READ. */
+    private static DataStream<String> read(
+            StreamExecutionEnvironment env, String brokers, String uid, String... topics) {
         KafkaSource<String> source =
                 KafkaSource.<String>builder()
-                        .setBootstrapServers(args[0])
+                        .setBootstrapServers(brokers)
                         .setGroupId("playground")
-                        .setTopics("orders", "payments")
+                        .setTopics(topics)
                         .setStartingOffsets(OffsetsInitializer.earliest())
                         .setValueOnlyDeserializer(new SimpleStringSchema())
                         .build();
-        env.fromSource(source, WatermarkStrategy.noWatermarks(), "Kafka orders, payments")
-                .uid("orders-and-payments")
+        String name = "Kafka " + String.join(", ", topics);
+        return env.fromSource(source, WatermarkStrategy.noWatermarks(), name)
+                .uid(uid)
                 .map(
                         line -> {
                             READ.incrementAndGet();
                             return line;
                         })
-                .returns(String.class)
-                .sinkTo(new DiscardingSink<>());
+                .returns(String.class);
+    }
+
+    private static StreamGraph named(StreamExecutionEnvironment env, String name) {
         StreamGraph graph = env.getStreamGraph();
-        graph.setJobName("playground");
+        graph.setJobName(name);
+        return graph;
+    }
+
+    private static JobID submit(MiniCluster cluster, StreamGraph graph, String id, String restored)
+            throws Exception {
         JobGraph job = graph.getJobGraph();
         job.setJobID(JobID.fromHexString(id));
         if (restored != null) {
@@ -130,12 +203,51 @@ public final class PlaygroundJob {
         return job.getJobID();
     }
 
+    /** Writes the numbers 1, 2, 3 and so on into the topic clicks, each after the one before it. */
+    private static void startWriter(String brokers) {
+        Thread writer =
+                new Thread(
+                        () -> {
+                            try (KafkaProducer<String, String> producer = producer(brokers)) {
+                                int partitions = producer.partitionsFor("clicks").size();
+                                for (int number = 1; ; number++) {
+                                    String text = String.valueOf(number);
+                                    producer.send(
+                                                    new ProducerRecord<>(
+                                                            "clicks",
+                                                            number % partitions,
+                                                            null,
+                                                            text))
+                                            .get();
+                                    Thread.sleep(PAUSE_MILLISECONDS);
+                                }
+                            } catch (Exception error) {
+                                error.printStackTrace();
+                            }
+                        },
+                        "clicks");
+        writer.setDaemon(true);
+        writer.start();
+    }
+
+    private static KafkaProducer<String, String> producer(String brokers) {
+        return new KafkaProducer<>(
+                Map.of("bootstrap.servers", brokers),
+                new StringSerializer(),
+                new StringSerializer());
+    }
+
     private static void await(MiniCluster cluster, JobID job, JobStatus wanted) throws Exception {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
         JobStatus status = null;
         while (status != wanted) {
             if (System.nanoTime() > deadline) {
                 throw new IllegalStateException("the job is " + status + ", not " + wanted);
+            }
+            if (status == JobStatus.FAILED) {
+                cluster.requestJobResult(job)
+                        .get()
+                        .toJobExecutionResult(PlaygroundJob.class.getClassLoader());
             }
             Thread.sleep(50);
             status = cluster.getJobStatus(job).get(PATIENCE_SECONDS, TimeUnit.SECONDS);

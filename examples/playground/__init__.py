@@ -1,5 +1,7 @@
-"""`make playground`: a broker, topics, and what a Flink job has left, for the tutorial."""
+"""`make playground`: a Kafka, a Flink with a job that runs, and checkpoints of a job that ended."""
 
-# The ids of its job: of the first run, and of the one that began at the first one's newest
-# checkpoint.
+# The ids of the job playground: of its first run, and of the run that was restored from the first
+# one's newest checkpoint.
 JOBS = ("5f1d7a94c08e4b2fa6c3d9e0b1824a67", "c27b80d3f4914e6d8a05b7c1e9f3362d")
+# The id of the job that runs.
+CLICKS = "9a4e61c7d20b4f38b5e17c86f0a3d259"

@@ -1,11 +1,11 @@
-"""A place to try `migrate`: a Kafka broker that goes on, topics, a Flink job's checkpoints.
+"""A place to try `migrate`: Kafka, a Flink with a job that runs, and checkpoints of one that ended.
 
     make playground         # python -m examples.playground start
     make playground-stop    # python -m examples.playground stop
 
-A small Flink job reads two topics, is cancelled, started again from its newest checkpoint, and
-stopped with a savepoint; then more records come. The broker alone goes on. All of it is in the
-folder `playground` of this clone.
+A Flink job reads two topics, is cancelled, started again from its newest checkpoint, and stopped
+with a savepoint; then more records are written. After that a second job copies the topic clicks
+into files, and keeps running, as Kafka does. All files are in the folder `playground`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,32 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from string import Template
 
-from examples.playground import JOBS
+from examples.playground import CLICKS, JOBS
 from examples.progress import console, fetch_jars, step
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, find_jdk, java_command, tail
 from tests.support.kafka import JARS as KAFKA_JARS
-from tests.support.kafka import Broker, Lasting
+from tests.support.kafka import Broker, Lasting, free_ports
 
 ROOT = Path(__file__).parents[2]
 PORT = 9092
+# Another port is used if something else answers there.
+_FLINK_PORT = 8081
 FLINK_JARS = "flink-2.2"
 JARS = (FLINK_JARS, KAFKA_JARS)
 MEGABYTES = 131
-_SOURCE = Path(__file__).with_name("PlaygroundJob.java")
-# Partition by partition: how many records there are by then. orders-2 is empty all the while.
+_HERE = Path(__file__).parent
+_SOURCE = _HERE / "PlaygroundJob.java"
+# The folder of the job that runs, and of the query that it becomes.
+_CLICKS = "clicks"
+_CLICKS_PARTITIONS = 3
+# The files of the ids of its processes, in the order in which they are ended.
+_PID_FILES = ("clicks/query.pid", "flink/pid", "kafka/pid")
+_END_SECONDS = 20
+# The number of records of each partition at each moment. orders-2 gets its first records at last.
 _FIRST = {"orders": (6, 8, 0), "payments": (20, 10)}
 _SECOND = {"orders": (12, 16, 0), "payments": (37, 21)}
 _AT_STOP = {"orders": (20, 24, 0), "payments": (45, 29)}
@@ -47,39 +55,42 @@ Counts = dict[str, tuple[int, ...]]
 
 
 class PlaygroundError(RuntimeError):
-    """It cannot be made, or there is none."""
+    """The playground cannot be started or stopped."""
 
 
 def start(home: Path, port: int) -> None:
-    """Make it, and say what is where.
+    """Start the playground, and print what to try.
 
     Raises:
-        PlaygroundError: there is one already; or something else is at that port.
+        PlaygroundError: there is a playground already, or the port is in use.
     """
     if home.exists():
-        raise PlaygroundError(f"{_near(home)} is there already; make playground-stop removes it")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise PlaygroundError(
-                f"something else answers at port {port}; take another: make playground PORT=19092"
-            ) from error
-    console.print("This takes about half a minute.")
+        if _running(home):
+            raise PlaygroundError("it is running already; to stop it: make playground-stop")
+        raise PlaygroundError(
+            f"it has ended, and left the folder {_near(home)}; to remove it: make playground-stop"
+        )
+    if not _is_free(port):
+        raise PlaygroundError(
+            f"something else answers at port {port}; take another: make playground PORT=19092"
+        )
+    console.print("This takes about a minute.")
     fetch_jars(JARS, MEGABYTES)
     home.mkdir()
+    flink_port = _FLINK_PORT if _is_free(_FLINK_PORT) else free_ports(1)[0]
     try:
-        _fill(home, port)
+        _fill(home, port, flink_port)
     except BaseException:
         stop(home)
         raise
     (savepoint,) = (home / "savepoints").iterdir()
     console.print(
-        _WHAT_IS_WHERE.format(
+        _WHAT_TO_TRY.format(
             port=port,
+            flink_port=flink_port,
             checkpoints=_near(home / "checkpoints" / JOBS[0]),
             savepoint=_near(savepoint),
+            clicks=_near(home / _CLICKS),
             environment=_near(home / "environment"),
             home=_near(home),
         ),
@@ -87,100 +98,132 @@ def start(home: Path, port: int) -> None:
     )
 
 
-_WHAT_IS_WHERE = """
-The playground is up:
+_WHAT_TO_TRY = """
+The playground is running:
 
-  Kafka         localhost:{port}, with the topics orders and payments
-  checkpoints   {checkpoints}
-  savepoint     {savepoint}
-  programs      source {environment}   # puts migrate and spark-submit on your path
-  to stop       make playground-stop   # stops Kafka, removes {home}"""
+  Kafka          localhost:{port}, with the topics orders, payments and clicks
+  Flink          http://localhost:{flink_port}, whose job clicks writes {clicks}/flink
+  checkpoints    {checkpoints}
+  savepoint      {savepoint}
+
+To try, first:   source {environment}   # puts migrate and spark-submit on your path
+  a checkpoint   migrate inspect {checkpoints}
+  a dry run      migrate commit-group {savepoint} --group first-hour -b localhost:{port}
+  a cut-over     migrate cut-over {clicks}/cut-over.yaml   # the job clicks, to Spark
+To stop:         make playground-stop   # ends its processes, removes {home}"""
 
 
 def stop(home: Path) -> None:
-    """Stop its broker, and remove what it made.
+    """End the processes of the playground, and remove its folder.
 
     Raises:
-        PlaygroundError: there is none.
+        PlaygroundError: there is no playground.
     """
     if not home.exists():
         raise PlaygroundError("there is no playground")
-    pid_file = home / "kafka/pid"
-    if pid_file.exists():
-        _end(int(pid_file.read_text()), home)
-    shutil.rmtree(home)
-
-
-def _end(pid: int, home: Path) -> None:
-    """End the broker: only if that process is still the one that was started here."""
-    started = Path(f"/proc/{pid}/cmdline")
     for number in (signal.SIGTERM, signal.SIGKILL):
-        deadline = time.monotonic() + 20
-        while started.exists() and str(home / "kafka").encode() in started.read_bytes():
-            if time.monotonic() > deadline:
-                break
+        for pid in _running(home):
             os.kill(pid, number)
-            time.sleep(0.2)
+            deadline = time.monotonic() + _END_SECONDS
+            while pid in _running(home) and time.monotonic() < deadline:
+                time.sleep(0.1)
+    shutil.rmtree(home, ignore_errors=True)
+    if home.exists():  # the shell around the query has just written its exit code
+        time.sleep(1)
+        shutil.rmtree(home)
 
 
-def _fill(home: Path, port: int) -> None:
+def _running(home: Path) -> list[int]:
+    """Return the ids of the processes that this playground has started, and that still run.
+
+    An id may belong to another process by now, so the command line must name ``home``.
+    """
+    pids: list[int] = []
+    for pid_file in _PID_FILES:
+        try:
+            pid = int((home / pid_file).read_text())
+            command_line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            continue
+        if os.fsencode(home) in command_line:
+            pids.append(pid)
+    return pids
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _fill(home: Path, port: int, flink_port: int) -> None:
     broker = Broker(lasting=Lasting(home / "kafka", port))
     with step("Starting Kafka"):
         broker.start()
         for topic, counts in _AT_LAST.items():
             broker.create_topic(topic, len(counts))
-    with step("Starting a Flink job that reads orders and payments"):
-        jars = classpath(FLINK_JARS)
-        compiled = compile_java([_SOURCE], jars)
-        arguments = [
-            broker.bootstrap_servers,
-            (home / "checkpoints").as_uri(),
-            (home / "savepoints").as_uri(),
-            *JOBS,
-        ]
-        command = java_command("PlaygroundJob", [compiled, *jars], arguments, "512m")
-    with _job(command, home / "flink.log") as job:
-        with step("Two checkpoints, and the job is started again from the second"):
-            _produce(broker, {}, _FIRST)
-            _ask(job, f"checkpoint {_total(_FIRST)}")
-            _produce(broker, _FIRST, _SECOND)
-            _ask(job, f"checkpoint {_total(_SECOND)}")
-            _ask(job, "restart")
-        with step("The job is stopped with a savepoint"):
-            _produce(broker, _SECOND, _AT_STOP)
-            _ask(job, f"stop {_total(_AT_STOP)}")
-    with step("More records come"):
+        broker.create_topic(_CLICKS, _CLICKS_PARTITIONS)
+    with step("Starting Flink, and a job that reads orders and payments"):
+        flink = _Flink(home, broker.bootstrap_servers, flink_port)
+    with step("Two checkpoints, and the job is started again from the second"):
+        _produce(broker, {}, _FIRST)
+        flink.ask(f"checkpoint {_total(_FIRST)}")
+        _produce(broker, _FIRST, _SECOND)
+        flink.ask(f"checkpoint {_total(_SECOND)}")
+        flink.ask("restart")
+    with step("The job is stopped with a savepoint"):
+        _produce(broker, _SECOND, _AT_STOP)
+        flink.ask(f"stop {_total(_AT_STOP)}")
+    with step("More records are written"):
         _produce(broker, _AT_STOP, _AT_LAST)
+    with step("Starting the job that keeps running"):
+        flink.ask("clicks")
+    addresses = {"kafka": f"localhost:{port}", "flink": f"http://localhost:{flink_port}"}
+    for name in ("cut-over.yaml", "query.py"):
+        text = Template((_HERE / _CLICKS / name).read_text())
+        (home / _CLICKS / name).write_text(text.substitute(addresses, folder=home / _CLICKS))
     (home / "environment").write_text(
         f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH\n"
         f"export JAVA_HOME={shlex.quote(str(find_jdk()))}\n"
     )
 
 
-@contextmanager
-def _job(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
-    with log.open("w") as errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+class _Flink:
+    """The program PlaygroundJob, which keeps running when this process ends."""
+
+    def __init__(self, home: Path, brokers: str, port: int) -> None:
+        jars = classpath(FLINK_JARS)
+        command = java_command(
+            "PlaygroundJob",
+            [compile_java([_SOURCE], jars), *jars],
+            [brokers, str(port), str(home), *JOBS, CLICKS],
         )
-    try:
-        yield process
-        process.communicate(timeout=60)
-    except PlaygroundError as error:
-        raise PlaygroundError(f"{error}\n{tail(log.read_text(errors='replace'))}") from error
-    finally:
-        process.kill()
-        process.wait()
+        folder = home / "flink"
+        (folder / "tmp").mkdir(parents=True)
+        self._log = folder / "log"
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+        (folder / "pid").write_text(f"{self._process.pid}\n")
 
-
-def _ask(job: subprocess.Popen[str], line: str) -> str:
-    """Have it do something; where that led to."""
-    assert job.stdin is not None and job.stdout is not None
-    job.stdin.write(f"{line}\n")
-    job.stdin.flush()
-    if not (answer := job.stdout.readline().strip()):
-        raise PlaygroundError(f"the Flink job ended at {line!r}")
-    return answer
+    def ask(self, line: str) -> None:
+        """Send a command, and wait for its answer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        if not self._process.stdout.readline():
+            log = tail(self._log.read_text(errors="replace"))
+            raise PlaygroundError(f"the Flink process ended at {line!r}\n{log}")
 
 
 def _produce(broker: Broker, there: Counts, wanted: Counts) -> None:
@@ -217,7 +260,7 @@ def main() -> int:
             start(home, arguments.port)
         else:
             stop(home)
-            console.print(f"Kafka is stopped, and {_near(home)} removed.")
+            console.print(f"The playground is stopped, and {_near(home)} is removed.")
     except PlaygroundError as error:
         print(f"playground: {error}", file=sys.stderr)
         return 1

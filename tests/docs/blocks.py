@@ -10,18 +10,25 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>```+) *(?P<language>[\w-]*)")
+_NUMBERS_VARY = "<!-- numbers vary -->"
 _SCENE = re.compile(r"<!-- scene\n(?P<lines>.*?)-->", re.S)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced code block: the number of its first line within the fence, and its lines."""
+    """A fenced code block.
+
+    Attributes:
+        line: the number of its first line within the fence.
+        numbers_vary: whether its numbers differ from run to run, as a comment above it says.
+    """
 
     page: Path
     line: int
     language: str
     indent: str
     lines: tuple[str, ...]
+    numbers_vary: bool = False
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -90,7 +97,8 @@ def blocks(page: Path) -> list[Block]:
         elif line.strip() == opened[0]["mark"]:
             start, first = opened
             inside = tuple(line.removeprefix(start["indent"]) for line in lines[first:number])
-            found.append(Block(page, first + 1, start["language"], start["indent"], inside))
+            varies = first > 1 and lines[first - 2].strip() == _NUMBERS_VARY
+            found.append(Block(page, first + 1, start["language"], start["indent"], inside, varies))
             opened = None
     assert opened is None, f"{page}: a fence is not closed"
     return found

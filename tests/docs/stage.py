@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from examples.playground import JOBS
+from examples.playground import CLICKS, JOBS
 from tests.docs.blocks import ROOT, Block, Scene
 from tests.support.command import migrate
 
@@ -26,13 +27,17 @@ BROKER = "broker:9092"
 PLAYGROUND_BROKER = "localhost:9092"
 HOME = "/home/me/migration"
 # What differs from run to run, and what a page shows in its place: times in names and in text, what
-# the names of a scan's plans end with, which is of their checkpoints' paths, and Flink's name for
-# the savepoint of the playground.
+# the names of a scan's plans end with, which is of their checkpoints' paths, Flink's names for the
+# savepoints of the playground, and the port of its Flink if 8081 is in use.
 _VARYING = {
     "20260102T030405.000000Z": re.compile(r"\d{8}T\d{6}\.\d{6}Z"),
     "2026-01-02T03:04:05+00:00": re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"),
     "-0123456789abcdef.json": re.compile(r"-[0-9a-f]{16}\.json"),
-    f"savepoint-{JOBS[1][:6]}-0123456789ab": re.compile(rf"savepoint-{JOBS[1][:6]}-[0-9a-f]{{12}}"),
+    **{
+        f"savepoint-{job[:6]}-0123456789ab": re.compile(rf"savepoint-{job[:6]}-[0-9a-f]{{12}}")
+        for job in (JOBS[1], CLICKS)
+    },
+    "http://localhost:8081": re.compile(r"http://localhost:\d+"),
 }
 # A line of a page that stands for any number of lines.
 ANYTHING = "…"
@@ -104,7 +109,8 @@ class Stage:
             return
         actual = self._actual(command)
         if command.startswith("migrate ") and not re.search(r"[|<>;&$*]", command):
-            result = migrate(*shlex.split(actual)[1:])
+            with mock.patch.dict(os.environ, self.environment):
+                result = migrate(*shlex.split(actual)[1:])
             self._code, output = result.code, result.output
         else:
             output = self._shell(actual)
@@ -162,8 +168,14 @@ def _statements(block: Block) -> Iterator[list[str]]:
         yield statement
 
 
-def agree(page: Sequence[str], actual: Sequence[str]) -> bool:
-    """Whether a page's lines are the actual ones; ``…`` alone on a line stands for any of them."""
+def agree(page: Sequence[str], actual: Sequence[str], numbers_vary: bool = False) -> bool:
+    """Return whether a page's lines are the actual ones.
+
+    ``…`` alone on a line stands for any lines. With ``numbers_vary``, any number stands for any
+    other, and for the spaces before it.
+    """
+    if numbers_vary:
+        page, actual = ([re.sub(r" *\d+", " 0", line) for line in text] for text in (page, actual))
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == ANYTHING else re.escape(line.rstrip()) + r"\n"
         for line in page
