@@ -1,6 +1,6 @@
 """The stack of docker-compose.yml as processes of this machine, for `make demo` and the tests.
 
-The same releases, the same SQL and the same cut-over script: only the addresses are others.
+The releases, the SQL and the cut-over script are the same. Only the addresses differ.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Totals = dict[str, tuple[int, int]]
 
 
 class StackError(RuntimeError):
-    """The cut-over did not come to its end, or orders did not come to Kafka."""
+    """The cut-over failed, or orders did not reach Kafka."""
 
 
 class LocalStack(Service):
     """Kafka, and a Flink session cluster that keeps its checkpoints in S3; a context manager.
 
     Args:
-        directory: where all of it keeps its files.
+        directory: the directory of all files.
     """
 
     flink: FlinkSession
@@ -94,41 +94,41 @@ class LocalStack(Service):
         self._stack.close()
 
     def submit(self, *files: str) -> None:
-        """Have Flink's SQL client run SQL files of examples/, one after the other."""
+        """Run SQL files of examples/ with Flink's SQL client, one after the other."""
         self.flink.submit("\n".join(map(self.sql, files)))
 
     def sql(self, file: str) -> str:
-        """The text of a SQL file of examples/, with the addresses of this stack."""
+        """Return the text of a SQL file of examples/, with the addresses of this stack."""
         text = (EXAMPLES / file).read_text()
         text = text.replace("kafka:9092", self.broker.bootstrap_servers)
         text = text.replace("s3://flink/savepoints", self._savepoints)
         return text.replace("file:///lake", self.lake.as_uri())
 
     def start_orders(self) -> None:
-        """From now on some two hundred orders a second."""
+        """Start to write about two hundred orders a second."""
         self._enough.clear()
         self._producing = threading.Thread(target=self._produce, daemon=True)
         self._producing.start()
 
     def add_partition(self) -> None:
-        """One more partition, with some orders in it."""
+        """Add a partition with some orders."""
         self.broker.add_partitions(TOPIC, PARTITIONS + 1)
         self.broker.produce(TOPIC, PARTITIONS, [self._order(_now_ms()) for _ in range(50)])
 
     def add_orders(self, count: int) -> None:
-        """As many more in each partition."""
+        """Write this number of orders into each partition."""
         for partition in range(PARTITIONS + 1):
             orders = [self._order(_now_ms()) for _ in range(count)]
             self.broker.produce(TOPIC, partition, orders)
 
     def stop_orders(self) -> None:
-        """No more orders: those so far are in Kafka."""
+        """Stop writing orders, and wait until all are in Kafka."""
         self._end_orders()
         if self._undelivered:
-            raise StackError(f"orders did not come to Kafka: {self._undelivered[0]}")
+            raise StackError(f"orders did not reach Kafka: {self._undelivered[0]}")
 
     def spec(self) -> Path:
-        """The spec ``examples/orders/cut-over.yaml``, with the addresses of this stack."""
+        """Write ``examples/orders/cut-over.yaml`` with the addresses of this stack."""
         text = (EXAMPLES / "orders/cut-over.yaml").read_text()
         for there, here in (
             ("http://jobmanager:8081", self.flink.rest_url),
@@ -142,20 +142,20 @@ class LocalStack(Service):
         return spec
 
     def start_command(self) -> str:
-        """A line of the shell that runs the query, until it is stopped."""
+        """Return a shell line that runs the query until it is stopped."""
         path = self._commands()["PATH"]
         pid, log = self._home / "spark.pid", self._home / "spark.log"
         return f"echo $$ >{pid}; PATH={shlex.quote(path)} exec orders-on-spark >{log} 2>&1"
 
     def totals_command(self, *arguments: str) -> str:
-        """A line of the shell that runs the query of the totals."""
-        told = self._commands()
+        """Return a shell line that runs the query of the totals."""
+        commands = self._commands()
         names = ("PATH", "JAVA_HOME", "PYSPARK_PYTHON")
-        values = " ".join(f"{name}={shlex.quote(told[name])}" for name in names)
+        values = " ".join(f"{name}={shlex.quote(commands[name])}" for name in names)
         return f"export {values}; {self._spark_query(TOTALS, *arguments)}"
 
     def cut_over(self, way: str, say: Callable[[str], None]) -> None:
-        """Run ``examples/cut-over there`` or ``back`` on this stack; its output line by line."""
+        """Run ``examples/cut-over there`` or ``back``; ``say`` gets each line of its output."""
         process = subprocess.Popen(
             [str(EXAMPLES / "cut-over"), way],
             env={**os.environ, **self._commands()},
@@ -175,11 +175,11 @@ class LocalStack(Service):
             raise StackError(f"cut-over {way}: exit code {process.returncode}")
 
     def by_flink(self) -> list[Order]:
-        """The orders in the files that Flink has finished; others begin with a dot."""
+        """Return the orders in the files that Flink has finished, which do not begin with a dot."""
         return _orders(sorted((self.lake / "orders/flink").glob("part-*")))
 
     def by_spark(self) -> list[Order]:
-        """The orders in the files that Spark has committed: those that its sink's log names."""
+        """Return the orders in the files that Spark has committed: its sink's log names them."""
         sink = self.lake / "orders/spark"
         names: set[str] = set()
         for log in (sink / "_spark_metadata").glob("[0-9]*"):
@@ -188,12 +188,12 @@ class LocalStack(Service):
         return _orders([sink / name for name in sorted(names)])
 
     def totals(self) -> Totals:
-        """What the topic says of each customer: the newest record of that key."""
+        """Return the totals of each customer: the newest record of that key in the topic."""
         rows = [json.loads(value) for *_, value in self.broker.records(TOTALS)]
         return {row["customer"]: (row["orders"], row["cents"]) for row in rows}
 
     def totals_on_spark(self, savepoint: str) -> str:
-        """Have Spark take the totals over, and count on to the last order; what it said of it."""
+        """Run the Spark query of the totals up to the last order, and return its output."""
         query = self._spark_query("totals", "--savepoint", savepoint, "--available-now")
         done = subprocess.run(
             ["bash", "-c", query],
@@ -208,8 +208,7 @@ class LocalStack(Service):
         return done.stdout.strip()
 
     def totals_again(self, savepoint: str, *flags: str) -> tuple[int, str]:
-        """Have ``migrate`` write the savepoint anew with Spark's positions, beside it in the store;
-        its exit code, and what it said."""
+        """Copy the savepoint with Spark's positions by ``migrate``; return exit code and stderr."""
         done = subprocess.run(
             [
                 *("migrate", "to-flink", savepoint, "--out", f"{self._savepoints}/totals-again"),
@@ -225,7 +224,7 @@ class LocalStack(Service):
         return done.returncode, done.stderr.strip()
 
     def in_kafka(self) -> list[Order]:
-        """Every order in Kafka, as a plain consumer reads it."""
+        """Return every order in Kafka, as a plain consumer reads it."""
         return [
             (partition, offset, order["order_id"], order["customer"], order["cents"])
             for _, partition, offset, value in self.broker.records(TOPIC)
@@ -233,7 +232,7 @@ class LocalStack(Service):
         ]
 
     def spark_log(self) -> str:
-        """The end of what the query's Spark wrote."""
+        """Return the end of the log of the query's Spark."""
         log = self._home / "spark.log"
         return tail(log.read_text(errors="replace")) if log.exists() else "Spark did not start"
 
@@ -269,7 +268,7 @@ class LocalStack(Service):
             if self._enough.wait(_SECONDS_BETWEEN_ORDERS):
                 break
         if left := producer.flush(30):
-            self._undelivered.append(f"{left} of them not within 30 s")
+            self._undelivered.append(f"{left} were not delivered within 30 s")
 
     def _delivered(self, error: KafkaError | None, _: Message[bytes, bytes]) -> None:
         if error is not None:
@@ -281,7 +280,7 @@ class LocalStack(Service):
             self._producing.join()
 
     def _commands(self) -> Mapping[str, str]:
-        """What the script calls docker compose for, as commands of this machine."""
+        """Return the environment of the script, whose commands then run without containers."""
         pid, log = self._home / "spark.pid", self._home / "spark.log"
         sql_client, sql_log = shlex.join(self.flink.sql_client()), self._home / "sql-client.log"
         programs = {
@@ -342,7 +341,7 @@ class LocalStack(Service):
         return f'exec env -u SPARK_HOME {shlex.join(command)} "$@"'
 
     def _stop_spark(self) -> None:
-        """Should the story have broken off while the query ran."""
+        """Stop the query if the demo ended while it ran."""
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int((self._home / "spark.pid").read_text()), 15)
 
@@ -352,7 +351,7 @@ def _now_ms() -> int:
 
 
 def _orders(files: Sequence[Path]) -> list[Order]:
-    """The rows of CSV files, as both Flink and Spark write them here."""
+    """Return the rows of CSV files, which Flink and Spark write alike here."""
     orders: list[Order] = []
     for file in files:
         with file.open(newline="") as lines:

@@ -1,4 +1,4 @@
-"""What is going on, told while it lasts: no silence of more than some seconds."""
+"""Show what is going on: no more than some seconds pass without output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.support.jars import fetch, read_lock
 
-# For how long a step is silent where no terminal can show that it goes on.
+# How long a step may print nothing if there is no terminal.
 _SECONDS = 10
 _DOWNLOADS = 8
 
@@ -20,11 +20,11 @@ console = Console(highlight=False)
 
 
 class Step:
-    """A step that goes on; its ``detail`` is shown beside its name."""
+    """A running step; its ``detail`` is shown beside its name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._began = self._told = time.monotonic()
+        self._began = self._printed = time.monotonic()
         self.detail = ""
 
     @property
@@ -32,14 +32,14 @@ class Step:
         return round(time.monotonic() - self._began)
 
     def say(self, line: str, style: str | None = None) -> None:
-        """A line of its own, while it goes on."""
-        self._told = time.monotonic()
+        """Print a line while the step runs."""
+        self._printed = time.monotonic()
         console.print(line, style=style, markup=False, soft_wrap=True)
 
-    def tell_now_and_then(self, ended: threading.Event) -> None:
-        """Say that it goes on wherever nothing else was said for a while."""
+    def print_time(self, ended: threading.Event) -> None:
+        """Print the time whenever nothing was printed for a while."""
         while not ended.wait(1):
-            if time.monotonic() - self._told >= _SECONDS:
+            if time.monotonic() - self._printed >= _SECONDS:
                 self.say(f"    ... {self.seconds} s {self.detail}".rstrip())
 
     def __rich__(self) -> str:
@@ -49,7 +49,7 @@ class Step:
 
 @contextmanager
 def step(name: str) -> Iterator[Step]:
-    """Tell of something that takes its time: a clock on a terminal, else a line now and then."""
+    """Show that a step runs: a clock on a terminal, or else a line now and then."""
     going = Step(name)
     if console.is_terminal:
         with console.status(going):
@@ -58,20 +58,20 @@ def step(name: str) -> Iterator[Step]:
         return
     going.say(f"{name} ...")
     ended = threading.Event()
-    teller = threading.Thread(target=going.tell_now_and_then, args=[ended], daemon=True)
-    teller.start()
+    printer = threading.Thread(target=going.print_time, args=[ended], daemon=True)
+    printer.start()
     try:
         yield going
     finally:
         ended.set()
-        teller.join()
+        printer.join()
 
 
 def fetch_jars(sets: Sequence[str], megabytes: int) -> None:
-    """Fetch those of the locked jars that are not there yet.
+    """Fetch the locked jars that are missing.
 
     Args:
-        megabytes: how large all of them are together.
+        megabytes: the size of all jars.
     """
     locked = read_lock()
     jars = {jar for name in sets for jar in locked[name]}
@@ -90,10 +90,10 @@ def fetch_jars(sets: Sequence[str], megabytes: int) -> None:
 def wait_for(
     what: str, done: Callable[[], object], patience: float, log: Callable[[], str]
 ) -> None:
-    """Wait for it, telling how long.
+    """Wait until ``done`` returns something true, and show how long.
 
     Raises:
-        TimeoutError: it took longer than ``patience`` seconds; with the ``log``.
+        TimeoutError: it took longer than ``patience`` seconds; the message has the ``log``.
     """
     deadline = time.monotonic() + patience
     with step(what):

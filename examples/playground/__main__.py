@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 
@@ -219,8 +220,9 @@ class _Flink:
     def ask(self, line: str) -> None:
         """Send a command, and wait for its answer."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
         if not self._process.stdout.readline():
             log = tail(self._log.read_text(errors="replace"))
             raise PlaygroundError(f"the Flink process ended at {line!r}\n{log}")
@@ -245,7 +247,7 @@ def _total(counts: Counts) -> int:
 
 
 def _near(path: Path) -> str:
-    """A path as seen from here."""
+    """Return a path relative to the current folder."""
     return os.path.relpath(path)
 
 
@@ -260,7 +262,7 @@ def main() -> int:
             start(home, arguments.port)
         else:
             stop(home)
-            console.print(f"The playground is stopped, and {_near(home)} is removed.")
+            console.print(f"The playground has stopped, and its folder {_near(home)} is removed.")
     except PlaygroundError as error:
         print(f"playground: {error}", file=sys.stderr)
         return 1
