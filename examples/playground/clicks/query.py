@@ -1,4 +1,4 @@
-"""The query that the job clicks becomes: it copies the topic clicks into files.
+"""The query that the job clicks becomes: it copies the topic clicks into files, one per batch.
 
 Its checkpoint location says where it begins, so it needs no startingOffsets.
 """
@@ -14,6 +14,7 @@ clicks = (
 )
 (
     clicks.selectExpr("CAST(value AS STRING)")
+    .coalesce(1)
     .writeStream.format("text")
     .option("path", "$folder/spark")
     .option("checkpointLocation", "$folder/checkpoint")
