@@ -20,14 +20,14 @@ from decoder.keyed_state import types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import decode_text
-from decoder.keyed_state.value_sizes import avro_may_be_nothing
+from decoder.keyed_state.value_sizes import avro_may_be_empty
 
 _i32 = Struct(">i").unpack_from
 
 # The deepest nesting of a value of a recursive type; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
 # The largest number of zero-byte items (null, an empty record) that one value may contain.
-_MOST_OF_NOTHING = 1 << 16
+_MAX_EMPTY_ITEMS = 1 << 16
 _NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 _NANOS_PER_SECOND = 1_000_000_000
 _NANOS_PER_DAY = 86_400 * _NANOS_PER_SECOND
@@ -69,10 +69,10 @@ class _Compiler:
             case types.AvroUnion(branches):
                 return _union([self.read(branch) for branch in branches])
             case types.AvroArray(element):
-                return _runs(self.read(element), avro_may_be_nothing(element), list)
+                return _read_blocks(self.read(element), avro_may_be_empty(element), list)
             case types.AvroMap(value):
                 item = _item(self.read(value))
-                return _runs(item, False, Pairs)
+                return _read_blocks(item, False, Pairs)
 
     def _define(self, name: str, read: _Read) -> _Read:
         self._named[name] = read
@@ -142,16 +142,16 @@ def _item(read_value: _Read) -> _Read:
     return read
 
 
-def _runs(read_item: _Read, of_nothing: bool, make: type[list[Any]]) -> _Read:
+def _read_blocks(read_item: _Read, may_be_empty: bool, make: type[list[Any]]) -> _Read:
     def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
         items = make()
         while True:
             count, position = _count(data, position)
             if count == 0:
                 return items, position
-            if of_nothing:
-                if len(items) + count > _MOST_OF_NOTHING:
-                    raise _corrupt(f"more than {_MOST_OF_NOTHING} items of no bytes")
+            if may_be_empty:
+                if len(items) + count > _MAX_EMPTY_ITEMS:
+                    raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} items of no bytes")
             elif count > len(data) - position:
                 raise IndexError
             for _ in range(count):
@@ -230,23 +230,23 @@ _SCALARS: dict[types.AvroKind, _Read] = {
 def _logical(logical: str, scale: int) -> _Read:
     """Return the reader of a logical type that ``avro_schema`` accepts."""
     if logical == "decimal":
-        return lambda data, position, depth: _converted(
+        return lambda data, position, depth: _convert_result(
             _bytes(data, position, depth), lambda value: scaled(big_integer(value), scale)
         )
     if logical == "date":
-        return lambda data, position, depth: _converted(
+        return lambda data, position, depth: _convert_result(
             _int(data, position, depth), LocalDate.of_epoch_day
         )
     name, _, unit = logical.rpartition("-")
     read = _int if logical == "time-millis" else _long
     convert = {"time": _time, "timestamp": _instant, "local-timestamp": _date_time}[name]
     nanos = _NANOS[unit]
-    return lambda data, position, depth: _converted(
+    return lambda data, position, depth: _convert_result(
         read(data, position, depth), lambda value: convert(value * nanos)
     )
 
 
-def _converted(result: tuple[Any, int], convert: Callable[[Any], Any]) -> tuple[Any, int]:
+def _convert_result(result: tuple[Any, int], convert: Callable[[Any], Any]) -> tuple[Any, int]:
     value, position = result
     return convert(value), position
 

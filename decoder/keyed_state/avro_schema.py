@@ -29,7 +29,7 @@ _LOGICAL = {
     ("long", "local-timestamp-nanos"),
     ("bytes", "decimal"),
 }
-_MOST_SCALE = 1 << 16
+_MAX_SCALE = 1 << 16
 
 _FIELD = "Avro schema"
 
@@ -130,7 +130,7 @@ class _Parser:
 
     def _scale(self, schema: dict[str, Any]) -> int:
         scale = schema.get("scale", 0)
-        if not isinstance(scale, int) or not 0 <= scale <= _MOST_SCALE:
+        if not isinstance(scale, int) or not 0 <= scale <= _MAX_SCALE:
             self._fail("the scale of a decimal is not a small number")
         return scale
 

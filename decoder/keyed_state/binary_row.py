@@ -33,13 +33,13 @@ from decoder.keyed_state.strings import decode_text
 from decoder.keyed_state.value_sizes import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP
 
 _HEADER_BITS = 8
-_IN_SLOT = 0x80
+_IN_SLOT_FLAG = 0x80
 _NANOS_PER_MILLI = 1_000_000
 _MILLIS_PER_DAY = 86_400_000
 
 _i32 = Struct("<i").unpack_from
 _i64 = Struct("<q").unpack_from
-_place = Struct("<ii").unpack_from  # length, offset
+_length_and_offset = Struct("<ii").unpack_from  # length, offset
 
 # A function from (bytes of the row or array, position of the slot) to the value and the number of
 # its bytes outside of the slot.
@@ -82,15 +82,15 @@ def _row(type_: types.SqlRow) -> Read:
     def read(data: bytes) -> dict[str, Any]:
         if len(data) < fixed:
             raise IndexError
-        taken = fixed
+        used = fixed
         row: dict[str, Any] = {}
         for name, byte, bit, position, slot in slots:
             if data[byte] >> bit & 1:
                 row[name] = None
             else:
                 row[name], size = slot(data, position)
-                taken += size
-        if taken > len(data):
+                used += size
+        if used > len(data):
             raise _corrupt("its parts take more than its bytes")
         return row
 
@@ -103,18 +103,18 @@ def _array(type_: types.SqlArray) -> Read:
     def read(data: bytes) -> list[Any]:
         count = _i32(data)[0]
         start = 4 + (count + 31) // 32 * 4
-        taken = start + count * size
-        if not 0 <= count <= taken <= len(data):
+        used = start + count * size
+        if not 0 <= count <= used <= len(data):
             raise _corrupt(f"{count} elements in an array of {len(data)} bytes")
         elements: list[Any] = []
         for index in range(count):
             if data[4 + (index >> 3)] >> (index & 7) & 1:
                 elements.append(None)
                 continue
-            value, beside = slot(data, start + index * size)
-            taken += beside
+            value, extra = slot(data, start + index * size)
+            used += extra
             elements.append(value)
-        if taken > len(data):
+        if used > len(data):
             raise _corrupt("its parts take more than its bytes")
         return elements
 
@@ -178,7 +178,7 @@ def _slot(type_: types.SqlType) -> _ReadSlot:
 
 def _part(data: bytes, position: int) -> bytes:
     """Return the bytes that a slot points to."""
-    length, offset = _place(data, position)
+    length, offset = _length_and_offset(data, position)
     end = offset + length
     if not 0 <= offset <= end <= len(data):
         raise _corrupt(f"a part of {length} bytes at byte {offset} of {len(data)}")
@@ -200,7 +200,7 @@ def _boolean(data: bytes, position: int) -> tuple[Any, int]:
 
 def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
     mark = data[position + 7]
-    if mark & _IN_SLOT:
+    if mark & _IN_SLOT_FLAG:
         length = mark & 0x7F
         if length > 7:
             raise _corrupt(f"{length} bytes in a slot of 7")
@@ -286,7 +286,7 @@ def _timestamp(precision: int, local_zone: bool) -> _ReadSlot:
         return compact
 
     def slot(data: bytes, position: int) -> tuple[Any, int]:
-        nanos, offset = _place(data, position)
+        nanos, offset = _length_and_offset(data, position)
         if not 0 <= offset <= len(data) - 8:
             raise _corrupt(f"a timestamp at byte {offset} of {len(data)}")
         return timestamp(_i64(data, offset)[0], nanos, local_zone), 8

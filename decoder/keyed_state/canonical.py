@@ -28,12 +28,12 @@ from decoder.keyed_state.entries import (
     BATCH_BYTES,
     Entry,
     Readers,
-    elements,
-    located,
+    fail_truncated,
     new_entry,
+    read_canonical_list,
     split_ttl,
     too_large_entry,
-    torn,
+    with_location,
 )
 from decoder.keyed_state.stream_head import StateKind
 from decoder.keyed_state.value_sizes import has_fixed_length
@@ -55,7 +55,7 @@ def prefix_bytes(max_parallelism: int) -> int:
     return 1 if max_parallelism <= _ONE_BYTE_KEY_GROUPS else 2
 
 
-def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
+def encode_key_group(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
     """Return one or more (key, value) rows of one state as a key group."""
     parts = [number.to_bytes(2, "big")]
     for key, value in rows:
@@ -68,7 +68,9 @@ def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
     return b"".join(parts)
 
 
-def canonical_parts(blocks: Iterable[bytes], max_bytes: int, what: str) -> Iterator[bytes]:
+def split_canonical_key_group(
+    blocks: Iterable[bytes], max_bytes: int, what: str
+) -> Iterator[bytes]:
     """Split a key group into smaller ones, at most one per block.
 
     ``what`` names the key group in errors.
@@ -144,7 +146,7 @@ class CanonicalReader:
         batch: list[Entry] = []
         begin = 0
         entry = self._simple_entry() if self._readers.simple else self._entry
-        for key_start, key_end, value_end in self._raw(data, what):
+        for key_start, key_end, value_end in self._entry_bounds(data, what):
             batch.append(entry(data, key_group, key_start, key_end, value_end, what))
             if len(batch) == BATCH or value_end - begin >= BATCH_BYTES:
                 yield batch
@@ -152,7 +154,7 @@ class CanonicalReader:
         if batch:
             yield batch
 
-    def _raw(self, data: bytes, what: str) -> Iterator[tuple[int, int, int]]:
+    def _entry_bounds(self, data: bytes, what: str) -> Iterator[tuple[int, int, int]]:
         """Yield (start of the key, its end, end of the value) of each entry of this state.
 
         The value's length is between the key and the value.
@@ -174,7 +176,7 @@ class CanonicalReader:
                     number = _u16(data, position)[0]
                     position += 2
         except (IndexError, struct_error):
-            torn(what, self._readers.info.name, position)
+            fail_truncated(what, self._readers.info.name, position)
         if position != len(data):
             raise DecodeError(
                 ErrorKind.CORRUPT,
@@ -186,7 +188,11 @@ class CanonicalReader:
     def _simple_entry(self) -> Callable[[bytes, int, int, int, int, str], Entry]:
         """Return a fast ``_entry`` for ``simple`` states; ``_entry`` raises its errors."""
         readers, prefix = self._readers, self._prefix
-        read_key, read_value, group_of = readers.key, readers.value, readers.group_of
+        read_key, read_value, key_group_of = (
+            readers.key,
+            readers.value,
+            readers.key_group_of,
+        )
         mask = 0x7F if prefix == 1 else 0x7FFF
 
         def read(
@@ -195,7 +201,9 @@ class CanonicalReader:
             try:
                 key, key_end = read_key(data, start + prefix)
                 value, used = read_value(data, end + 4)
-                own = group_of(data, start + prefix, key) if group_of is not None else None
+                actual = (
+                    key_group_of(data, start + prefix, key) if key_group_of is not None else None
+                )
             except (IndexError, struct_error, DecodeError):
                 return self._entry(data, key_group, start, end, value_end, what)
             stored = data[start] if prefix == 1 else _u16(data, start)[0]
@@ -203,7 +211,7 @@ class CanonicalReader:
                 key_end + 1 != end
                 or used != value_end
                 or stored & mask != key_group & mask
-                or (own is not None and own != key_group)
+                or (actual is not None and actual != key_group)
                 or self._lengths
             ):
                 return self._entry(data, key_group, start, end, value_end, what)
@@ -217,9 +225,9 @@ class CanonicalReader:
         try:
             return self.entry(data, key_group, start, end, data, end + 4, value_end)
         except (IndexError, struct_error):
-            torn(what, self._readers.info.name, start)
+            fail_truncated(what, self._readers.info.name, start)
         except DecodeError as error:
-            raise located(error, what, self._readers.info.name, start) from error
+            raise with_location(error, what, self._readers.info.name, start) from error
 
     def entry(
         self,
@@ -238,19 +246,19 @@ class CanonicalReader:
         """
         position = start + self._prefix
         if self._prefix == 1:
-            own = key_data[start] & ~_STATE_FOLLOWS
+            actual = key_data[start] & ~_STATE_FOLLOWS
         else:
-            own = _u16(key_data, start)[0] & ~(_STATE_FOLLOWS << 8)
-        if own != key_group & (0x7F if self._prefix == 1 else 0x7FFF):
+            actual = _u16(key_data, start)[0] & ~(_STATE_FOLLOWS << 8)
+        if actual != key_group & (0x7F if self._prefix == 1 else 0x7FFF):
             raise DecodeError(
-                ErrorKind.CORRUPT, f"a key of key group {own} is in key group {key_group}"
+                ErrorKind.CORRUPT, f"a key of key group {actual} is in key group {key_group}"
             )
         if self._kind is StateKind.TIMERS:
             return self._timer(key_data, key_group, position, end)
         readers = self._readers
         key_start = position
         key, position = readers.key(key_data, position)
-        readers.check(key_group, key_data, key_start, key)
+        readers.check_key_group(key_group, key_data, key_start, key)
         if self._lengths:
             position = _skip_length(key_data, key_start, position)
         namespace_start = position
@@ -260,7 +268,7 @@ class CanonicalReader:
         map_key = None
         if self._kind is StateKind.MAP:
             map_key, position = readers.map_key(key_data, position)
-        _used_up(position, end, "key")
+        _check_used_up(position, end, "key")
         value = self._value(value_data, value_start, value_end)
         value, last_access = split_ttl(readers, value)
         return Entry(key_group, key, namespace, map_key, value, last_access)
@@ -268,14 +276,14 @@ class CanonicalReader:
     def _timer(self, data: bytes, key_group: int, position: int, end: int) -> Entry:
         readers = self._readers
         (timestamp, key, namespace), after = readers.whole_value(data, position)
-        _used_up(after, end, "timer")
-        readers.check(key_group, data, position + _TIMESTAMP_BYTES, key)
+        _check_used_up(after, end, "timer")
+        readers.check_key_group(key_group, data, position + _TIMESTAMP_BYTES, key)
         return Entry(key_group, key, namespace, None, timestamp, None)
 
     def _value(self, data: bytes, position: int, end: int) -> Any:
         readers = self._readers
         if self._kind is StateKind.LIST:
-            return elements(readers.value, data, position, end)
+            return read_canonical_list(readers.value, data, position, end)
         if self._kind is StateKind.MAP:
             null = data[position]
             if null == 1:
@@ -284,7 +292,7 @@ class CanonicalReader:
                 raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
             position += 1
         value, position = readers.value(data, position)
-        _used_up(position, end, "value")
+        _check_used_up(position, end, "value")
         return value
 
 
@@ -300,7 +308,7 @@ def _skip_length(data: bytes, start: int, position: int) -> int:
             return position
 
 
-def _used_up(position: int, end: int, what: str) -> None:
+def _check_used_up(position: int, end: int, what: str) -> None:
     if position > end:
         raise IndexError
     if position < end:

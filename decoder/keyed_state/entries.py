@@ -65,7 +65,7 @@ def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
         if type_ is None or not _may_hold_text(type_):
             continue
         for entry in batch:
-            if _replaced(entry[index]):
+            if _has_replaced_text(entry[index]):
                 raise DecodeError(
                     ErrorKind.UNSUPPORTED,
                     f"a {name} in key group {entry.key_group} has text that is not valid Unicode, "
@@ -88,14 +88,14 @@ def _may_hold_text(type_: types.Type) -> bool:
             return any(map(_may_hold_text, types.parts(type_)))
 
 
-def _replaced(value: Any) -> bool:
+def _has_replaced_text(value: Any) -> bool:
     match value:
         case str():
             return isinstance(value, ReplacedText)
         case dict():
-            return any(map(_replaced, value.values()))
+            return any(map(_has_replaced_text, value.values()))
         case list() | tuple():
-            return any(map(_replaced, value))
+            return any(map(_has_replaced_text, value))
         case _:
             return False
 
@@ -110,8 +110,8 @@ class Readers:
         self.namespace = reader(info.namespace)
         self.map_key: Read = reader(info.map_key) if info.map_key is not None else self.key
         self.value = reader(value)
-        self.whole_value = reader(_whole(info, value))
-        self.group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
+        self.whole_value = reader(_whole_value_type(info, value))
+        self.key_group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
         # One value per key, without namespace and TTL, as most states; faster readers read these.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
@@ -119,21 +119,21 @@ class Readers:
             and not info.ttl
         )
 
-    def check(self, key_group: int, data: bytes, start: int, key: Any) -> None:
+    def check_key_group(self, key_group: int, data: bytes, start: int, key: Any) -> None:
         """Refuse a key that starts at ``start`` and does not belong to this key group."""
-        if self.group_of is None:
+        if self.key_group_of is None:
             return
-        own = self.group_of(data, start, key)
-        if own is not None and own != key_group:
+        actual = self.key_group_of(data, start, key)
+        if actual is not None and actual != key_group:
             raise DecodeError(
                 ErrorKind.CORRUPT,
-                f"a key of key group {own} is in key group {key_group}: it is not read right, or "
-                "the operator's max parallelism is another one",
+                f"a key of key group {actual} is in key group {key_group}: it is not read right, "
+                "or the operator's max parallelism is another one",
                 field=f"state {self.info.name!r}",
             )
 
 
-def _whole(info: StateInfo, value: types.Type) -> types.Type:
+def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
     """Return the type of the complete value that a heap backend stores for a key and namespace."""
     match info.kind:
         case StateKind.LIST:
@@ -155,7 +155,7 @@ def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
     return value[1], value[0]
 
 
-def torn(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
+def fail_truncated(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
     """Raise DecodeError for bytes that end inside of an entry."""
     raise DecodeError(
         ErrorKind.TRUNCATED,
@@ -172,7 +172,7 @@ def too_large_entry(max_bytes: int, what: str) -> DecodeError:
     return DecodeError(ErrorKind.TOO_LARGE, problem, file=what)
 
 
-def located(
+def with_location(
     error: DecodeError, what: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
     """Return the error with the file, the state and the byte offset added."""
@@ -185,7 +185,7 @@ def located(
     )
 
 
-def elements(read: Read, data: bytes, position: int, end: int) -> list[Any]:
+def read_canonical_list(read: Read, data: bytes, position: int, end: int) -> list[Any]:
     """Read the elements of a LIST in canonical form, which are joined by ``,``."""
     joined = []
     while True:

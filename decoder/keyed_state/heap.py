@@ -24,11 +24,11 @@ from decoder.keyed_state.entries import (
     BATCH_BYTES,
     Entry,
     Readers,
-    located,
+    fail_truncated,
     new_entry,
     split_ttl,
     too_large_entry,
-    torn,
+    with_location,
 )
 from decoder.keyed_state.stream_head import StateInfo, StateKind
 
@@ -37,11 +37,11 @@ _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
 # The size in bytes of a state's number and the number of its entries.
-_BEGIN_BYTES = 6
+_STATE_HEADER_BYTES = 6
 _TIMESTAMP_BYTES = 8
 
 
-def heap_batches(
+def read_heap_batches(
     states: Sequence[Readers],
     number: int,
     unread: DecodeError | None,
@@ -64,8 +64,10 @@ def heap_batches(
             read.
     """
     begun = False
-    for walked, entries in walk(states, data, key_group, what, states[number].info, unread):
-        if walked != number:
+    for state_number, entries in read_states(
+        states, data, key_group, what, states[number].info, unread
+    ):
+        if state_number != number:
             if begun:  # the states that follow may be unreadable
                 break
             continue
@@ -74,7 +76,7 @@ def heap_batches(
             yield entries
 
 
-def walk(
+def read_states(
     states: Sequence[Readers],
     data: bytes,
     key_group: int,
@@ -85,7 +87,7 @@ def walk(
     """Yield (state number, batch of entries) for all states of the key group.
 
     The first batch of each state is empty. Errors name ``target``, the state that the caller reads.
-    The other arguments are those of ``heap_batches``.
+    The other arguments are those of ``read_heap_batches``.
     """
     position = 0
     left = set(range(len(states)))
@@ -121,12 +123,12 @@ def walk(
                     entries, begin = [], position
             yield number, entries
     except (IndexError, struct_error):
-        torn(what, readers.info.name if readers else "?", start)
+        fail_truncated(what, readers.info.name if readers else "?", start)
     except DecodeError as error:
         name = readers.info.name if readers else "?"
         if error.kind is ErrorKind.UNSUPPORTED and target is not None and target.name != name:
             raise DecodeError(error.kind, blocked_reason(name, error.problem), file=what) from error
-        raise located(error, what, name, start) from error
+        raise with_location(error, what, name, start) from error
     if position != len(data):
         raise DecodeError(
             ErrorKind.CORRUPT,
@@ -164,7 +166,7 @@ def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: l
     """Read an entry of a ``simple`` state, whose namespace is one byte."""
     start = position + 1
     key, position = readers.key(data, start)
-    readers.check(key_group, data, start, key)
+    readers.check_key_group(key_group, data, start, key)
     value, position = readers.value(data, position)
     out.append(new_entry((key_group, key, None, None, value, None)))
     return position
@@ -177,7 +179,7 @@ def _key_value(
     namespace, position = readers.namespace(data, position)
     start = position
     key, position = readers.key(data, position)
-    readers.check(key_group, data, start, key)
+    readers.check_key_group(key_group, data, start, key)
     value, position = readers.whole_value(data, position)
     return namespace, key, value, position
 
@@ -205,12 +207,12 @@ def _map(readers: Readers, data: bytes, position: int, key_group: int, out: list
 
 def _timer(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
     (timestamp, key, namespace), end = readers.whole_value(data, position)
-    readers.check(key_group, data, position + _TIMESTAMP_BYTES, key)
+    readers.check_key_group(key_group, data, position + _TIMESTAMP_BYTES, key)
     out.append(Entry(key_group, key, namespace, None, timestamp, None))
     return end
 
 
-def heap_parts(
+def split_heap_key_group(
     states: Sequence[Readers],
     blocks: Iterable[bytes],
     target: int,
@@ -235,14 +237,16 @@ def heap_parts(
         DecodeError: Flink never writes such bytes, or an entry is larger than ``max_bytes``.
     """
     blocks = iter(blocks)
-    others = b"".join(_begin(number, 0) for number in range(len(states)) if number != target)
+    others = b"".join(_state_header(number, 0) for number in range(len(states)) if number != target)
     left = set(range(len(states)))
     data = b""
     position = 0
     while left:
-        while len(data) - position < _BEGIN_BYTES and (block := next(blocks, None)) is not None:
+        while (
+            len(data) - position < _STATE_HEADER_BYTES and (block := next(blocks, None)) is not None
+        ):
             data, position = data[position:] + block, 0
-        number = _u16(data, position)[0] if len(data) - position >= _BEGIN_BYTES else -1
+        number = _u16(data, position)[0] if len(data) - position >= _STATE_HEADER_BYTES else -1
         if number in range(len(states)) and number not in left:
             raise DecodeError(
                 ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=what
@@ -254,7 +258,7 @@ def heap_parts(
             yield data[position:]
             return
         left.remove(number)
-        position += _BEGIN_BYTES
+        position += _STATE_HEADER_BYTES
         read = _reader(states[number])
         first, done = position, 0  # the start and the number of the entries that were not yielded
         while done < count:
@@ -264,7 +268,9 @@ def heap_parts(
                     raise IndexError  # entries of no bytes could be any number
             except (IndexError, struct_error, DecodeError) as error:
                 if done and number == target:
-                    yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
+                    yield b"".join(
+                        (_state_header(number, done), memoryview(data)[first:position], others)
+                    )
                 count, done = count - done, 0
                 data, first, position = data[position:], 0, 0
                 kind = error.kind if isinstance(error, DecodeError) else None
@@ -273,9 +279,9 @@ def heap_parts(
                     raise too_large_entry(max_bytes, what) from error
                 # Some readers raise a DecodeError if the bytes end too early.
                 given_up = too_large or kind is ErrorKind.UNSUPPORTED
-                more = [] if given_up else list(_blocks_of(blocks, len(data)))
+                more = [] if given_up else list(_take_blocks(blocks, len(data)))
                 if not more:
-                    yield _begin(number, count) + data
+                    yield _state_header(number, count) + data
                     return
                 data = b"".join((data, *more))
                 more = []  # free this copy of the bytes
@@ -283,14 +289,14 @@ def heap_parts(
                 position = end
                 done += 1
         if done and number == target:
-            yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
+            yield b"".join((_state_header(number, done), memoryview(data)[first:position], others))
     if position < len(data) or next(blocks, None):
         raise DecodeError(
             ErrorKind.CORRUPT, "the key group does not end where it should", file=what
         )
 
 
-def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
     After each call, the caller reads a long entry again from its start. Each call doubles the
@@ -301,7 +307,7 @@ def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
         size -= len(block)
 
 
-def _begin(number: int, count: int) -> bytes:
+def _state_header(number: int, count: int) -> bytes:
     """Return the bytes before a state's entries: the state's number and the number of entries."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 

@@ -101,10 +101,10 @@ def _tuple(hashes: list[_Hash]) -> _Hash:
     def hash_(key: Any) -> int | None:
         code = 0
         for part, value in zip(hashes, key.values(), strict=True):
-            own = part(value) if value is not None else 0
-            if own is None:
+            part_hash = part(value) if value is not None else 0
+            if part_hash is None:
                 return None
-            code = (31 * code + own) & _MASK
+            code = (31 * code + part_hash) & _MASK
         return code
 
     return hash_

@@ -149,35 +149,40 @@ def kryo_type(
         defaults: the classes for which the job has default serializers.
         version: ``KRYO_2`` or ``KRYO_5``.
     """
-    replaced = frozenset(class_name for class_name, plain in registered if not plain)
-    own_parts = (part for part in _parts_of(name, version) if part in replaced)
-    if own := next(iter(defaults), None) or next(own_parts, None):
-        return Unreadable(name, f"Kryo writes it, with the job's own serializer of {own}")
+    replaced = frozenset(class_name for class_name, by_kryo in registered if not by_kryo)
+    replaced_parts = (part for part in _registered_parts(name, version) if part in replaced)
+    if replaced_class := next(iter(defaults), None) or next(replaced_parts, None):
+        problem = f"Kryo writes it, with the job's own serializer of {replaced_class}"
+        return Unreadable(name, problem)
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
     # A class of ``_REGISTERED`` gets a second id only if the job registers its own serializer for
     # it. Classes with the job's own serializers get an empty name, because their layout is unknown.
     known = _REGISTERED.values()
-    names = (own if plain else "" for own, plain in registered if not (plain and own in known))
+    names = (
+        class_name if by_kryo else ""
+        for class_name, by_kryo in registered
+        if not (by_kryo and class_name in known)
+    )
     return Kryo(name, tuple(names), replaced, version)
 
 
-def _parts_of(name: str, version: int) -> Sequence[str]:
+def _registered_parts(name: str, version: int) -> Sequence[str]:
     """Return the classes of an object's parts that have their registered serializers."""
     if name in _ARRAYS:
         return (_ARRAYS[name],)
     return _PARTS.get(name, ()) if version == KRYO_2 else ()
 
 
-def open_class(type_: Type) -> str | None:
+def find_open_class(type_: Type) -> str | None:
     """Return the first class in a type that may contain objects of any class, or None.
 
     Whether these objects can be read is not known in advance.
     """
     if isinstance(type_, Kryo):
-        own = type_.class_name
-        return own if own in _ABSTRACT or own in _CONTAINERS else None
-    return next((name for part in parts(type_) if (name := open_class(part))), None)
+        class_name = type_.class_name
+        return class_name if class_name in _ABSTRACT or class_name in _CONTAINERS else None
+    return next((name for part in parts(type_) if (name := find_open_class(part))), None)
 
 
 def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
@@ -199,7 +204,7 @@ class _Reader:
         self.data = data
         self.position = position
         self._type = type_
-        self._little = type_.version == KRYO_5
+        self._is_kryo_5 = type_.version == KRYO_5
         self._names: list[str] = []
         # Each object that has a reference, with the number of objects in it (0 while it is read).
         self._objects: list[tuple[Any, int]] = []
@@ -208,9 +213,9 @@ class _Reader:
     def object(self, depth: int) -> Any:
         """Read an object with its class."""
         name = self.class_name()
-        return None if name is None else self.referable(name, depth)
+        return None if name is None else self.object_of_class(name, depth)
 
-    def referable(self, name: str, depth: int, nullable: bool = False) -> Any:
+    def object_of_class(self, name: str, depth: int, nullable: bool = False) -> Any:
         """Read an object of the class ``name``; ``nullable``: whether it may be null (0)."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
@@ -223,7 +228,7 @@ class _Reader:
             # class is written without it.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
-        if name in _WRAPPERS or (self._little and name in _ENUMS):
+        if name in _WRAPPERS or (self._is_kryo_5 and name in _ENUMS):
             if nullable and self.varint() == _NULL:
                 return None
             return read(self, depth)
@@ -231,14 +236,14 @@ class _Reader:
         if reference == _NULL and nullable:
             return None
         if reference != _NEW:
-            return self._referred(reference - _REFERENCE)
+            return self._earlier_object(reference - _REFERENCE)
         index, before = len(self._objects), self._count
         self._objects.append((None, 0))
         value = read(self, depth)
         self._objects[index] = (value, self._count - before + 1)
         return value
 
-    def _referred(self, index: int) -> Any:
+    def _earlier_object(self, index: int) -> Any:
         if not 0 <= index < len(self._objects):
             self.fail("a reference to nothing")
         value, count = self._objects[index]
@@ -342,10 +347,10 @@ class _Reader:
         return value - (1 << 64) if value >> 63 else value
 
     def fixed(self, size: int) -> int:
-        return int.from_bytes(self.raw(size), "little" if self._little else "big", signed=True)
+        return int.from_bytes(self.raw(size), "little" if self._is_kryo_5 else "big", signed=True)
 
     def real(self, big: struct.Struct, little: struct.Struct) -> float:
-        layout = little if self._little else big
+        layout = little if self._is_kryo_5 else big
         (value,) = layout.unpack(self.raw(layout.size))
         return float(value)
 
@@ -393,7 +398,7 @@ class _Reader:
 
     def unit(self) -> str:
         """Read a UTF-16 unit."""
-        return decode_text(self.raw(2), "utf-16-le" if self._little else "utf-16-be")
+        return decode_text(self.raw(2), "utf-16-le" if self._is_kryo_5 else "utf-16-be")
 
     def unscaled(self) -> int | None:
         """Read the bytes of an integer: varint n + 1 (0 null), n bytes of two's complement."""
@@ -411,7 +416,7 @@ class _Reader:
         all are null), if ``nulls`` a ``bool`` whether some are null, n objects without their
         classes.
         """
-        if not self._little:
+        if not self._is_kryo_5:
             if sorted_:
                 self._no_comparator(depth)
             return [self.object(depth + 1) for _ in range(self.count())]
@@ -433,7 +438,7 @@ class _Reader:
             return [None] * count
         nullable = nulls and self.boolean()
         self.check_count(count)
-        return [self.referable(name, depth + 1, nullable) for _ in range(count)]
+        return [self.object_of_class(name, depth + 1, nullable) for _ in range(count)]
 
     def pairs(self, depth: int, sorted_: bool = False) -> Pairs:
         """Read a map.
@@ -442,12 +447,12 @@ class _Reader:
         5.6: varint n + 1; the comparator if the map is sorted; n x {key, value}, each with its
         class.
         """
-        if not self._little and sorted_:
+        if not self._is_kryo_5 and sorted_:
             self._no_comparator(depth)
-        count = self.varint() - self._little
+        count = self.varint() - self._is_kryo_5
         if count < 0:
             self.fail("a map is null")
-        if self._little and sorted_:
+        if self._is_kryo_5 and sorted_:
             self._no_comparator(depth)
         self.check_count(count)
         return Pairs((self.object(depth + 1), self.object(depth + 1)) for _ in range(count))
@@ -469,7 +474,7 @@ class _Reader:
 
     def array_as_list(self, depth: int) -> list[Any]:
         """Read an Arrays.asList: 2.24: varint n, the class, n objects. 5.6: as ``elements``."""
-        if self._little:
+        if self._is_kryo_5:
             return self.elements(depth)
         count = self.count()
         self.class_name()
@@ -500,7 +505,7 @@ class _Reader:
         2.24, by field: ``i16 day, i16 month``, signed varint year. 5.6: varint year, ``u8 month,
         u8 day``.
         """
-        if not self._little:
+        if not self._is_kryo_5:
             day, month = self.fixed(2), self.fixed(2)
             return self.check(LocalDate(self.signed(), month, day))
         return self.check(LocalDate(signed_32(self.varint()), self.i8(), self.i8()))
@@ -512,7 +517,7 @@ class _Reader:
         minute and second, varint nano; zeros at the end are left out, and the number before them is
         inverted (``~``).
         """
-        if not self._little:
+        if not self._is_kryo_5:
             hour, minute, nano = self.i8(), self.i8(), self.signed()
             return self.check(LocalTime(hour, minute, self.i8(), nano))
         parts: list[int] = []
@@ -528,10 +533,11 @@ class _Reader:
 
     def date_time(self, depth: int) -> LocalDateTime:
         """Read a LocalDateTime: date and time, in 2.24 each with a reference."""
-        if self._little:
+        if self._is_kryo_5:
             return LocalDateTime(self.date(depth), self.time_of_day(depth))
-        date = self.referable("java.time.LocalDate", depth)  # same depth: it contains no object
-        time = self.referable("java.time.LocalTime", depth)
+        # The same depth, because dates and times contain no objects.
+        date = self.object_of_class("java.time.LocalDate", depth)
+        time = self.object_of_class("java.time.LocalTime", depth)
         return LocalDateTime(date, time)
 
     def instant(self, depth: int) -> Instant:
@@ -540,7 +546,7 @@ class _Reader:
         2.24, by field: signed varint nanos, signed varlong seconds. 5.6: varlong seconds, varint
         nanos.
         """
-        if self._little:
+        if self._is_kryo_5:
             return self.check(Instant(self.time(), self.varint()))
         nanos = self.signed()
         return self.check(Instant(self.signed_long(), nanos))
@@ -551,7 +557,7 @@ class _Reader:
         2.24, by field: signed varint nanos, signed varlong seconds. 5.6: ``i64`` seconds, varint
         nanos.
         """
-        if self._little:
+        if self._is_kryo_5:
             seconds, nanos = self.fixed(8), self.varint()
         else:
             nanos = self.signed()
@@ -566,7 +572,7 @@ class _Reader:
         2.24, by field: signed varint seconds. 5.6: ``i8`` quarters of an hour, or 127 and ``i32``
         seconds.
         """
-        if self._little:
+        if self._is_kryo_5:
             quarters = self.i8()
             seconds = self.fixed(4) if quarters == _SECONDS_FOLLOW else quarters * 900
         else:
@@ -577,20 +583,20 @@ class _Reader:
 
     def offset_date_time(self, depth: int) -> str:
         """Read an OffsetDateTime: date-time and offset, in 2.24 each with a reference."""
-        if self._little:
+        if self._is_kryo_5:
             return f"{self.date_time(depth)}{self.zone_offset(depth)}"
-        date_time = self.referable("java.time.LocalDateTime", depth)
-        return f"{date_time}{self.referable('java.time.ZoneOffset', depth)}"
+        date_time = self.object_of_class("java.time.LocalDateTime", depth)
+        return f"{date_time}{self.object_of_class('java.time.ZoneOffset', depth)}"
 
     def offset_time(self, depth: int) -> str:
         """Read an OffsetTime.
 
         2.24: the offset, then the time, each with a reference. 5.6: the time, then the offset.
         """
-        if self._little:
+        if self._is_kryo_5:
             return f"{self.time_of_day(depth)}{self.zone_offset(depth)}"
-        offset = self.referable("java.time.ZoneOffset", depth)
-        return f"{self.referable('java.time.LocalTime', depth)}{offset}"
+        offset = self.object_of_class("java.time.ZoneOffset", depth)
+        return f"{self.object_of_class('java.time.LocalTime', depth)}{offset}"
 
     def timestamp(self, depth: int) -> Instant:
         """Read a Timestamp: varlong milliseconds, varint nanoseconds of the second.
@@ -602,7 +608,7 @@ class _Reader:
 
     def uuid(self, depth: int) -> str:
         """Read a UUID: the high and the low 64 bits, in 2.24 as signed varlongs, in 5.6 ``i64``."""
-        parts = (self.fixed(8) if self._little else self.signed_long() for _ in range(2))
+        parts = (self.fixed(8) if self._is_kryo_5 else self.signed_long() for _ in range(2))
         most, least = (f"{part & (1 << 64) - 1:016x}" for part in parts)
         return f"{most[:8]}-{most[8:12]}-{most[12:]}-{least[:4]}-{least[4:]}"
 
@@ -636,7 +642,7 @@ def _array(element: Callable[[_Reader, int], Any]) -> _Read:
 
 def _array_of(name: str) -> _Read:
     """Return the function that reads an array of a final class."""
-    return _array(lambda reader, depth: reader.referable(name, depth, nullable=True))
+    return _array(lambda reader, depth: reader.object_of_class(name, depth, nullable=True))
 
 
 # The constants of the JDK's enums. Other enums cannot be read: the bytes have only the ordinals.

@@ -11,7 +11,7 @@ from decoder.errors import DecodeError, ErrorKind
 
 # The size in bytes of the largest number that is read (2,466 digits). The time to print a number
 # grows with the square of its length, and Python prints at most 4,300 digits.
-_MOST_BYTES = 1024
+_MAX_BYTES = 1024
 # A context that does not round.
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -22,9 +22,9 @@ def big_integer(data: bytes) -> int:
     Raises:
         DecodeError: ``data`` has no bytes, or too many.
     """
-    if len(data) > _MOST_BYTES:
+    if len(data) > _MAX_BYTES:
         raise DecodeError(
-            ErrorKind.TOO_LARGE, f"a number of {len(data)} bytes: at most {_MOST_BYTES} are read"
+            ErrorKind.TOO_LARGE, f"a number of {len(data)} bytes: at most {_MAX_BYTES} are read"
         )
     if not data:
         raise DecodeError(ErrorKind.CORRUPT, "a number without digits")

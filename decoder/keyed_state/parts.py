@@ -15,24 +15,24 @@ from itertools import chain
 from typing import Any, Protocol
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.canonical import CanonicalReader, canonical_parts
+from decoder.keyed_state.canonical import CanonicalReader, split_canonical_key_group
 from decoder.keyed_state.entries import Entry, KeyGroupLayout, Readers
 from decoder.keyed_state.heap import (
     blocked_reason,
     has_key_group,
-    heap_batches,
-    heap_parts,
+    read_heap_batches,
+    read_states,
+    split_heap_key_group,
     strip_key_group,
-    walk,
 )
 from decoder.keyed_state.stream_head import Head
-from decoder.keyed_state.streams import KeyGroupsStream, state_without
+from decoder.keyed_state.streams import KeyGroupsStream, attributes_without
 from decoder.snappy import decompress_blocks, decompress_stream
 
 # The largest entry that is read, in bytes when decompressed.
-_MOST_AT_ONCE = 256 * 1024 * 1024
+_MAX_ENTRY_BYTES = 256 * 1024 * 1024
 # A larger key group of the heap backend, in bytes, is read in parts, and each entry is read twice.
-_MOST_WHOLE = 32 * 1024 * 1024
+_MAX_WHOLE_BYTES = 32 * 1024 * 1024
 # The size of the blocks in which a larger canonical key group is read. Blocks of compressed bytes
 # are smaller, because Snappy's ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -104,9 +104,9 @@ class KeyGroupsSource:
             return True
         # The last key group comes first, because key group 0 may begin alike in both forms.
         for key_group in reversed(self.key_groups):
-            begin = next(self.stream.blocks(key_group, 4), None)
-            if begin:
-                return begin[:4] != key_group.to_bytes(4, "big")
+            beginning = next(self.stream.blocks(key_group, 4), None)
+            if beginning:
+                return beginning[:4] != key_group.to_bytes(4, "big")
         return True
 
     @cached_property
@@ -120,7 +120,7 @@ class KeyGroupsSource:
                 reader = CanonicalReader(self._readers[number], number, self.max_parallelism)
                 yield from reader.batches(data, key_group, what)
             else:
-                yield from heap_batches(
+                yield from read_heap_batches(
                     self._readers, number, self.head.unread, data, key_group, what
                 )
 
@@ -141,7 +141,9 @@ class KeyGroupsSource:
             if first:
                 yield first
             return
-        yield from canonical_parts(chain((first or b"", second), blocks), _MOST_AT_ONCE, what)
+        yield from split_canonical_key_group(
+            chain((first or b"", second), blocks), _MAX_ENTRY_BYTES, what
+        )
 
     def _blocks(self, key_group: int) -> Iterator[bytes]:
         size = _BLOCK_BYTES if self.canonical else _HEAP_BLOCK_BYTES
@@ -152,33 +154,33 @@ class KeyGroupsSource:
     def _heap_frames(self, number: int, key_group: int, what: str) -> Iterator[bytes]:
         """Yield the key group as one frame, or as several if it is large."""
         blocks = self._blocks(key_group)
-        begin = b""
-        while not has_key_group(begin) and (block := next(blocks, None)) is not None:
-            begin += block
-        if not begin:
+        beginning = b""
+        while not has_key_group(beginning) and (block := next(blocks, None)) is not None:
+            beginning += block
+        if not beginning:
             return
-        blocks = chain((strip_key_group(begin, key_group, what),), blocks)
+        blocks = chain((strip_key_group(beginning, key_group, what),), blocks)
         if self.head.compressed:
             blocks = decompress_blocks(blocks, what)
-        whole: deque[bytes] = deque()
+        read_blocks: deque[bytes] = deque()
         size = 0
         for block in blocks:
-            whole.append(block)
+            read_blocks.append(block)
             size += len(block)
-            if size > _MOST_WHOLE:
-                read_before = (whole.popleft() for _ in range(len(whole)))
+            if size > _MAX_WHOLE_BYTES:
+                read_before = (read_blocks.popleft() for _ in range(len(read_blocks)))
                 every_block = chain(read_before, blocks)
-                yield from heap_parts(
-                    self._readers, every_block, number, key_group, _MOST_AT_ONCE, what
+                yield from split_heap_key_group(
+                    self._readers, every_block, number, key_group, _MAX_ENTRY_BYTES, what
                 )
                 return
-        yield b"".join(whole)
+        yield b"".join(read_blocks)
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
         return self.stream.shares(max_bytes)
 
     def __getstate__(self) -> dict[str, Any]:
-        return state_without(self, "_readers")
+        return attributes_without(self, "_readers")
 
     def blocked(self) -> dict[int, str]:
         """Find the states after an unreadable state with entries, in the heap backend's form.
@@ -193,11 +195,13 @@ class KeyGroupsSource:
             what = f"{self.what} key group {key_group}"
             data = strip_key_group(self.stream.key_group(key_group), key_group, what)
             if self.head.compressed:
-                data = decompress_stream(data, what, _MOST_AT_ONCE)
+                data = decompress_stream(data, what, _MAX_ENTRY_BYTES)
             seen: list[int] = []
             last = 0
             try:
-                for number, _ in walk(self._readers, data, key_group, what, None, self.head.unread):
+                for number, _ in read_states(
+                    self._readers, data, key_group, what, None, self.head.unread
+                ):
                     last = number
                     if number not in seen:
                         seen.append(number)

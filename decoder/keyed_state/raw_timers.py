@@ -20,9 +20,16 @@ from struct import error as struct_error
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import BATCH, Entry, KeyGroupLayout, Readers, located, torn
+from decoder.keyed_state.entries import (
+    BATCH,
+    Entry,
+    KeyGroupLayout,
+    Readers,
+    fail_truncated,
+    with_location,
+)
 from decoder.keyed_state.snapshots import read_snapshot
-from decoder.keyed_state.stream_head import Head, timers
+from decoder.keyed_state.stream_head import Head, timers_info
 from decoder.keyed_state.streams import KeyGroupsStream
 from decoder.keyed_state.types import Timer, unreadable
 
@@ -65,7 +72,9 @@ class RawTimersSource:
             if data:
                 for name, timer, _, entry in self._services(data, key_group):
                     if entry is None:
-                        states += [timers(f"_timer_state/{kind}_{name}", timer) for kind in _KINDS]
+                        states += [
+                            timers_info(f"_timer_state/{kind}_{name}", timer) for kind in _KINDS
+                        ]
                 break
         return Head(False, tuple(states), None, None)
 
@@ -106,7 +115,7 @@ class RawTimersSource:
             timer = Timer(key, read_snapshot(cursor, self.kryo_version))
             yield name, timer, 2 * service, None
             blocked = unreadable(timer)
-            readers = Readers(timers(name, timer), self.max_parallelism)
+            readers = Readers(timers_info(name, timer), self.max_parallelism)
             for state_number in (2 * service, 2 * service + 1):
                 count = cursor.count("timers")
                 if count and blocked is not None:
@@ -114,23 +123,23 @@ class RawTimersSource:
                         f"{blocked.class_name}: {blocked.reason}", "timers", ErrorKind.UNSUPPORTED
                     )
                 for _ in range(count):
-                    entry, size = _timer(readers, data, cursor.byte_offset, key_group, what)
+                    entry, size = _read_timer(readers, data, cursor.byte_offset, key_group, what)
                     cursor.skip(size, "timer")
                     yield name, timer, state_number, entry
         cursor.finish("timers")
 
 
-def _timer(
+def _read_timer(
     readers: Readers, data: bytes, start: int, key_group: int, what: str
 ) -> tuple[Entry, int]:
     try:
         key, position = readers.key(data, start)
-        readers.check(key_group, data, start, key)
+        readers.check_key_group(key_group, data, start, key)
         namespace, position = readers.namespace(data, position)
         timestamp = _i64(data, position)[0]
     except (IndexError, struct_error):
-        torn(what, readers.info.name, start)
+        fail_truncated(what, readers.info.name, start)
     except DecodeError as error:
-        raise located(error, what, readers.info.name, start) from error
+        raise with_location(error, what, readers.info.name, start) from error
     entry = Entry(key_group, key, namespace, None, timestamp, None)
     return entry, position + _TIMESTAMP_BYTES - start

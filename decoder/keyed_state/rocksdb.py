@@ -27,18 +27,18 @@ from struct import error as struct_error
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.canonical import CanonicalReader, canonical_frame, prefix_bytes
+from decoder.keyed_state.canonical import CanonicalReader, encode_key_group, prefix_bytes
 from decoder.keyed_state.entries import (
     BATCH,
     BATCH_BYTES,
     Entry,
     KeyGroupLayout,
     Readers,
-    located,
-    torn,
+    fail_truncated,
+    with_location,
 )
 from decoder.keyed_state.stream_head import Head
-from decoder.keyed_state.streams import state_without
+from decoder.keyed_state.streams import attributes_without
 from decoder.metadata.keyed import IncrementalState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
@@ -49,9 +49,9 @@ _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
 # The configuration file of rocksdict; ``raw_mode``: keys and values are bytes.
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
-_ROWS_OF_A_FRAME = 4096
+_FRAME_ROWS = 4096
 # The number of bytes that are copied at once.
-_COPIED_AT_ONCE = 16 * 1024 * 1024
+_COPY_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class RocksSource:
         return [(self.key_groups, sum(stream.size for _, stream in self.handle.files))]
 
     def __getstate__(self) -> dict[str, Any]:
-        return state_without(self, "_database")
+        return attributes_without(self, "_database")
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         info = self.head.states[number]
@@ -88,9 +88,9 @@ class RocksSource:
             try:
                 batch.append(reader.entry(key, key_group, 0, len(key), value, 0, len(value)))
             except (IndexError, struct_error):
-                torn(what, info.name)
+                fail_truncated(what, info.name)
             except DecodeError as error:
-                raise located(error, what, info.name) from error
+                raise with_location(error, what, info.name) from error
             size += len(key) + len(value)
             if len(batch) == BATCH or size >= BATCH_BYTES:
                 yield batch
@@ -103,10 +103,10 @@ class RocksSource:
         return KeyGroupLayout.CANONICAL
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        """Yield frames in canonical form, with up to ``_ROWS_OF_A_FRAME`` rows each."""
+        """Yield frames in canonical form, with up to ``_FRAME_ROWS`` rows each."""
         rows = self._rows(number, key_group)
-        while frame := list(islice(rows, _ROWS_OF_A_FRAME)):
-            yield canonical_frame(number, frame)
+        while frame := list(islice(rows, _FRAME_ROWS)):
+            yield encode_key_group(number, frame)
 
     def _rows(self, number: int, key_group: int) -> Iterator[tuple[bytes, bytes]]:
         prefix = key_group.to_bytes(prefix_bytes(self.max_parallelism), "big")
@@ -121,7 +121,7 @@ class _Database:
     """An open RocksDB on a copy of the files; the copy is deleted with this object."""
 
     def __init__(self, handle: IncrementalState, files: StateFiles, what: str) -> None:
-        rocksdict = _library()
+        rocksdict = _import_rocksdict()
         self._what = what
         self._directory = tempfile.TemporaryDirectory(prefix="flink-keyed-state-")
         path = Path(self._directory.name)
@@ -178,7 +178,7 @@ class _Database:
             self._directory.cleanup()
 
 
-def _library() -> Any:
+def _import_rocksdict() -> Any:
     try:
         import rocksdict
     except ImportError as error:
@@ -194,10 +194,10 @@ def _copy(stream: StreamState, files: StateFiles, path: Path, what: str) -> None
         path.write_bytes(_LOG_DIRECTORY.sub(rb"\1", files.read(stream, what)))
         return
     size = stream.size
-    if size <= _COPIED_AT_ONCE or isinstance(stream, InlineState | EmptySegment):
+    if size <= _COPY_BYTES or isinstance(stream, InlineState | EmptySegment):
         path.write_bytes(files.read(stream, what))
         return
     with path.open("wb") as file:
-        for start in range(0, size, _COPIED_AT_ONCE):
-            part = min(_COPIED_AT_ONCE, size - start)
+        for start in range(0, size, _COPY_BYTES):
+            part = min(_COPY_BYTES, size - start)
             file.write(files.read_range(stream, start, part, what))

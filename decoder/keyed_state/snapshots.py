@@ -156,17 +156,17 @@ def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
         cursor.fail(f"serializers nested more than {_MAX_DEPTH} deep", "serializer snapshot")
     name = cursor.utf("serializer snapshot's class")
     version = cursor.i32(f"version of {name}")
-    own = name[len(_FLINK) :].rpartition(".")[2] if name.startswith(_FLINK) else ""
+    short_name = name[len(_FLINK) :].rpartition(".")[2] if name.startswith(_FLINK) else ""
     reader = _Reader(cursor, kryo_version, name, version, depth)
-    if own in _SIMPLE:
+    if short_name in _SIMPLE:
         reader.known_versions(2, 3)
         if version == 2:
             cursor.skip_utf("serializer's class")
-        return _SIMPLE[own]
-    if own in _COMPOSITES:
-        return reader.composite(_COMPOSITES[own])
-    if own in _OTHERS:
-        return _OTHERS[own](reader)
+        return _SIMPLE[short_name]
+    if short_name in _COMPOSITES:
+        return reader.composite(_COMPOSITES[short_name])
+    if short_name in _OTHERS:
+        return _OTHERS[short_name](reader)
     problem = f"the serializer snapshot {name} is not known here: what follows it cannot be told"
     if name.startswith(_SCALA):
         problem = (
@@ -223,7 +223,7 @@ class _Reader:
     def part(self) -> Type:
         return self.parts(1)[0]
 
-    def two(self) -> tuple[Type, Type]:
+    def two_parts(self) -> tuple[Type, Type]:
         first, second = self.parts(2)
         return first, second
 
@@ -324,20 +324,20 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "RowSerializer$RowSerializerSnapshot": _row,
     "ListSerializerSnapshot": lambda reader, _: List(reader.part()),
     "ArrayListSerializerSnapshot": lambda reader, _: List(reader.part()),
-    "MapSerializerSnapshot": lambda reader, _: Map(*reader.two()),
+    "MapSerializerSnapshot": lambda reader, _: Map(*reader.two_parts()),
     "SetSerializerSnapshot": lambda reader, _: NullableList(reader.part(), null=1),
-    "JavaEitherSerializerSnapshot": lambda reader, _: Either(*reader.two()),
+    "JavaEitherSerializerSnapshot": lambda reader, _: Either(*reader.two_parts()),
     "GenericArraySerializerSnapshot": _array,
     "NullableSerializer$NullableSerializerSnapshot": _nullable,
     # The two nested serializers write the time of the last access and the value.
-    "TtlStateFactory$TtlSerializerSnapshot": lambda reader, _: Ttl(reader.two()[1]),
-    "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two()),
-    "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two()),
+    "TtlStateFactory$TtlSerializerSnapshot": lambda reader, _: Ttl(reader.two_parts()[1]),
+    "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two_parts()),
+    "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two_parts()),
     "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
     # These serializers write values as their only nested serializer does.
     "ListViewSerializerSnapshot": lambda reader, _: reader.part(),
     "MapViewSerializerSnapshot": lambda reader, _: reader.part(),
-    "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two(), null_keys=True),
+    "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two_parts(), null_keys=True),
     "LinkedListSerializer$LinkedListSerializerSnapshot": _linked_list,
     "ExternalSerializer$ExternalSerializerSnapshot": _external,
     "RawValueDataSerializer$RawValueDataSerializerSnapshot": _raw_value,
@@ -381,13 +381,15 @@ def _pojo(reader: _Reader) -> Type:
     reader.known_versions(2)
     name = reader.cursor.utf("class of a POJO")
     fields, registered, others = (
-        tuple(Field(own, _framed(reader, own, value)) for own, _, value in reader.optional_map())
+        tuple(
+            Field(key, _read_framed(reader, key, value)) for key, _, value in reader.optional_map()
+        )
         for _ in range(3)
     )
     return Pojo(name, fields, registered, others)
 
 
-def _framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
+def _read_framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
     """Read a snapshot in a frame; return Unreadable if it is unknown."""
     if frame is None:
         return Unreadable(name, "its serializer was not known to the job that wrote it")
@@ -411,13 +413,13 @@ def _kryo(reader: _Reader) -> Type:
     reader.known_versions(2)
     name = reader.cursor.utf("class of Kryo's")
     registered: list[tuple[str, bool]] = []
-    for own, _, value in reader.optional_map():
-        plain = False
+    for class_name, _, value in reader.optional_map():
+        by_kryo = False
         if value is not None:
             value.skip_utf("registered class")
-            plain = value.i32("kind of a registration") == 0
-        registered.append((own, plain))
-    defaults = [own for _ in range(2) for own, _, _ in reader.optional_map()]
+            by_kryo = value.i32("kind of a registration") == 0
+        registered.append((class_name, by_kryo))
+    defaults = [class_name for _ in range(2) for class_name, _, _ in reader.optional_map()]
     return kryo_type(name, registered, defaults, reader.kryo)
 
 
@@ -518,7 +520,7 @@ def _sorted_map(reader: _Reader) -> Type:
     """Read the comparator (Java object); the nested snapshots of key and value."""
     reader.known_versions(3)
     read_object_stream(reader.cursor)
-    return Map(*reader.two())
+    return Map(*reader.two_parts())
 
 
 def _ttl_aware(reader: _Reader) -> Type:

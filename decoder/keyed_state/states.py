@@ -14,7 +14,7 @@ from decoder.checkpoint import MetadataFile, read_metadata, translate_os_errors
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import Entry, KeyGroupLayout, check_keys
-from decoder.keyed_state.kryo import KRYO_2, KRYO_5, open_class
+from decoder.keyed_state.kryo import KRYO_2, KRYO_5, find_open_class
 from decoder.keyed_state.parts import KeyGroupsSource, StateSource
 from decoder.keyed_state.raw_timers import RawTimersSource
 from decoder.keyed_state.rocksdb import RocksSource
@@ -32,7 +32,7 @@ from decoder.state_files import StateFiles
 from decoder.storage import ByteSource
 
 # The last metadata version that Flink 1.x writes; Flink 1.x uses Kryo 2.24.
-_LAST_VERSION_OF_1_X = 4
+_LAST_FLINK_1_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class KeyedState(StateInfo):
     def caveat(self) -> str | None:
         """Why some values may turn out to be unreadable, or None."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
-            name = open_class(type_) if type_ is not None else None
+            name = find_open_class(type_) if type_ is not None else None
             if name is not None:
                 return (
                     f"{name}: Kryo keeps each object's class in the values, so whether all of them "
@@ -290,7 +290,7 @@ def _raw_source(
 
 
 def _kryo_version(file: MetadataFile) -> int:
-    return KRYO_2 if file.metadata.version <= _LAST_VERSION_OF_1_X else KRYO_5
+    return KRYO_2 if file.metadata.version <= _LAST_FLINK_1_VERSION else KRYO_5
 
 
 def _add_part(

@@ -146,7 +146,7 @@ def _read_state(
     value = serializers.get(_VALUE, missing)
     namespace = serializers.get(_NAMESPACE, missing)
     if backend_kind == _PRIORITY_QUEUE:
-        return _queue(name, value), unread
+        return _queue_info(name, value), unread
     kind_name = options.get(_KIND_OPTION, "")
     if backend_kind == _KEY_VALUE_V2:
         if kind_name == StateKind.LIST.name:
@@ -154,10 +154,10 @@ def _read_state(
         elif kind_name == StateKind.MAP.name:
             no_key = types.Unreadable("", "it names no serializer of the map's keys")
             value = types.Map(serializers.get(_USER_KEY, missing if unread else no_key), value)
-    return _key_value(cursor, name, kind_name, key, namespace, value), unread
+    return _key_value_info(cursor, name, kind_name, key, namespace, value), unread
 
 
-def timers(name: str, timer: types.Timer) -> StateInfo:
+def timers_info(name: str, timer: types.Timer) -> StateInfo:
     """Return a state of timers."""
     reason = _first_reason(timer.key, timer.namespace)
     timestamp = types.Scalar(types.Kind.LONG)
@@ -166,15 +166,15 @@ def timers(name: str, timer: types.Timer) -> StateInfo:
     )
 
 
-def _queue(name: str, value: types.Type) -> StateInfo:
+def _queue_info(name: str, value: types.Type) -> StateInfo:
     if isinstance(value, types.Timer):
-        return timers(name, value)
+        return timers_info(name, value)
     timestamp = types.Scalar(types.Kind.LONG)
     reason = value.reason if isinstance(value, types.Unreadable) else "a queue of other than timers"
     return StateInfo(name, StateKind.TIMERS, value, value, None, timestamp, False, reason)
 
 
-def _key_value(
+def _key_value_info(
     cursor: Cursor,
     name: str,
     kind_name: str,

@@ -19,13 +19,13 @@ from decoder.state_files import StateFiles
 
 # A stream of at most this size is read at once, and kept in memory as long as its state. The limit
 # is small, because there may be thousands of streams.
-_WHOLE_BYTES = 256 * 1024
+_MAX_WHOLE_BYTES = 256 * 1024
 # The minimum size of a read of a larger stream, except for the first read. The next bytes are read
 # ahead, to send fewer requests to a store.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 
-def state_without(instance: object, cached: str) -> dict[str, Any]:
+def attributes_without(instance: object, cached: str) -> dict[str, Any]:
     """Return an instance's attributes to pickle, without the attribute ``cached``."""
     return {name: value for name, value in vars(instance).items() if name != cached}
 
@@ -37,7 +37,7 @@ class Stream:
         self._stream = stream
         self._files = files
         self.what = what
-        self._ahead = (0, b"")  # (start of the bytes that were read ahead, the bytes)
+        self._read_ahead = (0, b"")  # (start of the bytes that were read ahead, the bytes)
 
     def read(self, start: int, end: int | None) -> bytes:
         """Read the bytes from ``start`` to ``end``, or to the end of the stream if it is None.
@@ -63,13 +63,13 @@ class Stream:
             end = stream.size
         if end is None:
             return self._files.read_range(stream, start, None, self.what)
-        first, data = self._ahead
+        first, data = self._read_ahead
         if not first <= start <= end <= first + len(data):
             # Do not read ahead after the head: often only the head is needed.
             until = min(start + _AHEAD_BYTES, stream.size) if start else end
             first = start
             data = self._files.read_range(stream, start, max(start, end, until) - start, self.what)
-        self._ahead = (first, data) if end < first + len(data) else (0, b"")
+        self._read_ahead = (first, data) if end < first + len(data) else (0, b"")
         return data[start - first : end - first]
 
     @property
@@ -78,12 +78,12 @@ class Stream:
         return self._stream.size
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**state_without(self, "_whole"), "_ahead": (0, b"")}
+        return {**attributes_without(self, "_whole"), "_ahead": (0, b"")}
 
     @cached_property
     def _whole(self) -> bytes | None:
         stream = self._stream
-        if isinstance(stream, InlineState | EmptySegment) or 0 < stream.size <= _WHOLE_BYTES:
+        if isinstance(stream, InlineState | EmptySegment) or 0 < stream.size <= _MAX_WHOLE_BYTES:
             return self._files.read(stream, self.what)
         return None
 

@@ -14,7 +14,7 @@ import re
 
 from decoder.errors import DecodeError, ErrorKind
 
-_MOST_LENGTH_BYTES = 5
+_MAX_LENGTH_BYTES = 5
 # A unit: up to two bytes with the high bit set, then one byte without it.
 _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
@@ -45,7 +45,7 @@ def read_string(data: bytes, position: int) -> tuple[str | None, int]:
     if count == 0:
         return None, position
     if count >= 0x80:
-        count, position = _long_count(data, position, count & 0x7F)
+        count, position = _rest_of_count(data, position, count & 0x7F)
     end = position + count - 1
     text = data[position:end]
     if text.isascii():
@@ -64,13 +64,13 @@ def read_string_value(data: bytes, position: int) -> tuple[str, int]:
     count = data[position]
     position += 1
     if count >= 0x80:
-        count, position = _long_count(data, position, count & 0x7F)
+        count, position = _rest_of_count(data, position, count & 0x7F)
     return _units(data, position, count)
 
 
-def _long_count(data: bytes, position: int, count: int) -> tuple[int, int]:
+def _rest_of_count(data: bytes, position: int, count: int) -> tuple[int, int]:
     """Read the rest of a varint of up to 31 bits; refuse one with unnecessary bytes."""
-    for shift in range(7, 7 * _MOST_LENGTH_BYTES, 7):
+    for shift in range(7, 7 * _MAX_LENGTH_BYTES, 7):
         byte = data[position]
         position += 1
         count |= (byte & 0x7F) << shift

@@ -43,22 +43,22 @@ def has_fixed_length(type_: types.Type) -> bool:
             return False
 
 
-def may_be_nothing(type_: types.Type) -> bool:
+def can_be_empty(type_: types.Type) -> bool:
     """Return whether a value may take no bytes, so that a few bytes may hold many values."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE
         case types.Struct(_, fields):
-            return bool(fields) and all(may_be_nothing(field.type) for field in fields)
+            return bool(fields) and all(can_be_empty(field.type) for field in fields)
         case types.Row(fields, has_kind):
             return not fields and not has_kind
         case types.Avro(_, schema):
-            return avro_may_be_nothing(schema)
+            return avro_may_be_empty(schema)
         case _:
             return False
 
 
-def avro_may_be_nothing(type_: types.AvroType) -> bool:
+def avro_may_be_empty(type_: types.AvroType) -> bool:
     """Return whether an Avro value may take no bytes; True for every reference."""
     match type_:
         case types.AvroScalar(kind):
@@ -66,7 +66,7 @@ def avro_may_be_nothing(type_: types.AvroType) -> bool:
         case types.AvroFixed(_, size):
             return size == 0
         case types.AvroRecord(_, fields):
-            return all(avro_may_be_nothing(field) for _, field in fields)
+            return all(avro_may_be_empty(field) for _, field in fields)
         case types.AvroReference():
             return True
         case _:

@@ -36,7 +36,7 @@ from decoder.keyed_state.strings import ReplacedText, decode_text, read_string, 
 from decoder.keyed_state.value_sizes import (
     MAX_COMPACT_DECIMAL,
     MAX_COMPACT_TIMESTAMP,
-    may_be_nothing,
+    can_be_empty,
 )
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -52,7 +52,7 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
 # The largest number of zero-byte values (NullValue) accepted in one collection.
-_MOST_OF_NOTHING = 1 << 16
+_MAX_EMPTY_ITEMS = 1 << 16
 
 
 def reader(type_: types.Type) -> Read:
@@ -102,14 +102,14 @@ def reader(type_: types.Type) -> Read:
         case types.Kryo():
             return lambda data, position: read_kryo(type_, data, position)
         case types.Unreadable(name, reason):
-            return _refuse(name, reason)
+            return _refusing_reader(name, reason)
 
 
 def _corrupt(problem: str) -> DecodeError:
     return DecodeError(ErrorKind.CORRUPT, problem)
 
 
-def _refuse(name: str, reason: str) -> Read:
+def _refusing_reader(name: str, reason: str) -> Read:
     def read(data: bytes, position: int) -> tuple[Any, int]:
         raise DecodeError(ErrorKind.UNSUPPORTED, f"{name}: {reason}" if name else reason)
 
@@ -123,14 +123,14 @@ def _boolean(data: bytes, position: int) -> tuple[bool, int]:
     return value == 1, position + 1
 
 
-def _length(data: bytes, position: int, of_nothing: bool = False) -> int:
+def _length(data: bytes, position: int, may_be_empty: bool = False) -> int:
     """Read the number of elements, ``i32 n``, and check it."""
     count: int = _i32(data, position)[0]
     if count < 0:
         raise _corrupt(f"a count cannot be negative: {count}")
-    if of_nothing:
-        if count > _MOST_OF_NOTHING:
-            raise _corrupt(f"more than {_MOST_OF_NOTHING} values of no bytes")
+    if may_be_empty:
+        if count > _MAX_EMPTY_ITEMS:
+            raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} values of no bytes")
     elif count > len(data) - position - 4:
         raise IndexError
     return count
@@ -198,7 +198,7 @@ def _date(of: type[Instant]) -> Read:
     return read
 
 
-def _checked(value: Any) -> Any:
+def _check_exists(value: Any) -> Any:
     if not value.exists:
         raise _corrupt(f"there is no such date or time: {tuple(value)}")
     return value
@@ -207,7 +207,7 @@ def _checked(value: Any) -> Any:
 def _sql_timestamp(data: bytes, position: int) -> tuple[Instant | None, int]:
     """Read ``i64`` epoch milliseconds, ``i32`` nanoseconds of the second; MIN_VALUE is null."""
     millis, nanos = _i64_i32(data, position)
-    value = None if millis == _MIN_I64 else _checked(Instant(millis // 1000, nanos))
+    value = None if millis == _MIN_I64 else _check_exists(Instant(millis // 1000, nanos))
     return value, position + 12
 
 
@@ -216,20 +216,20 @@ def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
     seconds, nanos = _i64_i32(data, position)
     if (seconds, nanos) == (_MIN_I64, _MIN_I32):
         return None, position + 12
-    return _checked(Instant(seconds, nanos)), position + 12
+    return _check_exists(Instant(seconds, nanos)), position + 12
 
 
 def _local_date(data: bytes, position: int) -> tuple[LocalDate | None, int]:
     """Read ``i32 year, u8 month, u8 day``; null if the year is MIN_VALUE."""
     parts = _year_month_day(data, position)
-    value = None if parts[0] == _MIN_I32 else _checked(LocalDate(*parts))
+    value = None if parts[0] == _MIN_I32 else _check_exists(LocalDate(*parts))
     return value, position + 6
 
 
 def _local_time(data: bytes, position: int) -> tuple[LocalTime | None, int]:
     """Read ``i8 hour, i8 minute, i8 second, i32 nano``; null if the hour is -128."""
     parts = _hour_minute_second_nano(data, position)
-    value = None if parts[0] == -128 else _checked(LocalTime(*parts))
+    value = None if parts[0] == -128 else _check_exists(LocalTime(*parts))
     return value, position + 7
 
 
@@ -382,10 +382,10 @@ def _stream_record(read_value: Read) -> Read:
 
 
 def _list(type_: types.List) -> Read:
-    read_element, of_nothing = reader(type_.element), may_be_nothing(type_.element)
+    read_element, may_be_empty = reader(type_.element), can_be_empty(type_.element)
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
-        count = _length(data, position, of_nothing)
+        count = _length(data, position, may_be_empty)
         position += 4
         elements = []
         for _ in range(count):
@@ -578,15 +578,15 @@ def _sql(type_: types.SqlType) -> Read:
     """
     match type_:
         case types.SqlRow() | types.SqlArray() | types.SqlMap():
-            return _sized(binary_row.reader(type_))
+            return _sized_reader(binary_row.reader(type_))
         case types.SqlScalar(types.SqlKind.STRING):
-            return _sized(lambda part: decode_text(part, "utf-8"))
+            return _sized_reader(lambda part: decode_text(part, "utf-8"))
         case types.SqlScalar():  # RAW: no other scalar has a serializer of Flink SQL
             return _bytes
         case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)
         case types.SqlDecimal(_, scale):
-            return _sized(lambda part: scaled(big_integer(part), scale))
+            return _sized_reader(lambda part: scaled(big_integer(part), scale))
         case types.SqlTimestamp(precision, local_zone) if precision <= MAX_COMPACT_TIMESTAMP:
             return lambda data, position: (
                 binary_row.timestamp(_i64(data, position)[0], 0, local_zone),
@@ -604,7 +604,7 @@ def _long_timestamp(local_zone: bool) -> Read:
     return read
 
 
-def _sized(read_part: Callable[[bytes], Any]) -> Read:
+def _sized_reader(read_part: Callable[[bytes], Any]) -> Read:
     def read(data: bytes, position: int) -> tuple[Any, int]:
         part, position = _bytes(data, position)
         return read_part(part), position

@@ -109,12 +109,12 @@ def fuzz_parts(data: bytes) -> object:
     if source is None or source.head.compressed:
         return None
     whole = _entries(source)
-    sizes = parts._BLOCK_BYTES, parts._HEAP_BLOCK_BYTES, parts._MOST_WHOLE
+    sizes = parts._BLOCK_BYTES, parts._HEAP_BLOCK_BYTES, parts._MAX_WHOLE_BYTES
     try:
-        parts._BLOCK_BYTES, parts._HEAP_BLOCK_BYTES, parts._MOST_WHOLE = 16, 16, 0
+        parts._BLOCK_BYTES, parts._HEAP_BLOCK_BYTES, parts._MAX_WHOLE_BYTES = 16, 16, 0
         assert repr(_entries(source)) == repr(whole)
     finally:
-        parts._BLOCK_BYTES, parts._HEAP_BLOCK_BYTES, parts._MOST_WHOLE = sizes
+        parts._BLOCK_BYTES, parts._HEAP_BLOCK_BYTES, parts._MAX_WHOLE_BYTES = sizes
     return whole
 
 

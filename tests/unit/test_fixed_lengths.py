@@ -31,7 +31,7 @@ from decoder.keyed_state.types import (
     Ttl,
     Type,
 )
-from decoder.keyed_state.value_sizes import has_fixed_length, may_be_nothing
+from decoder.keyed_state.value_sizes import can_be_empty, has_fixed_length
 
 _LONG, _TEXT = Scalar(Kind.LONG), Scalar(Kind.STRING)
 _NULL, _VOID = Scalar(Kind.NULL_VALUE), Scalar(Kind.VOID_NAMESPACE)
@@ -95,4 +95,4 @@ def _avro(schema: object) -> Avro:
     ],
 )
 def test_which_values_may_take_no_bytes(type_: Type, nothing: bool) -> None:
-    assert may_be_nothing(type_) is nothing
+    assert can_be_empty(type_) is nothing

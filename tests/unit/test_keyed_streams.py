@@ -114,7 +114,7 @@ def test_a_large_stream_is_read_by_its_parts(known: bool) -> None:
 
 
 def test_what_follows_a_key_group_is_read_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_WHOLE_BYTES", 1)
+    monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 1)
     monkeypatch.setattr(streams, "_AHEAD_BYTES", 2000)
     sizes = (100, 200, 2500)
     data, offsets = _stream(sizes)
@@ -197,7 +197,7 @@ def test_a_key_group_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatc
     """300 MB in one, as in a savepoint of a large RocksDB; in this test of a megabyte in each."""
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 2)
-    monkeypatch.setattr(streams, "_WHOLE_BYTES", _MIB)
+    monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", _MIB)
     monkeypatch.setattr(streams, "_AHEAD_BYTES", _MIB // 4)
     found, files = _read(*_blobs(30, _MIB // 8))
     assert _lengths(found) == [_MIB // 8] * 30
@@ -205,7 +205,7 @@ def test_a_key_group_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_entry_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_MOST_AT_ONCE", 4000)
+    monkeypatch.setattr(parts, "_MAX_ENTRY_BYTES", 4000)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", 1000)
     found, _ = _read(*_blobs(3, 5000))
     with pytest.raises(DecodeError, match="more than the 4000 bytes") as caught:
@@ -230,7 +230,7 @@ def test_where_blocks_end_does_not_matter(
     monkeypatch.setattr(parts, "_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_COMPRESSED_BLOCK_BYTES", block)
-    monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(parts, "_MAX_WHOLE_BYTES", 0)
     states = read_keyed_states(path).states
     assert [list(state.entries()) for state in states] == whole
     for state in states if block == 64 else ():
@@ -288,7 +288,7 @@ def test_a_key_group_of_the_heap_backend_in_parts_that_is_cut_short(
     ends = range(offsets[0] + 5, len(data) + 1)  # the key group's number tells the layout
     whole = [made(end, changed) for end in ends for changed in (False, True)]
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", block)
-    monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(parts, "_MAX_WHOLE_BYTES", 0)
     assert [made(end, changed) for end in ends for changed in (False, True)] == whole
 
 
@@ -296,8 +296,8 @@ def test_an_entry_of_many_blocks_is_begun_a_few_times(monkeypatch: pytest.Monkey
     blob = Entry(7, _keys()[0], None, bytes(_MIB))
     state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, (blob,))
     data, offsets = encode_heap(LONG, [state], range(7, 8))
-    monkeypatch.setattr(streams, "_WHOLE_BYTES", 0)
-    monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 0)
+    monkeypatch.setattr(parts, "_MAX_WHOLE_BYTES", 0)
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", 1024)
     begun: list[int] = []
     reader = heap._reader
@@ -326,10 +326,10 @@ def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
     blobs = tuple(Entry(7, key, None, bytes(_MIB // 16)) for key in _keys_of(7, 64))
     state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, blobs)
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
-    monkeypatch.setattr(streams, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 0)
     monkeypatch.setattr(streams, "_AHEAD_BYTES", 0)
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", _MIB // 8)
-    monkeypatch.setattr(parts, "_MOST_WHOLE", _MIB // 4)
+    monkeypatch.setattr(parts, "_MAX_WHOLE_BYTES", _MIB // 4)
     data, offsets = encode_heap(LONG, [state], range(7, 8))
     found, files = _read(data, offsets, heap=True)
     tracemalloc.start()
@@ -348,7 +348,7 @@ def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
     assert peak < 2 * _MIB
     assert max(files.reads) <= _MIB // 8
     assert _lengths(found) == [_MIB // 16] * 64
-    monkeypatch.setattr(parts, "_MOST_AT_ONCE", _MIB // 32)
+    monkeypatch.setattr(parts, "_MAX_ENTRY_BYTES", _MIB // 32)
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", 1000)
     with pytest.raises(DecodeError, match=f"more than the {_MIB // 32} bytes") as caught:
         _lengths(found)
