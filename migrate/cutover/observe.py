@@ -147,7 +147,7 @@ def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets])
     last = spark_log.newest_committed_batch(directory, files)
     if last is None:
         return NO_BATCH
-    if spark_log.batch_begun(directory, files, last) is not None:
+    if spark_log.newest_uncommitted_batch(directory, files, last) is not None:
         return "a batch is begun there, so a query has run already"
     if not _holds_a_file(files, join(directory, "state")):
         return "it holds no state, and so was not primed"

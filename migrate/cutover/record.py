@@ -100,7 +100,7 @@ class Record:
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
             return None
-        content = read_content(self.path, whence="a cut-over writes it")
+        content = read_content(self.path, creation_hint="a cut-over writes it")
         record = parse(_AnyVersion, content, self.path, "record of a cut-over")
         if record.version == 1:
             raise InputError(

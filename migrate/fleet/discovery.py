@@ -26,7 +26,7 @@ from decoder.storage import (
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
-from migrate.storage.files import Files, Listed
+from migrate.storage.files import DirectoryEntry, Files
 from migrate.storage.uris import is_uri
 
 # Many threads, because a remote store takes tens of milliseconds for each answer.
@@ -166,7 +166,7 @@ class _Walk:
                 return [Candidate(path, _job_directory(path), entry.size)], ()
         return (), list(self._below(path, entries))
 
-    def _below(self, path: str, entries: Iterable[Listed]) -> Iterator[_Visit]:
+    def _below(self, path: str, entries: Iterable[DirectoryEntry]) -> Iterator[_Visit]:
         names = [entry.name for entry in entries if entry.is_directory]
         numbered = [(n, name) for name in names if (n := checkpoint_number(name)) is not None]
         checkpoints = tuple(name for _, name in sorted(numbered, reverse=True))

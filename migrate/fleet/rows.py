@@ -186,7 +186,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
         reasons += [
             Obstacle("cluster-not-named", str(topic.refuse_unnamed_cluster()))
             for topic in shared
-            if topic.may_be_two and not topic.differing
+            if topic.may_be_two_topics and not topic.differing
         ]
     return tuple(reasons)
 

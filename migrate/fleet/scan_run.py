@@ -31,7 +31,7 @@ from migrate.inputs.flink.extract import Extraction
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.positions import Position
 from migrate.storage.files import Files
-from migrate.storage.new_file import named
+from migrate.storage.new_file import add_path_to_errors
 
 # Called with the step ("read", "compared"), the number of checkpoints done, and their total.
 Progress = Callable[[str, int, int], None]
@@ -204,7 +204,7 @@ def _keep_share(files: Files, request: ScanRequest, folder: Path, share: _Share)
     """Read a share into a file, and return the topics to ask a broker about."""
     topics: set[str] = set()
     path = _share_file(folder, share)
-    with named(path), path.open("wb") as file:
+    with add_path_to_errors(path), path.open("wb") as file:
         for checkpoint in read_share(files, request, share[1]):
             topics |= topics_to_ask(checkpoint.positions)
             pickle.dump(checkpoint, file)
@@ -229,7 +229,7 @@ def _summarise_share(
         checkpoints = read_share(files, request, share[1])
     else:
         checkpoints = _kept_share(folder, share)
-    with named(output.directory if output is not None else ""), ExitStack() as stack:
+    with add_path_to_errors(output.directory if output is not None else ""), ExitStack() as stack:
         tables: dict[CheckpointView, Callable[[Iterable[Row]], None]] = {}
         if output is not None and stage is not None:
             for view in request.views:

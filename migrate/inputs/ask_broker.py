@@ -39,13 +39,13 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
         topics: topic names, which need not be valid.
         at: a time in milliseconds of the epoch (``LogRange.first_at``).
     """
-    possible = possible_topics(topics)
+    possible = valid_topics(topics)
     if broker is None or not possible:
         return {}
     return ask_broker(broker, Question(possible, at=at)).topics
 
 
-def possible_topics(topics: Iterable[str]) -> frozenset[str]:
+def valid_topics(topics: Iterable[str]) -> frozenset[str]:
     """Return the valid topic names: a broker refuses a whole request if one name is invalid."""
     return frozenset(topic for topic in topics if _TOPIC.fullmatch(topic))
 
@@ -58,12 +58,12 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
         BrokerError: the broker did not answer, or denied access.
     """
     if broker is None:
-        raise needs_a_broker(f"group:{name}")
+        raise broker_needed(f"group:{name}")
     group = ask_broker(broker, Question(frozenset(), name)).source_group
     assert group is not None  # the question names it
     return group
 
 
-def needs_a_broker(label: str) -> UsageError:
+def broker_needed(label: str) -> UsageError:
     """Return the error for a side that can be read only from a broker."""
     return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from decoder import CheckpointKind
-from migrate.inputs.ask_broker import ask_group, ask_logs, needs_a_broker
+from migrate.inputs.ask_broker import ask_group, ask_logs, broker_needed
 from migrate.inputs.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
 from migrate.inputs.flink.read import read
 from migrate.inputs.position_inputs import Side, SideKind, broker_positions, file_positions
@@ -57,7 +57,7 @@ def load_sides(
         raise UsageError("both sides are the broker: one of them must name the topics")
     for side in (left, right):
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
-            raise needs_a_broker(side.label)
+            raise broker_needed(side.label)
     warnings: list[str] = []
     loaded = {side: _load(side, broker, choice, warnings) for side in (left, right)}
     at = left.at if left.at is not None else right.at

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
-from migrate.inputs.ask_broker import ask_group, ask_logs, needs_a_broker
+from migrate.inputs.ask_broker import ask_group, ask_logs, broker_needed
 from migrate.inputs.flink.read import read
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
@@ -142,7 +142,7 @@ def side_input(
                 findings = (blocker(Code.GROUP_READS, message),)
         case SideKind.BROKER:
             if broker is None:
-                raise needs_a_broker(side.label)
+                raise broker_needed(side.label)
             if not topics:
                 raise UsageError(f"{name} names no topic: name partitions with --partitions")
             positions = broker_positions(side, ask_logs(broker, topics, side.at))

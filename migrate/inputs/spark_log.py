@@ -92,7 +92,7 @@ def logged_batches(
         InputError: an entry is damaged or of an unknown version.
     """
     newest = newest_committed_batch(directory, files)
-    for batch in _planned(directory, files):
+    for batch in _offset_log_batches(directory, files):
         path = offsets_path(directory, batch)
         if newest is not None and batch <= newest and files.is_file(path):
             yield batch, read_offsets(files, path)
@@ -172,7 +172,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     """
     # Read the offset log first. In the other order, a running query could commit a batch and plan
     # the next batch between the two reads, and both batches would seem uncommitted.
-    planned = _planned(directory, files)
+    planned = _offset_log_batches(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:
         return None
@@ -185,19 +185,19 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             "would go on after a batch that is not committed"
         )
     if planned and planned[-1] > newest:
-        _check_goes_on(directory, files, newest, planned[-1])
+        _check_not_behind(directory, files, newest, planned[-1])
     return newest
 
 
-def batch_begun(directory: str, files: ByteSource, committed: int) -> int | None:
+def newest_uncommitted_batch(directory: str, files: ByteSource, committed: int) -> int | None:
     """Return the number of the newest planned batch if it is not committed, else None."""
-    planned = _planned(directory, files)
+    planned = _offset_log_batches(directory, files)
     return planned[-1] if planned and planned[-1] > committed else None
 
 
 def has_run(directory: str, files: ByteSource) -> bool:
     """Return whether a query has begun a batch in this checkpoint location."""
-    return bool(_planned(directory, files))
+    return bool(_offset_log_batches(directory, files))
 
 
 def was_started(directory: str, files: ByteSource) -> bool:
@@ -218,16 +218,16 @@ def began_continuous(directory: str, files: ByteSource) -> bool:
     Raises:
         InputError: the entry is damaged or of an unknown version.
     """
-    planned = _planned(directory, files)
+    planned = _offset_log_batches(directory, files)
     return bool(planned) and not read_entry(files, offsets_path(directory, planned[0]))[1]
 
 
-def _planned(directory: str, files: ByteSource) -> list[int]:
+def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:
     """Return the numbers of the batches in the offset log."""
     return entry_numbers(files, join(directory, "offsets"))
 
 
-def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int) -> None:
+def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: int) -> None:
     """Check that no offset of a begun batch is lower than in the newest committed batch.
 
     To repartition a query's state, Spark commits a failed batch as skipped. Then it begins a batch

@@ -13,13 +13,13 @@ from decoder import ByteSource
 from decoder.storage import join
 from migrate.inputs.plan_input import ListedPositions, listed_source
 from migrate.inputs.spark_log import (
-    batch_begun,
     began_continuous,
     committed_positions,
     has_run,
     kafka_seeds,
     logged_batches,
     newest_committed_batch,
+    newest_uncommitted_batch,
     query_id,
     starting_positions,
 )
@@ -70,7 +70,7 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
         yield warning(Code.QUERY_STATE, state)
     if (output := output_warning(directory, files)) is not None:
         yield warning(Code.OUTPUT_BEYOND, output)
-    if (begun := batch_begun(directory, files, batch)) is not None:
+    if (begun := newest_uncommitted_batch(directory, files, batch)) is not None:
         yield warning(
             Code.UNCOMMITTED_BATCH,
             f"batch {begun} of the query is begun and not committed: what it has written already "
@@ -151,22 +151,21 @@ class QueryLocation:
 
 @dataclass(frozen=True, slots=True)
 class QueryStart:
-    """Where a Spark query started, as far as its checkpoint location shows.
+    """The start of a Spark query and its committed batches, from its checkpoint location.
 
     Attributes:
-        started: where the query's sources start, by their seeds.
-        goes_on: the offsets that the query reads next when it is started again; None if they need
-            not be checked.
+        started: the query's seeds.
+        resumes_at: the offsets that a restarted query reads next; None if they are not checked.
         has_run: whether a query has begun a batch in this checkpoint location.
         continuous: whether the first batch was an epoch of the continuous trigger, which ignores a
             seed and does not record where it started.
         seeds: the seeded offsets, by source.
-        batches: each committed batch in the log, oldest first: its number, and its end offsets by
-            source. Empty for the continuous trigger.
+        batches: (number, end offsets by source) of each committed batch, the oldest first; empty
+            for the continuous trigger.
     """
 
     started: PositionSet
-    goes_on: PositionSet | None = None
+    resumes_at: PositionSet | None = None
     has_run: bool = False
     continuous: bool = False
     seeds: Mapping[str, Offsets] = field(default_factory=dict)
@@ -179,23 +178,23 @@ def query_start(label: str, directory: str, *, is_planned: bool = False) -> Quer
     Args:
         label: the name of the positions.
         directory: the checkpoint location.
-        is_planned: whether Spark itself is asked where the query starts. ``started`` is then empty,
-            and ``goes_on`` is None.
+        is_planned: whether Spark plans the query to find its start. ``started`` is then empty, and
+            ``resumes_at`` is None.
 
     Raises:
         InputError, Refused: as for ``starting_positions`` and ``committed_positions``.
     """
     files = Files()
     begun, continuous = has_run(directory, files), began_continuous(directory, files)
-    started, goes_on = PositionSet(label, {}), None
+    started, resumes_at = PositionSet(label, {}), None
     if not is_planned:
         started = starting_positions(label, directory, files)
-        goes_on = committed_positions(label, directory, files) if begun else started
+        resumes_at = committed_positions(label, directory, files) if begun else started
     if not begun or continuous:
-        return QueryStart(started, goes_on, begun, continuous)
+        return QueryStart(started, resumes_at, begun, continuous)
     return QueryStart(
         started,
-        goes_on,
+        resumes_at,
         begun,
         seeds=kafka_seeds(directory, files),
         batches=list(logged_batches(directory, files)),

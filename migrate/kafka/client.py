@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, without_values
+from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, redact_values
 from migrate.model.cluster_snapshot import BrokerError
 
 # Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
@@ -88,7 +88,7 @@ class Connection:
             settings: dict[str, Any] = {"error_cb": self._failures.append, **self.settings}
             self.admin = AdminClient(settings, logger=QUIET)
         except (KafkaException, TypeError, ValueError) as error:
-            reason = without_values(_reason(error), config)
+            reason = redact_values(_reason(error), config)
             raise ConfigError(f"not a usable Kafka configuration: {reason}") from None
         self._log_in()
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescri
 from migrate.kafka.client import Connection, kafka_error
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.describe_group import describe_group
-from migrate.kafka.transactions import fates
+from migrate.kafka.transactions import transaction_outcomes
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, LogRange, Question
 from migrate.model.topic_pattern import TopicPattern
 from migrate.model.wording import close_names
@@ -39,7 +39,9 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     connection = Connection(config)
     answer = snapshot(connection, question.topics, question.since, question.at, question.pattern)
     try:
-        answer = replace(answer, transactions=fates(connection, question.transactions))
+        answer = replace(
+            answer, transactions=transaction_outcomes(connection, question.transactions)
+        )
     except BrokerError as error:  # not fatal: few users have READ on the transaction log
         answer = replace(answer, transactions_error=str(error))
     source, target = question.source_group, question.target_group

@@ -26,7 +26,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from decoder.java import signed_32, string_hash
 from migrate.kafka.client import QUIET, Connection
-from migrate.model.cluster_snapshot import BrokerError, Fate, Transaction
+from migrate.model.cluster_snapshot import BrokerError, Outcome, Transaction
 
 _LOG = "__transaction_state"
 _KEY = struct.Struct(">hh")
@@ -35,12 +35,12 @@ _KEY_VERSION = 0
 _VALUE_VERSIONS = (0, 1)
 # TransactionState's ids: 1 Ongoing, 2 PrepareCommit, 4 CompleteCommit, 3 PrepareAbort, 5
 # CompleteAbort.
-_FATES = {
-    1: Fate.OPEN,
-    2: Fate.COMMITTED,
-    4: Fate.COMMITTED,
-    3: Fate.ABORTED,
-    5: Fate.ABORTED,
+_OUTCOMES = {
+    1: Outcome.OPEN,
+    2: Outcome.COMMITTED,
+    4: Outcome.COMMITTED,
+    3: Outcome.ABORTED,
+    5: Outcome.ABORTED,
 }
 
 # Seconds for reading the log. A compacted partition is seldom larger than its newest segment (100
@@ -58,7 +58,9 @@ class StateChange(NamedTuple):
     state: int
 
 
-def fates(connection: Connection, transactions: Iterable[Transaction]) -> dict[Transaction, Fate]:
+def transaction_outcomes(
+    connection: Connection, transactions: Iterable[Transaction]
+) -> dict[Transaction, Outcome]:
     """Return the outcome of each transaction.
 
     Raises:
@@ -73,23 +75,24 @@ def fates(connection: Connection, transactions: Iterable[Transaction]) -> dict[T
         if transactional_id in changes and (change := _state_change(value)) is not None:
             changes[transactional_id].append(change)
     return {
-        transaction: fate_of(transaction, changes[transaction[0]]) for transaction in transactions
+        transaction: outcome_of(transaction, changes[transaction[0]])
+        for transaction in transactions
     }
 
 
-def fate_of(transaction: Transaction, changes: Iterable[StateChange]) -> Fate:
+def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> Outcome:
     """Return the outcome of a transaction; ``changes`` are its id's records in log order."""
     _, producer_id, epoch = transaction
-    fate = Fate.UNKNOWN
+    outcome = Outcome.UNKNOWN
     for change in changes:
-        new_fate = _FATES.get(change.state)
-        if new_fate is None or change.producer_id != producer_id:
+        new_outcome = _OUTCOMES.get(change.state)
+        if new_outcome is None or change.producer_id != producer_id:
             continue
         # The next epoch counts only after an OPEN record of this epoch. If compaction has removed
         # this record, the next epoch may belong to another transaction.
-        if change.epoch == epoch or (fate is Fate.OPEN and change.epoch == epoch + 1):
-            fate = new_fate
-    return fate
+        if change.epoch == epoch or (outcome is Outcome.OPEN and change.epoch == epoch + 1):
+            outcome = new_outcome
+    return outcome
 
 
 def log_partition(transactional_id: str, partitions: int) -> int:

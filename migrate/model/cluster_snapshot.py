@@ -98,7 +98,7 @@ class GroupView:
 Transaction = tuple[str, int, int]
 
 
-class Fate(str, Enum):
+class Outcome(str, Enum):
     """The outcome of a transaction according to the cluster's transaction log."""
 
     OPEN = "open"
@@ -131,7 +131,7 @@ class ClusterSnapshot:
     target_group: GroupView | None = None
     alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched_topics: dict[str, int | None] = field(default_factory=dict)
-    transactions: Mapping[Transaction, Fate] = field(default_factory=dict)
+    transactions: Mapping[Transaction, Outcome] = field(default_factory=dict)
     transactions_error: str = ""
 
 

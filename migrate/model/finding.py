@@ -31,7 +31,7 @@ class CodePolicy(NamedTuple):
             has no other source, the plan shows this finding, not the error "no Kafka source".
         by_partition: whether the plan reports the finding again for each partition.
         undecided: whether a warning needs a choice by the user before the job can move.
-        of_a_group: whether a move to a consumer group shows the finding, whatever its severity.
+        shown_for_groups: whether a move to a consumer group shows the finding at any severity.
         allowed: whether the user's policies allow the move despite the finding.
         way_out: what the user can do about a blocker.
     """
@@ -41,7 +41,7 @@ class CodePolicy(NamedTuple):
     unread: bool = False
     by_partition: bool = False
     undecided: bool = False
-    of_a_group: bool = False
+    shown_for_groups: bool = False
     allowed: Callable[[Policies], bool] = lambda policies: False
     way_out: str = "if it is not to be moved, choose the others with --source"
 
@@ -92,7 +92,7 @@ class Code(str, Enum):
         ),
     )
     RETAINED_CLUSTERS = "retained-clusters", CodePolicy()
-    SINK_MEMORY = "sink-memory", CodePolicy(of_a_group=True)
+    SINK_MEMORY = "sink-memory", CodePolicy(shown_for_groups=True)
     SINK_STATE = "sink-state", CodePolicy()
     STALE_POSITIONS = (
         "stale-positions",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from decoder import DecodeError
 from decoder.urls import redact_url
 from migrate.fleet.candidates import job_id_of
-from migrate.inputs.flink.newer_checkpoints import look_beside
+from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.log import log, timed
 from migrate.moves.options import Request
 from migrate.moves.pipeline import LAST_OUTPUT
@@ -46,7 +46,7 @@ def interval_of(plan: Plan) -> float | None:
     if origin.kind != "checkpoint" or origin.stopped:
         return None
     try:
-        beside = look_beside(origin.pointer, origin.number, Files())
+        beside = find_newer_checkpoints(origin.pointer, origin.number, Files())
     except (DecodeError, MissingExtra):
         return None
     return beside.interval if beside is not None else None

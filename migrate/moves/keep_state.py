@@ -19,7 +19,7 @@ from migrate.moves.options import Request
 from migrate.moves.pipeline import plan_parts
 from migrate.moves.sink import check_sink_of_a_copy, named_location
 from migrate.storage.files import Files
-from migrate.storage.uris import lies_within, path_of
+from migrate.storage.uris import is_within, path_of
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import (
@@ -75,7 +75,7 @@ def copy_query(
         raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
     files = Files()
     directory = files.absolute(path_of(old.removeprefix(SPARK_PREFIX), files))
-    if lies_within(str(target.path), directory):
+    if is_within(str(target.path), directory):
         raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
     batch = check_can_be_copied(directory, files)
     check_sink_of_a_copy(sink, query_id(directory, files), batch)

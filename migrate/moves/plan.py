@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from decoder import DecodeError
 from decoder.storage import METADATA_FILE, join
 from migrate.inputs.ask_broker import ask_broker
-from migrate.inputs.flink.newer_checkpoints import look_beside
+from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
@@ -21,7 +21,7 @@ from migrate.moves.options import Request, move_request
 from migrate.moves.pipeline import LAST_OUTPUT, make_move
 from migrate.moves.plan_origin import batches_since
 from migrate.planning import Plan
-from migrate.planning.recheck import moved_meanwhile, ran_on_since
+from migrate.planning.recheck import find_cluster_changes, find_progress
 from migrate.storage.files import Files, MissingExtra
 from migrate.storage.uris import local_path
 
@@ -135,8 +135,8 @@ def _recheck(
             pattern=topic_pattern(pattern) if pattern is not None else None,
         )
         snapshot = ask_broker(request.kafka.config(), question)
-        moved += moved_meanwhile(plan, snapshot)
-    ran_on = list(ran_on_since(plan, snapshot, _newer_checkpoints(plan.origin)))
+        moved += find_cluster_changes(plan, snapshot)
+    ran_on = list(find_progress(plan, snapshot, _newer_checkpoints(plan.origin)))
     if plan.origin.kind == "batch" and (since := batches_since(plan)):
         ran_on.append(since)
     lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]
@@ -161,7 +161,7 @@ def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
     try:
         if not files.is_file(join(origin.pointer, METADATA_FILE)):
             log.info(f"note: {origin.pointer} is not there any more")
-        beside = look_beside(origin.pointer, origin.number, files)
+        beside = find_newer_checkpoints(origin.pointer, origin.number, files)
     except (DecodeError, MissingExtra, OSError) as error:
         log.info(f"note: whether the job ran on is not shown by its checkpoints: {error}")
         return ()

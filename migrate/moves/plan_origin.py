@@ -30,14 +30,14 @@ def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
         plan: the plan, as its file says.
         allow_external_files: as for ``read_checkpoint``.
     """
-    elsewhere = count_other_starts(plan)
+    other_starts = count_other_starts(plan)
     try:
         sources = _sources(plan, allow_external_files)
     except _UNREADABLE as error:
-        return PlanCheck(not_compared=str(error), elsewhere=elsewhere)
+        return PlanCheck(not_compared=str(error), other_starts=other_starts)
     except _AnotherOrigin as other:
-        return PlanCheck((str(other),), elsewhere=elsewhere)
-    return PlanCheck(tuple(plan_differences(plan, sources)), elsewhere=elsewhere)
+        return PlanCheck((str(other),), other_starts=other_starts)
+    return PlanCheck(tuple(plan_differences(plan, sources)), other_starts=other_starts)
 
 
 class _AnotherOrigin(Exception):

@@ -201,7 +201,7 @@ def _clusters_not_named(
         "Spark source then starts at its own positions, and these are not checked"
     )
     for topic in shared_topics(sources):
-        if topic.may_be_two:
+        if topic.may_be_two_topics:
             yield str(replace(topic.refuse_unnamed_cluster(), way_out=way_out))
 
 

@@ -28,7 +28,7 @@ from migrate.moves.pipeline import plan_parts, report_plans
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
-from migrate.storage.uris import lies_within
+from migrate.storage.uris import is_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from migrate.targets.savepoint.changes import (
@@ -196,7 +196,7 @@ def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
     """Refuse a directory inside the old savepoint, because the old savepoint is never changed."""
     path, _ = place.to_read
-    if lies_within(path, pointer):
+    if is_within(path, pointer):
         raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
-from migrate.inputs.ask_broker import ask_broker, needs_a_broker, possible_topics
+from migrate.inputs.ask_broker import ask_broker, broker_needed, valid_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
 from migrate.inputs.flink.read import read
 from migrate.inputs.position_inputs import Side, SideKind, parse_side
@@ -112,7 +112,7 @@ def verify(
         raise UsageError("--run and --state are about a Spark query: each goes with spark:DIR")
     group = side.what if side.kind is SideKind.GROUP else None
     if broker is None and group is not None:
-        raise needs_a_broker(side.label)
+        raise broker_needed(side.label)
     if broker is None and run:
         raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
     snapshot = _ask(broker, expected, group)
@@ -194,7 +194,7 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
             )
     positions = source_positions(moved, chosen)
     for topic in shared:
-        if topic.may_be_two and not one_cluster:
+        if topic.may_be_two_topics and not one_cluster:
             raise Refused(
                 f"{moved}: {len(topic.sources)} sources read topic {topic.name} ({topic.readers}), "
                 "and their state does not name their Kafka cluster; choose one with --source "
@@ -214,7 +214,7 @@ def _ask(
     """
     if broker is None:
         return None
-    plan, topics = expected.plan, possible_topics(expected.positions.topics)
+    plan, topics = expected.plan, valid_topics(expected.positions.topics)
     snapshot = ask_broker(broker, Question(topics, group))
     if plan is None or plan.cluster_id is None:
         return snapshot

@@ -35,7 +35,7 @@ def plan_differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
             yield f"{planned.name}: {problem}"
     if not plan.only_some_partitions:
         for (topic, partition), starts in sorted(starts_now.items(), key=lambda item: item[0]):
-            yield f"{topic}-{partition}: the plan lacks it, which is at {_shown(starts)}"
+            yield f"{topic}-{partition}: the plan lacks it, which is at {_join_starts(starts)}"
 
 
 def count_other_starts(plan: Plan) -> int:
@@ -52,23 +52,24 @@ def count_other_starts(plan: Plan) -> int:
 def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:
     """Return how a partition of the plan differs from its current ``starts``, or an empty text."""
     if planned.operator_id is None:
-        return f"the plan has it as unknown, and it is at {_shown(starts)}" if starts else ""
+        return f"the plan has it as unknown, and it is at {_join_starts(starts)}" if starts else ""
     if planned.operator_id not in starts:
         return f"operator {planned.operator_id} does not have it"
     start = starts[planned.operator_id]
     if start != planned.position:
-        return f"it is at {_start(start)}, and the plan has it at {_start(planned.position)}"
+        planned_start = _format_start(planned.position)
+        return f"it is at {_format_start(start)}, and the plan has it at {planned_start}"
     if planned.verdict.is_at_position and any(
         isinstance(other, int) and isinstance(start, int) and other < start
         for other in starts.values()
     ):
-        return f"the plan has it at {start}, which is not the lowest of {_shown(starts)}"
+        return f"the plan has it at {start}, which is not the lowest of {_join_starts(starts)}"
     return ""
 
 
-def _shown(starts: Mapping[str, int | Marker | None]) -> str:
-    return " and ".join(_start(start) for start in starts.values())
+def _join_starts(starts: Mapping[str, int | Marker | None]) -> str:
+    return " and ".join(_format_start(start) for start in starts.values())
 
 
-def _start(start: int | Marker | None) -> str:
+def _format_start(start: int | Marker | None) -> str:
     return "no offset" if start is None else format_start(start)

@@ -99,8 +99,8 @@ def _plan_unresolved(
     planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
     # The job may have been anywhere in the log, or in the gap below the log start.
     gap = max(0, log.start - chosen)
-    goes_on = min(max(chosen, log.start), log.end)
-    return replace(planned, lost=gap + goes_on - log.start, repeated=log.end - goes_on)
+    clipped = min(max(chosen, log.start), log.end)
+    return replace(planned, lost=gap + clipped - log.start, repeated=log.end - clipped)
 
 
 def _choose_start(

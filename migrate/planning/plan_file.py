@@ -41,7 +41,7 @@ KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
 
 # Fields of a plan that are the same in the file.
-_SHARED = (
+_SAME_FIELDS = (
     "cluster_id",
     "topic_ids",
     "source_group",
@@ -94,7 +94,7 @@ class SavedPartition(Model):
     translation: None
 
 
-def _at_their_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
+def _check_at_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
     for row in rows:
         if row.verdict.is_at_position and row.next_offset != row.position:
             raise ValueError(
@@ -105,8 +105,8 @@ def _at_their_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
 
 
 # Fields of a planned partition that are the same in the file.
-_SAVED = SavedPartition.model_fields.keys() - {"translation"}
-_COMPUTED = {"difference", "records_left"}
+_PARTITION_FIELDS = SavedPartition.model_fields.keys() - {"translation"}
+_COMPUTED_FIELDS = {"difference", "records_left"}
 
 
 class PlanFile(Model):
@@ -126,12 +126,12 @@ class PlanFile(Model):
     topic_pattern: str | None
     topic_map: dict[str, str]
     warnings: list[str]
-    partitions: Annotated[OncePerPartition[SavedPartition], AfterValidator(_at_their_positions)]
+    partitions: Annotated[OncePerPartition[SavedPartition], AfterValidator(_check_at_positions)]
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
     @field_validator("created_at")
     @classmethod
-    def _a_moment(cls, created_at: str) -> str:
+    def _check_time_zone(cls, created_at: str) -> str:
         if datetime.fromisoformat(created_at).tzinfo is None:
             raise ValueError("no time zone")
         return created_at
@@ -156,11 +156,13 @@ def plan_file(plan: Plan) -> PlanFile:
         group=plan.target.group,
         warnings=list(plan.warnings),
         partitions=[
-            SavedPartition(**{name: getattr(planned, name) for name in _SAVED}, translation=None)
+            SavedPartition(
+                **{name: getattr(planned, name) for name in _PARTITION_FIELDS}, translation=None
+            )
             for planned in plan.partitions
         ],
         sha256="0" * 64,
-        **{name: getattr(plan, name) for name in _SHARED},
+        **{name: getattr(plan, name) for name in _SAME_FIELDS},
     )
     return file.model_copy(update={"sha256": checksum(file.model_dump(mode="json"))})
 
@@ -189,7 +191,7 @@ def read_plan(path: Path) -> Plan:
     Raises:
         InputError: the file is missing, no plan of this version, or was edited since it was saved.
     """
-    content = read_content(path, whence="--plan-out writes one")
+    content = read_content(path, creation_hint="--plan-out writes one")
     raw = _raw_plan(content)
     if raw.get("version") == 1:
         raise InputError(
@@ -202,10 +204,10 @@ def read_plan(path: Path) -> Plan:
         saved = parse(PlanFile, content, path, name)
     except InputError as error:
         if edited:
-            raise _edited(path, str(error).removeprefix(f"{path}: not a {name}: ")) from error
+            raise _edited_error(path, str(error).removeprefix(f"{path}: not a {name}: ")) from error
         raise
     if edited:
-        raise _edited(path)
+        raise _edited_error(path)
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)
     return Plan(
@@ -218,18 +220,20 @@ def read_plan(path: Path) -> Plan:
         ),
         target_of(saved.group),
         tuple(
-            PlannedPartition(**{name: getattr(row, name) for name in _SAVED - _COMPUTED})
+            PlannedPartition(
+                **{name: getattr(row, name) for name in _PARTITION_FIELDS - _COMPUTED_FIELDS}
+            )
             for row in saved.partitions
         ),
         warnings=tuple(saved.warnings),
         operators=tuple(checkpoint.operators),
         source_cluster=checkpoint.cluster,
         made_at=datetime.fromisoformat(saved.created_at),
-        **{name: getattr(saved, name) for name in _SHARED},
+        **{name: getattr(saved, name) for name in _SAME_FIELDS},
     )
 
 
-def _edited(path: Path, problem: str = "") -> InputError:
+def _edited_error(path: Path, problem: str = "") -> InputError:
     """Return the error for a plan with a wrong checksum; ``problem`` is another problem of it."""
     return InputError(
         f"{path}: the plan was edited after it was saved: its checksum (sha256) is not that of "

@@ -46,7 +46,7 @@ from migrate.planning.transactions import resolve_transactions
 REFUSED_BY_DEFAULT: Policies = Policies()
 
 # The maximum number of partitions that a refusal names.
-_NAMED = 20
+_MAX_NAMED = 20
 
 
 def make_plan(
@@ -132,8 +132,8 @@ def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
     text = "there is nothing to move: no partition is left that has an offset"
     if policies.partitions is not None:
         known = sorted({position.topic_partition for s in chosen for position in s.positions})
-        names = ", ".join(f"{topic}-{partition}" for topic, partition in known[:_NAMED])
-        text += f"; the checkpoint holds {names}{', …' if known[_NAMED:] else ''}"
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in known[:_MAX_NAMED])
+        text += f"; the checkpoint holds {names}{', …' if known[_MAX_NAMED:] else ''}"
     return Refusal(text)
 
 
@@ -170,14 +170,14 @@ def _plan_partitions(
                 replace(planned, operator_id=source.operator_id)
             )
     partitions = [
-        _merge(of_one, unknown_to_some=len(of_one) < len(readers[topic]))
-        for (topic, _), of_one in by_source.items()
+        _merge(plans, unknown_to_some=len(plans) < len(readers[topic]))
+        for (topic, _), plans in by_source.items()
     ]
     if snapshot is not None:
         if policies.topic_pattern is not None:
             readers |= {topic: list(chosen) for topic in snapshot.matched_topics}
         partitions += _new_partitions(readers, by_source, snapshot, policies)
-        partitions = [_with_groups(partition, snapshot) for partition in partitions]
+        partitions = [_add_group_offsets(partition, snapshot) for partition in partitions]
     return sorted(partitions, key=lambda partition: partition.topic_partition)
 
 
@@ -237,7 +237,7 @@ def _new_partitions(
                 yield new_partition(topic, partition, log, as_flink, policies, listed=listed)
 
 
-def _with_groups(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
+def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
     """Add the committed offsets of both groups, and the records that a job that ran on repeats."""
     target = snapshot.target_group
     planned = replace(

@@ -26,7 +26,7 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
     )
 
 
-def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
+def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield the changes in the cluster since the plan was made, each in one line.
 
     New records do not count, nor deleted records below the planned offsets: the plan's effect stays
@@ -48,7 +48,7 @@ def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
             yield f"{topic}-{partition} is new since the plan was made"
     for place, planned in known.items():
         log = there.get(place)
-        yield from _log_moved(planned, log)
+        yield from _find_log_changes(planned, log)
         if log is not None and snapshot.target_group is not None:
             current = snapshot.target_group.next_offset(*place)
             if current != planned.current:
@@ -58,7 +58,7 @@ def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
                 )
 
 
-def _log_moved(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]:
+def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]:
     name = planned.name
     if log is None:
         if planned.log_end is not None:
@@ -82,7 +82,7 @@ def _show(next_offset: int | Marker | None) -> str:
     return "no offset" if next_offset is None else str(next_offset)
 
 
-def ran_on_since(
+def find_progress(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
     """Yield facts, each in one line, that prove that the plan's job or group has gone on since.

@@ -15,20 +15,20 @@ from migrate.model.wording import counted, did_you_mean, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
 # The maximum number of partitions that a refusal names.
-_NAMED = 20
+_MAX_NAMED = 20
 # Verdicts whose problem texts contain the partition's offsets, and so differ for each partition.
-_OWN_NUMBERS = (Verdict.EXPIRED, Verdict.BEYOND_END)
+_VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
 def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
     """Refuse the partitions with a problem, with one refusal for each distinct problem."""
-    alike: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
+    by_problem: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
-            problem = "" if planned.verdict in _OWN_NUMBERS else planned.problem
-            alike.setdefault((planned.verdict, problem, _way_out(planned)), []).append(planned)
-    for (verdict, problem, way_out), same in alike.items():
-        names = join_some((planned.name for planned in same), _NAMED)
+            problem = "" if planned.verdict in _VERDICTS_WITH_OFFSETS else planned.problem
+            by_problem.setdefault((planned.verdict, problem, _way_out(planned)), []).append(planned)
+    for (verdict, problem, way_out), same in by_problem.items():
+        names = join_some((planned.name for planned in same), _MAX_NAMED)
         if not problem:
             problem = same[0].problem
             problem += f" (the first; {len(same)} in all)" if len(same) > 1 else ""
@@ -84,7 +84,7 @@ def collect_warnings(
         if finding.code is Code.OUTPUT_BEYOND and at_the_end:
             continue  # the output cannot be beyond positions at the log end
         policy = finding.code.policy
-        of_the_group = policy.of_a_group and for_a_group
+        of_the_group = policy.shown_for_groups and for_a_group
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
             yield finding.text
     yield from _cost_warnings(partitions)
@@ -123,8 +123,8 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
     beyond = [planned for planned in partitions if planned.ran_on]
     if beyond:
         yield (
-            f"{_how_it_ran_on(beyond)}: these will be emitted again, and what it has emitted since "
-            "its last commit"
+            f"{_describe_ran_on(beyond)}: these will be emitted again, and what it has emitted "
+            "since its last commit"
         )
     merged = [planned for planned in partitions if planned.read_already]
     if merged:
@@ -148,7 +148,7 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
     beyond = [planned for planned in partitions if planned.ran_on]
     if beyond:
         yield Refusal(
-            f"{_how_it_ran_on(beyond)}, and what Flink emitted since would be emitted again",
+            f"{_describe_ran_on(beyond)}, and what Flink emitted since would be emitted again",
             "move from a newer checkpoint, or add --allow-ran-on to repeat them",
         )
 
@@ -261,22 +261,22 @@ def partial_topic_warnings(
         for position in source.positions:
             if position.topic in known:
                 known[position.topic].add(position.partition)
-    narrowed = []
+    incomplete = []
     for old, partitions in known.items():
         new = policies.topic_map.get(old, old)
         if snapshot is not None:
             partitions |= snapshot.topics.get(new, {}).keys()
         if partitions - policies.partitions[old]:
-            narrowed.append(new)
-    if narrowed:
+            incomplete.append(new)
+    if incomplete:
         yield (
-            f"--partitions leaves out partitions of {counted(len(narrowed), 'topic')} (the first "
-            f"is {min(narrowed)}): the query must assign exactly those that move, as the code of "
+            f"--partitions leaves out partitions of {counted(len(incomplete), 'topic')} (the first "
+            f"is {min(incomplete)}): the query must assign exactly those that move, as the code of "
             "--format python does; one that subscribes to the topic fails, or reads the others too"
         )
 
 
-def _how_it_ran_on(beyond: Sequence[PlannedPartition]) -> str:
+def _describe_ran_on(beyond: Sequence[PlannedPartition]) -> str:
     first = beyond[0]
     return (
         "the job ran on after this checkpoint: Flink's group has committed "

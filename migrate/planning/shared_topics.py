@@ -29,7 +29,7 @@ class SharedTopic(NamedTuple):
     differing: list[int]
 
     @property
-    def may_be_two(self) -> bool:
+    def may_be_two_topics(self) -> bool:
         """Whether the sources may read two topics of this name on two Kafka clusters."""
         return any(None in source.clusters for source in self.sources)
 
@@ -51,7 +51,7 @@ class SharedTopic(NamedTuple):
         way_out = (
             "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, which "
             "their state does not tell, take the lower with --one-cluster --merge-sources min"
-            if self.may_be_two and not one_cluster
+            if self.may_be_two_topics and not one_cluster
             else "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min"
         )
         return Refusal(
@@ -105,14 +105,14 @@ def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> I
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.refuse_disagreement(one_cluster=policies.one_cluster)
-        elif topic.may_be_two and not policies.one_cluster:
+        elif topic.may_be_two_topics and not policies.one_cluster:
             yield topic.refuse_unnamed_cluster()
 
 
 def one_cluster_warnings(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[str]:
     """Warn of topics whose sources read the same cluster only according to ``--one-cluster``."""
     for topic in topics:
-        if policies.one_cluster and topic.may_be_two:
+        if policies.one_cluster and topic.may_be_two_topics:
             yield (
                 f"--one-cluster: {topic.readers} are taken to read topic {topic.name} of the same "
                 "Kafka cluster, which their state does not name"

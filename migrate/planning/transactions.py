@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from decoder import PendingTransaction
 from migrate.inputs.plan_input import PlanInput
-from migrate.model.cluster_snapshot import ClusterSnapshot, Fate
+from migrate.model.cluster_snapshot import ClusterSnapshot, Outcome
 from migrate.model.finding import Code, Finding
 from migrate.model.policies import Policies
 from migrate.model.wording import counted
 from migrate.planning.plan import Refusal
 
-_ByFate = Mapping[Fate, Sequence[PendingTransaction]]
+_ByOutcome = Mapping[Outcome, Sequence[PendingTransaction]]
 
 
 class ResolvedFindings(NamedTuple):
@@ -58,14 +58,14 @@ def resolve_transactions(
             resolved.findings.append(finding)
             continue
         pending = plan_input.pending.get(finding.operator_id or "", ())
-        by_fate = _by_fate(pending, snapshot)
-        lost = _refuse_aborted(by_fate) if restored else _refuse_lost(by_fate)
+        by_outcome = _group_by_outcome(pending, snapshot)
+        lost = _refuse_aborted(by_outcome) if restored else _refuse_lost(by_outcome)
         if lost is not None and not policies.allow_in_flight:
             what = f"operator {finding.operator_id}: {lost.what}"
             resolved.refusals.append(replace(lost, what=what))
         elif lost is not None:
             resolved.findings.append(replace(finding, message=lost.what))
-        elif pending and len(by_fate[Fate.COMMITTED]) == len(pending):
+        elif pending and len(by_outcome[Outcome.COMMITTED]) == len(pending):
             resolved.notes.append(
                 f"committed, by the brokers' transaction log: {_named(pending)}, which "
                 f"operator {finding.operator_id} had yet to commit"
@@ -80,37 +80,39 @@ def resolve_transactions(
         else:
             message = finding.message
             if pending:
-                message += f"; {_why_unknown(by_fate[Fate.UNKNOWN], pending, snapshot)}"
+                message += f"; {_why_unknown(by_outcome[Outcome.UNKNOWN], pending, snapshot)}"
             resolved.findings.append(replace(finding, message=message))
     return resolved
 
 
-def _by_fate(pending: Iterable[PendingTransaction], snapshot: ClusterSnapshot | None) -> _ByFate:
-    fates = snapshot.transactions if snapshot is not None else {}
-    by_fate: dict[Fate, list[PendingTransaction]] = {fate: [] for fate in Fate}
+def _group_by_outcome(
+    pending: Iterable[PendingTransaction], snapshot: ClusterSnapshot | None
+) -> _ByOutcome:
+    outcomes = snapshot.transactions if snapshot is not None else {}
+    by_outcome: dict[Outcome, list[PendingTransaction]] = {outcome: [] for outcome in Outcome}
     for transaction in pending:
-        by_fate[fates.get(transaction, Fate.UNKNOWN)].append(transaction)
-    return by_fate
+        by_outcome[outcomes.get(transaction, Outcome.UNKNOWN)].append(transaction)
+    return by_outcome
 
 
-def _refuse_lost(by_fate: _ByFate) -> Refusal | None:
+def _refuse_lost(by_outcome: _ByOutcome) -> Refusal | None:
     """Return the refusal of open or aborted transactions, or None if there are none."""
-    if not by_fate[Fate.OPEN]:
-        return _refuse_aborted(by_fate)
+    if not by_outcome[Outcome.OPEN]:
+        return _refuse_aborted(by_outcome)
     return Refusal(
-        f"{_named(by_fate[Fate.OPEN])} of a KafkaSink is still open on the brokers: what it holds "
-        "of the job's output is lost when it times out",
+        f"{_named(by_outcome[Outcome.OPEN])} of a KafkaSink is still open on the brokers: what it "
+        "holds of the job's output is lost when it times out",
         "restore the job from here once, let it commit, and stop it again with a savepoint; or "
         "add --allow-in-flight to lose it",
     )
 
 
-def _refuse_aborted(by_fate: _ByFate) -> Refusal | None:
-    if not by_fate[Fate.ABORTED]:
+def _refuse_aborted(by_outcome: _ByOutcome) -> Refusal | None:
+    if not by_outcome[Outcome.ABORTED]:
         return None
     return Refusal(
-        f"{_named(by_fate[Fate.ABORTED])} of a KafkaSink was aborted on the brokers: what it held "
-        "of the job's output is lost, and going on from here reads none of it again",
+        f"{_named(by_outcome[Outcome.ABORTED])} of a KafkaSink was aborted on the brokers: what it "
+        "held of the job's output is lost, and going on from here reads none of it again",
         "move from an older checkpoint, which repeats what was committed since; or add "
         "--allow-in-flight to go on without it",
     )

@@ -95,13 +95,13 @@ class PlanCheck:
     Attributes:
         differences: the differences between the plan and its origin, each in one line.
         not_compared: why the origin cannot be read; empty if it was read.
-        elsewhere: the number of partitions that do not start at their position in the checkpoint;
-            see ``count_other_starts``.
+        other_starts: the number of partitions that do not start at their position in the
+            checkpoint; see ``count_other_starts``.
     """
 
     differences: tuple[str, ...] = ()
     not_compared: str = ""
-    elsewhere: int = 0
+    other_starts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ class Verification:
         target: the target as the user named it.
         has_run: whether a query has run in the target. Always False for a group.
         continuous: as for ``QueryStart``; if True, no start is known.
-        like_flinks: the number of moved-on partitions whose commit may be Flink's: Flink's Kafka
-            sources commit neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @
-            connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an epoch; other
-            commits may lack it.
+        maybe_flink_commits: the number of moved-on partitions whose commit may be Flink's: Flink's
+            Kafka sources commit neither metadata nor a leader epoch (KafkaSourceReader and
+            KafkaFetcher @ connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an
+            epoch; other commits may lack it.
         state: the comparison of the query's state with Flink's keyed state, if any.
         plan: the comparison of a plan with its origin, if a plan is verified.
         passed_by_log_start: the partitions of a query that has run whose log start is above their
@@ -128,7 +128,7 @@ class Verification:
     partitions: tuple[VerifiedPartition, ...]
     has_run: bool = False
     continuous: bool = False
-    like_flinks: int = 0
+    maybe_flink_commits: int = 0
     state: StateProof | None = None
     plan: PlanCheck | None = None
     passed_by_log_start: tuple[TopicPartition, ...] = ()
@@ -194,8 +194,8 @@ def verify_query(
             if log.start == 0
         }
         starts |= query.started.next_offsets
-    goes_on = query.goes_on.next_offsets if query.goes_on is not None else {}
-    target = _Target(starts, goes_on, logs, recreated, unknown=query.continuous)
+    resumes_at = query.resumes_at.next_offsets if query.resumes_at is not None else {}
+    target = _Target(starts, resumes_at, logs, recreated, unknown=query.continuous)
     partitions = target.verify(expected, new_at_earliest)
     passed = [
         partition.topic_partition
@@ -284,8 +284,10 @@ def verify_group(
         for partition in partitions
         if partition.outcome is StartOutcome.MOVED_ON
     )
-    like_flinks = sum(commit.leader_epoch is None and not commit.metadata for commit in moved_on)
-    return Verification(f"group:{group.name}", partitions, like_flinks=like_flinks)
+    maybe_flink_commits = sum(
+        commit.leader_epoch is None and not commit.metadata for commit in moved_on
+    )
+    return Verification(f"group:{group.name}", partitions, maybe_flink_commits=maybe_flink_commits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,14 +296,14 @@ class _Target:
 
     Attributes:
         starts: the offsets at which the target started, or will start.
-        goes_on: the offsets that the target reads next, if they are checked.
+        resumes_at: the offsets that the target reads next, if they are checked.
         logs, recreated: as for ``verify_query``.
         unknown: whether the start of every partition is unknown.
         committed_by_others: the partitions whose last commit is not this tool's.
     """
 
     starts: Mapping[TopicPartition, int]
-    goes_on: Mapping[TopicPartition, int]
+    resumes_at: Mapping[TopicPartition, int]
     logs: Logs | None
     recreated: Container[str]
     unknown: bool = False
@@ -343,11 +345,11 @@ class _Target:
             if place not in self.committed_by_others:
                 return outcome, records
             outcome = StartOutcome.MOVED_ON
-        goes_on = self.goes_on.get(place)
-        if log is not None and goes_on is not None:
-            if goes_on < log.start:
-                return StartOutcome.EXPIRED, log.start - goes_on
-            if goes_on > log.end:
+        resumes_at = self.resumes_at.get(place)
+        if log is not None and resumes_at is not None:
+            if resumes_at < log.start:
+                return StartOutcome.EXPIRED, log.start - resumes_at
+            if resumes_at > log.end:
                 return StartOutcome.BEYOND_END, 0
         return outcome, records
 

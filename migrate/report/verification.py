@@ -138,7 +138,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
         )
     if not bad:
         start = "started" if verification.has_run else "will start"
-        if plan is None or not (plan.not_compared or plan.elsewhere):
+        if plan is None or not (plan.not_compared or plan.other_starts):
             return f"verified: {whole} {start} where the checkpoint ended"
         return f"verified: {whole} {start} where the plan says"
     if allow_moved_on and verification.verified_or_moved_on:
@@ -160,10 +160,10 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
         yield f"the plan is not what it was made from: {printable(line)}"
     if len(plan.differences) > _SHOWN:
         yield f"and {len(plan.differences) - _SHOWN} differences more; make the plan again"
-    if plan.elsewhere:
+    if plan.other_starts:
         yield (
-            f"{counted(plan.elsewhere, 'partition')} of the plan did not have a position to start "
-            "at (markers, new partitions), or an option of the plan decided its start"
+            f"{counted(plan.other_starts, 'partition')} of the plan did not have a position to "
+            "start at (markers, new partitions), or an option of the plan decided its start"
         )
 
 
@@ -193,9 +193,9 @@ def _about_moving_on(verification: Verification) -> Iterator[str]:
         f"moved on ({moved_on}): others have committed since, and where they started cannot be "
         "told from the group any more; verify before its consumers start, or add --allow-moved-on"
     )
-    if verification.like_flinks:
+    if verification.maybe_flink_commits:
         yield (
-            f"{verification.like_flinks} of these commits look like a Flink job's (no leader "
-            "epoch, no metadata): if it still runs and commits for this group, stop it and move "
-            "again"
+            f"{verification.maybe_flink_commits} of these commits look like a Flink job's (no "
+            "leader epoch, no metadata): if it still runs and commits for this group, stop it and "
+            "move again"
         )

@@ -23,7 +23,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
+from migrate.sinks.directory import (
+    MOST_FILES,
+    Directory,
+    UnreadableSink,
+    json_object,
+    parse,
+    to_integer,
+)
 from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = "_delta_log"
@@ -91,12 +98,12 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
     for line in content.splitlines():
         if not line.strip():
             continue
-        action = table(parse(line, what), what)
+        action = json_object(parse(line, what), what)
         if (txn := action.get("txn")) is not None:
-            app = table(txn, what).get("appId")
+            app = json_object(txn, what).get("appId")
             if not isinstance(app, str):
                 raise UnreadableSink(f"{what}: a txn without an appId")
-            log.versions[app] = number(txn.get("version"), what)
+            log.versions[app] = to_integer(txn.get("version"), what)
         if isinstance(info := action.get("commitInfo"), dict):
             parameters = info.get("operationParameters")
             query = parameters.get("queryId") if isinstance(parameters, dict) else None
@@ -123,7 +130,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
             # In rows of other actions, txn is null or, from some writers, has null fields.
             for row in rows:
                 if row["appId"] is not None:
-                    log.versions[row["appId"]] = number(row["version"], what)
+                    log.versions[row["appId"]] = to_integer(row["version"], what)
     # For damaged bytes, pyarrow may also raise OSError.
     except (pyarrow.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise UnreadableSink(f"{what}: {error}") from error

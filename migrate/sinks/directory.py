@@ -73,7 +73,7 @@ def parse(content: bytes, what: str) -> Any:
         raise UnreadableSink(f"{what}: {short(str(error))}") from error
 
 
-def number(value: object, what: str) -> int:
+def to_integer(value: object, what: str) -> int:
     """Return a value as an integer; some logs store numbers as strings.
 
     Raises:
@@ -86,7 +86,7 @@ def number(value: object, what: str) -> int:
     raise UnreadableSink(f"{what}: {short(repr(value))} is no number")
 
 
-def table(value: object, what: str) -> dict[str, Any]:
+def json_object(value: object, what: str) -> dict[str, Any]:
     """Return a value that must be a JSON object.
 
     Raises:
@@ -97,7 +97,7 @@ def table(value: object, what: str) -> dict[str, Any]:
     return value
 
 
-def items(value: object, what: str) -> list[Any]:
+def json_array(value: object, what: str) -> list[Any]:
     """Return a value that must be a JSON array.
 
     Raises:

@@ -20,7 +20,14 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.avro import is_avro, read_map
-from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
+from migrate.sinks.directory import (
+    MOST_FILES,
+    Directory,
+    UnreadableSink,
+    json_object,
+    parse,
+    to_integer,
+)
 from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = ".hoodie"
@@ -67,11 +74,13 @@ def _batches(directory: Directory, path: str) -> dict[str, int]:
     if is_avro(content):
         extra = read_map(content, "extraMetadata", what)
     else:
-        extra = table(table(parse(content, what), what).get("extraMetadata") or {}, what)
+        extra = json_object(
+            json_object(parse(content, what), what).get("extraMetadata") or {}, what
+        )
     checkpoint = extra.get(_CHECKPOINT_KEY)
     if not checkpoint:
         return {}
     if not isinstance(checkpoint, str):
         raise UnreadableSink(f"{what}: {_CHECKPOINT_KEY} is no text")
-    batches = table(parse(checkpoint.encode(), what), what)
-    return {identifier: number(batch, what) for identifier, batch in batches.items()}
+    batches = json_object(parse(checkpoint.encode(), what), what)
+    return {identifier: to_integer(batch, what) for identifier, batch in batches.items()}

@@ -24,7 +24,15 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from migrate.sinks.directory import LARGEST, Directory, UnreadableSink, items, number, parse, table
+from migrate.sinks.directory import (
+    LARGEST,
+    Directory,
+    UnreadableSink,
+    json_array,
+    json_object,
+    parse,
+    to_integer,
+)
 from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = "metadata"
@@ -66,16 +74,16 @@ def _read(directory: Directory, name: str) -> bytes:
 
 def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
     """Return the last number of each writer in all branches of a table."""
-    metadata = table(parse(content, what), what)
+    metadata = json_object(parse(content, what), what)
     snapshots = {
-        number(table(snapshot, what).get("snapshot-id"), what): snapshot
-        for snapshot in items(metadata.get("snapshots") or [], what)
+        to_integer(json_object(snapshot, what).get("snapshot-id"), what): snapshot
+        for snapshot in json_array(metadata.get("snapshots") or [], what)
     }
-    refs = table(metadata.get("refs") or {}, what)
+    refs = json_object(metadata.get("refs") or {}, what)
     heads = {
-        name: table(ref, what).get("snapshot-id")
+        name: json_object(ref, what).get("snapshot-id")
         for name, ref in refs.items()
-        if table(ref, what).get("type", "branch") == "branch"
+        if json_object(ref, what).get("type", "branch") == "branch"
     }
     heads.setdefault("main", metadata.get("current-snapshot-id"))
     last: dict[_Writer, int] = {}
@@ -93,7 +101,7 @@ def _back_from(
     seen: set[object] = set()
     while isinstance(head, int) and head in snapshots and head not in seen:
         seen.add(head)
-        yield table(snapshots[head].get("summary") or {}, what)
+        yield json_object(snapshots[head].get("summary") or {}, what)
         head = snapshots[head].get("parent-snapshot-id")
 
 
@@ -105,10 +113,10 @@ def _newest_of_each(
     for summary in summaries:
         query, batch = summary.get("spark.sql.streaming.queryId"), "spark.sql.streaming.epochId"
         if query is not None:
-            last.setdefault((WriterKind.QUERY, str(query)), number(summary.get(batch), what))
+            last.setdefault((WriterKind.QUERY, str(query)), to_integer(summary.get(batch), what))
         job, checkpoint = summary.get("flink.job-id"), "flink.max-committed-checkpoint-id"
         if job is not None and checkpoint in summary:
             operator = summary.get("flink.operator-id", "any")
             name = f"job {job}, operator {operator}{on}"
-            last.setdefault((WriterKind.FLINK_JOB, name), number(summary[checkpoint], what))
+            last.setdefault((WriterKind.FLINK_JOB, name), to_integer(summary[checkpoint], what))
     return last

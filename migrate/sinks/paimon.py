@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from migrate.sinks.directory import Directory, UnreadableSink, number, parse, short, table
+from migrate.sinks.directory import Directory, UnreadableSink, json_object, parse, short, to_integer
 from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = "snapshot"
@@ -32,10 +32,10 @@ def read_log(directory: Directory) -> FormatMemory | None:
     last: dict[str, int] = {}
     for _, name in sorted(snapshots, reverse=True)[:_MOST]:
         what = f"{LOG}/{name}: not a snapshot of Paimon's"
-        snapshot = table(parse(directory.read(f"{LOG}/{name}"), what), what)
+        snapshot = json_object(parse(directory.read(f"{LOG}/{name}"), what), what)
         user = snapshot.get("commitUser")
         if not isinstance(user, str):
             raise UnreadableSink(f"{what}: {short(repr(user))} is no commitUser")
-        last.setdefault(user, number(snapshot.get("commitIdentifier"), what))
+        last.setdefault(user, to_integer(snapshot.get("commitIdentifier"), what))
     remembered = (Remembered(WriterKind.COMMIT_USER, *item) for item in sorted(last.items()))
     return FormatMemory("a Paimon table", tuple(remembered))

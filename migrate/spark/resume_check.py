@@ -35,7 +35,7 @@ from migrate.model.positions import PositionSet, TopicPartition
 from migrate.model.wording import install_command
 from migrate.spark.jvm_output import last_lines, summarize_failure
 from migrate.storage.files import Files
-from migrate.storage.new_file import named
+from migrate.storage.new_file import add_path_to_errors
 
 # The limit on records: enough to prove that records can be read, and few enough to be read quickly.
 _RECORDS = 1000
@@ -130,7 +130,7 @@ def run_first_batch(
         queries = []
         for source, seed in seeds.items():
             copy = Path(work, source)
-            with named(copy):
+            with add_path_to_errors(copy):
                 _write_seed(files.read(seed_path(directory, source)), copy)
             topics = ",".join(sorted({topic for topic, _ in seed}))
             # If Spark ignored the seed, it would start at the log end and read nothing.

@@ -77,7 +77,7 @@ _PIECE_BYTES = 8 * 1024 * 1024
 _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
-class Listed(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """An entry of a directory: a file with its size in bytes, or a directory."""
 
     name: str
@@ -170,16 +170,16 @@ class Files:
     def list_directory(self, path: str) -> list[str] | None:
         if not _URL.match(path):
             return self._local.list_directory(path)
-        entries = self._listed(path)
+        entries = self._list_entries(path)
         return sorted(entry.name for entry in entries) if entries is not None else None
 
-    def entries(self, path: str) -> list[Listed] | None:
+    def entries(self, path: str) -> list[DirectoryEntry] | None:
         """Return the entries of a directory, or None if there is no such directory.
 
         A local symbolic link is listed as an entry that is not a directory, with size 0.
         """
         if _URL.match(path):
-            return self._listed(path)
+            return self._list_entries(path)
         try:
             with os.scandir(path) as listed:
                 return [_entry(entry) for entry in listed]
@@ -198,7 +198,7 @@ class Files:
         except _MISSING_FILE_ERRORS:
             return None
 
-    def _listed(self, url: str) -> list[Listed] | None:
+    def _list_entries(self, url: str) -> list[DirectoryEntry] | None:
         try:
             with self._file_system(url) as (system, name):
                 below = system.ls(name, detail=True)
@@ -208,7 +208,7 @@ class Files:
             return None  # ls() of a file lists the file itself
         # An object store may have an empty object with the name of the directory.
         return [
-            Listed(
+            DirectoryEntry(
                 posixpath.basename(entry["name"].rstrip("/")),
                 entry["type"] == "directory",
                 entry["size"] or 0,
@@ -273,10 +273,10 @@ class Files:
             return system
 
 
-def _entry(listed: os.DirEntry[str]) -> Listed:
+def _entry(listed: os.DirEntry[str]) -> DirectoryEntry:
     is_file = listed.is_file(follow_symlinks=False)
     size = listed.stat(follow_symlinks=False).st_size if is_file else 0
-    return Listed(listed.name, listed.is_dir(follow_symlinks=False), size)
+    return DirectoryEntry(listed.name, listed.is_dir(follow_symlinks=False), size)
 
 
 def _scheme(url: str) -> str:

@@ -51,27 +51,27 @@ def write_file(model: Model, path: Path) -> None:
     write_new(path, json.dumps(model.model_dump(mode="json"), indent=2) + "\n")
 
 
-def read_file(model: type[_Model], path: Path, name: str, *, whence: str) -> _Model:
+def read_file(model: type[_Model], path: Path, name: str, *, creation_hint: str) -> _Model:
     """Read a model from a file that ``write_file`` wrote.
 
     Args:
         model: the class of the model.
         path: the file.
         name: the kind of the file, such as "rollback file of version 1", for errors.
-        whence: how to make such a file, for the error about a missing file.
+        creation_hint: how to make such a file, for the error about a missing file.
 
     Raises:
         InputError: the file is missing, cannot be read, or does not match the model.
     """
-    return parse(model, read_content(path, whence=whence), path, name)
+    return parse(model, read_content(path, creation_hint=creation_hint), path, name)
 
 
-def read_content(path: Path, *, whence: str) -> bytes:
+def read_content(path: Path, *, creation_hint: str) -> bytes:
     """Read a file's bytes; the arguments and errors are those of ``read_file``."""
     try:
         return read_regular_file(path)
     except OSError as error:
-        advice = f"; {whence}" if isinstance(error, FileNotFoundError) else ""
+        advice = f"; {creation_hint}" if isinstance(error, FileNotFoundError) else ""
         raise InputError(f"{path}: cannot be read: {error.strerror}{advice}") from error
 
 

@@ -65,7 +65,7 @@ def check_new_file(option: str, path: Path) -> None:
 
 
 @contextmanager
-def named(path: Path | str) -> Iterator[None]:
+def add_path_to_errors(path: Path | str) -> Iterator[None]:
     """Add the path to system errors without a path, such as the error for a full disk."""
     try:
         yield
@@ -96,7 +96,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
     # "x" fails if the file exists, so the file removed below was created here.
     out = stage.open("xb")
     try:
-        with named(path), out:
+        with add_path_to_errors(path), out:
             yield out
             out.flush()
             os.fsync(out.fileno())
@@ -113,7 +113,7 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with named(path), path.open("wb") as file:
+    with add_path_to_errors(path), path.open("wb") as file:
         for piece in pieces:
             file.write(piece)
         file.flush()
@@ -128,7 +128,7 @@ def replace_file(path: Path, text: str) -> None:
     """
     stage = _stage(path)
     try:
-        with named(path), stage.open("x", encoding="utf-8") as out:
+        with add_path_to_errors(path), stage.open("x", encoding="utf-8") as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
@@ -180,7 +180,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
+def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
     """Write a new directory, local or in a store.
 
     The context yields a path to read the written files back, and a function that writes a file. If
@@ -188,31 +188,31 @@ def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
     remove. If the process is killed, the files written so far remain in a store.
 
     Args:
-        place: a local path, or a URL in a store; it must not exist.
+        location: a local path, or a URL in a store; it must not exist.
         files: writes to the stores.
 
     Raises:
         OSError: the directory cannot be written.
     """
-    if not is_uri(place):
-        with new_directory(Path(place), place) as stage:
+    if not is_uri(location):
+        with new_directory(Path(location), location) as stage:
             yield str(stage), lambda name, pieces: write_pieces(stage / name, pieces)
         return
     written: list[str] = []
 
     def write(name: str, pieces: Iterable[bytes]) -> None:
-        written.append(join(place, name))
+        written.append(join(location, name))
         files.write_pieces(written[-1], pieces)
 
     try:
-        yield place, write
+        yield location, write
     except BaseException as error:
         if remaining := _remove_written(written, files):
             advice = f"still there, and to be removed: {', '.join(remaining)}"
             if isinstance(error, Exception):
                 reason = getattr(error, "strerror", None) or error
-                raise OSError(errno.EIO, f"{reason}; {advice}", place) from error
-            log.warning(f"{place}: {advice}")
+                raise OSError(errno.EIO, f"{reason}; {advice}", location) from error
+            log.warning(f"{location}: {advice}")
         raise
 
 
@@ -246,15 +246,15 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
     Raises:
         OSError: the directory cannot be written, or other files were created in it meanwhile.
     """
-    with _errors_of(name):
+    with _name_errors(name):
         directory.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
-        with _errors_of(name):
+        with _name_errors(name):
             yield stage
         for folder in (*(path for path in stage.rglob("*") if path.is_dir()), stage):
             sync_folder(folder)
-        _open_to_others(stage)
+        _apply_umask(stage)
         stage.rename(directory)
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
@@ -262,7 +262,7 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
     sync_folder(directory.parent)
 
 
-def unfinished(directory: Path) -> list[Path]:
+def find_unfinished(directory: Path) -> list[Path]:
     """Return the temporary directories that a killed or running process created for a path.
 
     Their names are ``.NAME.XXXXXXXX`` or ``.NAME.WORD.XXXXXXXX``; the X are from
@@ -276,14 +276,14 @@ def unfinished(directory: Path) -> list[Path]:
 
 
 @contextmanager
-def _errors_of(name: str) -> Iterator[None]:
+def _name_errors(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, name) from error
 
 
-def _open_to_others(stage: Path) -> None:
+def _apply_umask(stage: Path) -> None:
     """Set the permissions that the umask allows: mkdtemp creates a private directory."""
     umask = os.umask(0)
     os.umask(umask)

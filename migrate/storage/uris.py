@@ -53,7 +53,7 @@ def local_path(name: str) -> Path:
     return Path(path)
 
 
-def lies_within(path: str, directory: str) -> bool:
+def is_within(path: str, directory: str) -> bool:
     """Return whether a path is a directory or below it; both are results of ``from_uri``."""
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")

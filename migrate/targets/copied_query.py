@@ -22,7 +22,11 @@ from pathlib import Path
 
 from decoder.storage import join
 from migrate.inputs.offsets_json import NotOffsets, parse_json, starting_offsets
-from migrate.inputs.spark_log import batch_begun, began_continuous, newest_committed_batch
+from migrate.inputs.spark_log import (
+    began_continuous,
+    newest_committed_batch,
+    newest_uncommitted_batch,
+)
 from migrate.inputs.spark_log_entries import entry_numbers, parse_kafka_offsets
 from migrate.model.errors import InputError, Refused
 from migrate.model.positions import TopicPartition
@@ -46,7 +50,7 @@ def check_can_be_copied(directory: str, files: Files) -> int:
         raise Refused(f"{directory}: the query has not committed a batch yet; seed a new one")
     if began_continuous(directory, files):
         raise Refused(f"{directory}: the query runs with the continuous trigger")
-    begun = batch_begun(directory, files, batch)
+    begun = newest_uncommitted_batch(directory, files, batch)
     if begun is not None:
         raise Refused(
             f"{directory}: batch {begun} is begun and not committed, and would run again from "

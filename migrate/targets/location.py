@@ -18,7 +18,7 @@ from pathlib import Path
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
-from migrate.storage.new_file import named
+from migrate.storage.new_file import add_path_to_errors
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -70,7 +70,7 @@ class LocalDirectory:
         """Write a file; the content of an existing file is replaced."""
         file = self.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        with named(file), file.open("wb") as out:
+        with add_path_to_errors(file), file.open("wb") as out:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from migrate.sinks.avro import is_avro, read_map
-from migrate.sinks.directory import UnreadableSink, number, short
+from migrate.sinks.directory import UnreadableSink, short, to_integer
 from tests.unit.test_sink_memory import avro, long
 
 _MAP = {"type": "map", "values": "string"}
@@ -246,10 +246,10 @@ def test_what_a_message_bears_of_a_text() -> None:
 
 @pytest.mark.parametrize("value", [7, "7", "0", "9" * 19, -7])
 def test_numbers_of_logs(value: object) -> None:
-    assert number(value, "it") == int(str(value))
+    assert to_integer(value, "it") == int(str(value))
 
 
 @pytest.mark.parametrize("value", [True, 7.0, "", "-7", "9" * 20, "٣", None, [7]])
 def test_what_is_no_number_of_a_log(value: object) -> None:
     with pytest.raises(UnreadableSink, match=r"^it: .* is no number$"):
-        number(value, "it")
+        to_integer(value, "it")

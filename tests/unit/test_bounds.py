@@ -36,7 +36,7 @@ from migrate.state.json_form import value_json
 from migrate.state.listing import meaning
 from migrate.state.select import choose_state
 from migrate.storage.files import Files
-from migrate.storage.new_file import _open_to_others
+from migrate.storage.new_file import _apply_umask
 from migrate.storage.uris import local_path, path_of
 from tests.support.keyed_bytes import OPERATOR
 
@@ -361,7 +361,7 @@ def umask() -> Iterator[None]:
 def test_a_seed_may_be_read_by_those_who_may_read_any_file(tmp_path: Path) -> None:
     stage = tmp_path / "stage"
     stage.mkdir(mode=0o700)
-    _open_to_others(stage)
+    _apply_umask(stage)
     assert stage.stat().st_mode & 0o7777 == 0o750
     assert os.umask(0o027) == 0o027
 

@@ -764,7 +764,7 @@ def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
     [(("", None), 2), (("", 0), 0), (("a consumer's own", None), 0)],
 )
 def test_a_group_that_moved_on_proves_nothing(
-    committed: tuple[str, int | None], like_flinks: int
+    committed: tuple[str, int | None], maybe_flink_commits: int
 ) -> None:
     checked = verify_group(
         side({0: 5, 1: Marker.EARLIEST}),
@@ -776,7 +776,7 @@ def test_a_group_that_moved_on_proves_nothing(
     moved_on = [(p.outcome, p.records) for p in checked.partitions]
     assert moved_on == [(StartOutcome.MOVED_ON, 4), (StartOutcome.MOVED_ON, 2)]
     assert (checked.verified, checked.verified_or_moved_on) == (False, True)
-    assert checked.like_flinks == like_flinks
+    assert checked.maybe_flink_commits == maybe_flink_commits
 
 
 def test_only_moving_on_is_as_good_as_verified() -> None:

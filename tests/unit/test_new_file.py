@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from migrate.storage.files import Files
-from migrate.storage.new_file import check_new, named, new_place, replace_file, write_new
+from migrate.storage.new_file import (
+    add_path_to_errors,
+    check_new,
+    replace_file,
+    write_directory,
+    write_new,
+)
 
 
 def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -190,11 +196,11 @@ def test_where_nothing_can_be_written_is_told_before(tmp_path: Path) -> None:
 
 def test_what_the_system_says_of_no_file_is_said_of_this_one() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with pytest.raises(OSError) as told, named(Path("/data/f.json")):
+    with pytest.raises(OSError) as told, add_path_to_errors(Path("/data/f.json")):
         raise full
     assert (told.value.errno, told.value.strerror) == (full.errno, full.strerror)
     assert told.value.filename == "/data/f.json"
-    with pytest.raises(OSError) as told, named(Path("/data/f.json")):
+    with pytest.raises(OSError) as told, add_path_to_errors(Path("/data/f.json")):
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), "/another")
     assert told.value.filename == "/another"
 
@@ -222,7 +228,7 @@ class _Store(Files):
 
 
 def _write(store: Files) -> None:
-    with new_place("s3://bucket/new", store) as (_, write):
+    with write_directory("s3://bucket/new", store) as (_, write):
         for name in ("a", "b", "_metadata"):
             write(name, [b"x"])
         raise OSError(errno.EIO, "read back otherwise", "s3://bucket/new")

@@ -13,7 +13,7 @@ from migrate import plan as make_plan
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import InputError
 from migrate.planning.plan_file import read_plan
-from migrate.planning.recheck import moved_meanwhile
+from migrate.planning.recheck import find_cluster_changes
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.plans import Edit, edit_and_seal_plan, edit_plan
@@ -202,7 +202,7 @@ def test_a_log_that_is_no_longer_what_was_planned_for(
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
     now = ClusterSnapshot({"t": {0: LogRange(*log)}}, "cluster")
-    told = list(moved_meanwhile(saved, now))
+    told = list(find_cluster_changes(saved, now))
     assert len(told) == len(moved)
     assert all(line.startswith(says) for line, says in zip(told, moved, strict=True))
 
@@ -225,4 +225,4 @@ def test_a_partition_or_a_topic_that_is_gone_since(
     monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
-    assert list(moved_meanwhile(saved, ClusterSnapshot(now, "cluster"))) == moved
+    assert list(find_cluster_changes(saved, ClusterSnapshot(now, "cluster"))) == moved

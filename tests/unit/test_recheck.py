@@ -13,7 +13,7 @@ from migrate.inputs.flink.extract import extract
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
-from migrate.planning.recheck import moved_meanwhile, ran_on_since
+from migrate.planning.recheck import find_cluster_changes, find_progress
 from tests.support.checkpoints import splits, write_source
 
 Logs = dict[str, dict[int, LogRange]]
@@ -81,21 +81,21 @@ def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = Non
     ],
 )
 def test_what_has_moved(tmp_path: Path, now: ClusterSnapshot, told: list[str]) -> None:
-    assert list(moved_meanwhile(_plan(tmp_path, _cluster()), now)) == told
+    assert list(find_cluster_changes(_plan(tmp_path, _cluster()), now)) == told
 
 
 def test_new_partitions_are_no_matter_where_only_some_move(tmp_path: Path) -> None:
     plan = _plan(tmp_path, _cluster(), Policies(partitions={"t": frozenset({0, 1})}))
     more = _cluster({"t": {0: _LOG, 1: _LOG, 2: _LOG}})
-    assert list(moved_meanwhile(plan, more)) == []
+    assert list(find_cluster_changes(plan, more)) == []
 
 
 def test_a_partition_that_was_gone_and_is_there_again(tmp_path: Path) -> None:
     """Skipped when the plan was made; and then nothing of its log was known."""
     then = _cluster({"t": {0: _LOG}})
     plan = _plan(tmp_path, then, Policies(gone=Gone.SKIP))
-    assert list(moved_meanwhile(plan, then)) == []
-    assert list(moved_meanwhile(plan, _cluster())) == [
+    assert list(find_cluster_changes(plan, then)) == []
+    assert list(find_cluster_changes(plan, _cluster())) == [
         "t-1 was not there when the plan was made, and is now"
     ]
 
@@ -115,13 +115,13 @@ def test_a_target_group_that_has_moved(
 ) -> None:
     then = replace(_cluster(), target_group=_group("g", t0=1))
     plan = _plan(tmp_path, then)
-    assert list(moved_meanwhile(plan, replace(_cluster(), target_group=now))) == told
+    assert list(find_cluster_changes(plan, replace(_cluster(), target_group=now))) == told
 
 
 def test_of_a_partition_that_is_gone_the_group_is_not_told(tmp_path: Path) -> None:
     plan = _plan(tmp_path, replace(_cluster(), target_group=_group("g", t0=1, t1=1)))
     now = replace(_cluster({"t": {0: _LOG}}), target_group=_group("g", t0=1))
-    assert list(moved_meanwhile(plan, now)) == ["t-1 is gone since the plan was made"]
+    assert list(find_cluster_changes(plan, now)) == ["t-1 is gone since the plan was made"]
 
 
 @pytest.mark.parametrize(
@@ -153,5 +153,5 @@ def test_a_job_that_has_run_on_since(
     tmp_path: Path, group: GroupView | None, newer: tuple[int, ...], told: list[str]
 ) -> None:
     plan = _plan(tmp_path, replace(_cluster(), source_group=_group("flink", t0=3)))
-    assert list(ran_on_since(plan, replace(_cluster(), source_group=group), newer)) == told
-    assert list(ran_on_since(plan, None, newer)) == told[: bool(newer)]
+    assert list(find_progress(plan, replace(_cluster(), source_group=group), newer)) == told
+    assert list(find_progress(plan, None, newer)) == told[: bool(newer)]

@@ -18,11 +18,11 @@ from migrate.fleet.candidates import read_candidate
 from migrate.fleet.discovery import discover
 from migrate.fleet.rows import obstacles
 from migrate.inputs.flink.extract import Extraction, extract
-from migrate.inputs.flink.newer_checkpoints import Beside, look_beside
+from migrate.inputs.flink.newer_checkpoints import NewerCheckpoints, find_newer_checkpoints
 from migrate.model.finding import Severity
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
-from migrate.planning.recheck import ran_on_since
+from migrate.planning.recheck import find_progress
 from migrate.storage.files import Files
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
@@ -200,11 +200,11 @@ def test_times_are_asked_for_only_across_gaps_and_of_few(tmp_path: Path) -> None
 
 def test_a_new_run_that_goes_on_is_seen_beside_the_earlier_one(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
-    assert look_beside(str(job / "chk-5"), 5) == Beside((), 10.0)
-    assert look_beside(str(job / "chk-4"), 4) == Beside((5,), 10.0)
-    assert look_beside(str(job / "chk-120"), 120) == Beside((3, 4, 5), 2.0)
+    assert find_newer_checkpoints(str(job / "chk-5"), 5) == NewerCheckpoints((), 10.0)
+    assert find_newer_checkpoints(str(job / "chk-4"), 4) == NewerCheckpoints((5,), 10.0)
+    assert find_newer_checkpoints(str(job / "chk-120"), 120) == NewerCheckpoints((3, 4, 5), 2.0)
     _complete(job, 6, 0)
-    assert look_beside(str(job / "chk-5"), 5) == Beside((6,), 10.0)
+    assert find_newer_checkpoints(str(job / "chk-5"), 5) == NewerCheckpoints((6,), 10.0)
 
 
 def test_a_scan_says_that_such_a_job_cannot_move(tmp_path: Path) -> None:
@@ -230,9 +230,9 @@ def test_a_plan_knows_which_checkpoints_came_after_it(tmp_path: Path) -> None:
     assert (last.origin.number, allowed.origin.newer) == (5, (5,))
 
     def since(plan: Plan) -> list[str]:
-        beside = look_beside(plan.origin.pointer, plan.origin.number)
+        beside = find_newer_checkpoints(plan.origin.pointer, plan.origin.number)
         assert beside is not None
-        return list(ran_on_since(plan, None, beside.newer))
+        return list(find_progress(plan, None, beside.newer))
 
     assert since(last) == since(allowed) == []
     _complete(job, 6, 0)

@@ -309,6 +309,6 @@ def test_what_a_store_lists_is_a_file_or_a_directory(memory: str) -> None:
     listed = files.entries(memory)
     assert listed is not None
     assert sorted(listed, key=lambda one: one.name) == [
-        storage.Listed("a", False, 3),
-        storage.Listed("b", True, 0),
+        storage.DirectoryEntry("a", False, 3),
+        storage.DirectoryEntry("b", True, 0),
     ]

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from decoder import DecodeError
-from migrate.inputs.flink.newer_checkpoints import Beside, checkpoint_interval, look_beside
+from migrate.inputs.flink.newer_checkpoints import (
+    NewerCheckpoints,
+    checkpoint_interval,
+    find_newer_checkpoints,
+)
 from tests.support.checkpoints import splits, write_source
 
 
@@ -39,21 +43,23 @@ def test_the_interval_is_the_longest_between_two(
 def test_what_stands_beside_a_checkpoint(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {5: 1_000, 6: 1_010, 7: 1_030, 9: 1_050})
     (job / "chk-10").mkdir()  # not complete
-    assert look_beside(str(job / "chk-6"), 6) == Beside((7, 9), 20.0)
-    assert look_beside(f"{job}/chk-9/", 9) == Beside((), 20.0)
-    assert look_beside(str(job / "chk-4"), 4) == Beside((5, 6, 7, 9), 20.0)  # itself is gone
+    assert find_newer_checkpoints(str(job / "chk-6"), 6) == NewerCheckpoints((7, 9), 20.0)
+    assert find_newer_checkpoints(f"{job}/chk-9/", 9) == NewerCheckpoints((), 20.0)
+    assert find_newer_checkpoints(str(job / "chk-4"), 4) == NewerCheckpoints(
+        (5, 6, 7, 9), 20.0
+    )  # itself is gone
 
 
 def test_the_interval_is_that_of_the_last_ones(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {1: 0, **{n: 10_000 + n for n in range(2, 8)}})
-    assert look_beside(str(job / "chk-7"), 7) == Beside((), 1.0)
+    assert find_newer_checkpoints(str(job / "chk-7"), 7) == NewerCheckpoints((), 1.0)
 
 
 def test_nothing_stands_beside_a_savepoint(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", {5: 1_000, 6: 1_010})
-    assert look_beside(str(job / "savepoint-0523e1-e100894c09db"), 3) is None
+    assert find_newer_checkpoints(str(job / "savepoint-0523e1-e100894c09db"), 3) is None
 
 
 def test_a_jobs_directory_that_is_gone_is_said(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="no such directory"):
-        look_beside(str(tmp_path / "job" / "chk-7"), 7)
+        find_newer_checkpoints(str(tmp_path / "job" / "chk-7"), 7)

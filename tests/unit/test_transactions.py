@@ -12,8 +12,13 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.inputs.flink.extract import Extraction, extract
-from migrate.kafka.transactions import StateChange, fate_of, log_partition
-from migrate.model.cluster_snapshot import ClusterSnapshot, Fate, LogRange, Transaction
+from migrate.kafka.transactions import StateChange, log_partition, outcome_of
+from migrate.model.cluster_snapshot import (
+    ClusterSnapshot,
+    LogRange,
+    Outcome,
+    Transaction,
+)
 from migrate.model.policies import Policies
 from migrate.planning import Plan, make_plan, transactions_to_ask
 from migrate.targets.savepoint.state_mismatch import check_savepoint
@@ -35,27 +40,32 @@ FIRST, SECOND = OURS, ("pay-1-5", 4000, 0)
 @pytest.mark.parametrize(
     ("changes", "fate"),
     [
-        ([], Fate.UNKNOWN),
-        ([(77, 3, EMPTY)], Fate.UNKNOWN),
-        ([(77, 3, EMPTY), (77, 3, ONGOING)], Fate.OPEN),
-        ([(77, 3, ONGOING), (77, 3, PREPARE_COMMIT)], Fate.COMMITTED),
-        ([(77, 3, COMMIT)], Fate.COMMITTED),
+        ([], Outcome.UNKNOWN),
+        ([(77, 3, EMPTY)], Outcome.UNKNOWN),
+        ([(77, 3, EMPTY), (77, 3, ONGOING)], Outcome.OPEN),
+        ([(77, 3, ONGOING), (77, 3, PREPARE_COMMIT)], Outcome.COMMITTED),
+        ([(77, 3, COMMIT)], Outcome.COMMITTED),
         # As Kafka ends one that timed out, and any of a client of 4.0.
-        ([(77, 3, ONGOING), (77, 4, PREPARE_ABORT), (77, 4, ABORT)], Fate.ABORTED),
-        ([(77, 3, ONGOING), (77, 4, PREPARE_COMMIT), (77, 4, COMMIT)], Fate.COMMITTED),
+        ([(77, 3, ONGOING), (77, 4, PREPARE_ABORT), (77, 4, ABORT)], Outcome.ABORTED),
+        (
+            [(77, 3, ONGOING), (77, 4, PREPARE_COMMIT), (77, 4, COMMIT)],
+            Outcome.COMMITTED,
+        ),
         # The id is used again: what came of that one is not what came of ours.
         (
             [(77, 3, ONGOING), (77, 4, ABORT), (77, 5, EMPTY), (77, 5, COMMIT)],
-            Fate.ABORTED,
+            Outcome.ABORTED,
         ),
-        ([(77, 3, COMMIT), (77, 4, EMPTY), (77, 4, ONGOING)], Fate.COMMITTED),
-        ([(77, 3, COMMIT), (77, 4, ABORT)], Fate.COMMITTED),
-        ([(77, 4, COMMIT)], Fate.UNKNOWN),
-        ([(78, 3, ABORT)], Fate.UNKNOWN),
+        ([(77, 3, COMMIT), (77, 4, EMPTY), (77, 4, ONGOING)], Outcome.COMMITTED),
+        ([(77, 3, COMMIT), (77, 4, ABORT)], Outcome.COMMITTED),
+        ([(77, 4, COMMIT)], Outcome.UNKNOWN),
+        ([(78, 3, ABORT)], Outcome.UNKNOWN),
     ],
 )
-def test_what_became_of_a_transaction(changes: Sequence[tuple[int, int, int]], fate: Fate) -> None:
-    assert fate_of(OURS, [StateChange(*change) for change in changes]) is fate
+def test_what_became_of_a_transaction(
+    changes: Sequence[tuple[int, int, int]], fate: Outcome
+) -> None:
+    assert outcome_of(OURS, [StateChange(*change) for change in changes]) is fate
 
 
 @pytest.mark.parametrize(
@@ -91,14 +101,14 @@ def _job(directory: Path) -> Extraction:
     return extraction
 
 
-def _snapshot(fates: Mapping[Transaction, Fate], untold: str = "") -> ClusterSnapshot:
+def _snapshot(fates: Mapping[Transaction, Outcome], untold: str = "") -> ClusterSnapshot:
     logs = {"t": {0: LogRange(0, 9)}}
     return ClusterSnapshot(logs, transactions=fates, transactions_error=untold)
 
 
 def _plan(
     directory: Path,
-    fates: Mapping[Transaction, Fate],
+    fates: Mapping[Transaction, Outcome],
     policies: Policies = Policies(),  # frozen
     untold: str = "",
 ) -> Plan:
@@ -111,30 +121,32 @@ def _told(lines: Sequence[object]) -> list[str]:
 
 
 def test_what_is_committed_is_in_order(tmp_path: Path) -> None:
-    plan = _plan(tmp_path, {FIRST: Fate.COMMITTED, SECOND: Fate.COMMITTED})
+    plan = _plan(tmp_path, {FIRST: Outcome.COMMITTED, SECOND: Outcome.COMMITTED})
     assert (plan.refusals, _told(plan.warnings)) == ((), [])
     (note,) = plan.notes
     assert "each of 2 transactions (the first is 'pay-0-5')" in note
 
 
-@pytest.mark.parametrize("other", list(Fate))
-def test_one_that_is_open_is_refused_whatever_the_others_are(tmp_path: Path, other: Fate) -> None:
-    plan = _plan(tmp_path, {FIRST: other, SECOND: Fate.OPEN})
+@pytest.mark.parametrize("other", list(Outcome))
+def test_one_that_is_open_is_refused_whatever_the_others_are(
+    tmp_path: Path, other: Outcome
+) -> None:
+    plan = _plan(tmp_path, {FIRST: other, SECOND: Outcome.OPEN})
     (refusal,) = plan.refusals
     assert "still open" in refusal.what
-    assert "'pay-1-5'" in refusal.what or other is Fate.OPEN
+    assert "'pay-1-5'" in refusal.what or other is Outcome.OPEN
     assert "restore the job from here once" in refusal.way_out
     assert (plan.notes, _told(plan.warnings)) == ((), [])
 
 
-@pytest.mark.parametrize("other", [Fate.ABORTED, Fate.COMMITTED, Fate.UNKNOWN])
-def test_one_that_was_aborted_is_refused(tmp_path: Path, other: Fate) -> None:
-    (refusal,) = _plan(tmp_path, {FIRST: Fate.ABORTED, SECOND: other}).refusals
+@pytest.mark.parametrize("other", [Outcome.ABORTED, Outcome.COMMITTED, Outcome.UNKNOWN])
+def test_one_that_was_aborted_is_refused(tmp_path: Path, other: Outcome) -> None:
+    (refusal,) = _plan(tmp_path, {FIRST: Outcome.ABORTED, SECOND: other}).refusals
     assert "aborted on the brokers" in refusal.what
 
 
-@pytest.mark.parametrize("fate", [Fate.OPEN, Fate.ABORTED])
-def test_they_are_lost_knowingly(tmp_path: Path, fate: Fate) -> None:
+@pytest.mark.parametrize("fate", [Outcome.OPEN, Outcome.ABORTED])
+def test_they_are_lost_knowingly(tmp_path: Path, fate: Outcome) -> None:
     plan = _plan(tmp_path, {FIRST: fate, SECOND: fate}, Policies(allow_in_flight=True))
     assert (plan.refusals, plan.next_offsets) == ((), {("t", 0): 4})
     (warning,) = _told(plan.warnings)
@@ -142,7 +154,7 @@ def test_they_are_lost_knowingly(tmp_path: Path, fate: Fate) -> None:
 
 
 def test_what_the_brokers_do_not_know_stays_in_doubt(tmp_path: Path) -> None:
-    plan = _plan(tmp_path, {FIRST: Fate.COMMITTED, SECOND: Fate.UNKNOWN})
+    plan = _plan(tmp_path, {FIRST: Outcome.COMMITTED, SECOND: Outcome.UNKNOWN})
     (warning,) = _told(plan.warnings)
     assert (plan.refusals, plan.notes) == ((), ())
     assert "these brokers do not know transaction 'pay-1-5'" in warning
@@ -159,7 +171,7 @@ def test_what_they_do_not_tell_stays_in_doubt(tmp_path: Path) -> None:
 
 def _restored(
     directory: Path,
-    fates: Mapping[Transaction, Fate] | None,
+    fates: Mapping[Transaction, Outcome] | None,
     policies: Policies = Policies(),  # frozen
 ) -> tuple[list[str], list[str]]:
     """What is refused, and what is told, of a savepoint that Flink is to go on from."""
@@ -170,10 +182,16 @@ def _restored(
 
 
 @pytest.mark.parametrize(
-    "fates", [{FIRST: Fate.COMMITTED, SECOND: Fate.OPEN}, {FIRST: Fate.OPEN}, {}, None]
+    "fates",
+    [
+        {FIRST: Outcome.COMMITTED, SECOND: Outcome.OPEN},
+        {FIRST: Outcome.OPEN},
+        {},
+        None,
+    ],
 )
 def test_flink_commits_what_is_still_open(
-    tmp_path: Path, fates: Mapping[Transaction, Fate] | None
+    tmp_path: Path, fates: Mapping[Transaction, Outcome] | None
 ) -> None:
     """Seen: refused, as if it were lost."""
     refusals, told = _restored(tmp_path, fates)
@@ -184,11 +202,14 @@ def test_flink_commits_what_is_still_open(
 
 
 def test_flink_finds_in_order_what_it_has_committed(tmp_path: Path) -> None:
-    assert _restored(tmp_path, dict.fromkeys((FIRST, SECOND), Fate.COMMITTED)) == ([], [])
+    assert _restored(tmp_path, dict.fromkeys((FIRST, SECOND), Outcome.COMMITTED)) == (
+        [],
+        [],
+    )
 
 
 def test_flink_does_not_bring_back_what_was_aborted(tmp_path: Path) -> None:
-    fates = {FIRST: Fate.ABORTED, SECOND: Fate.OPEN}
+    fates = {FIRST: Outcome.ABORTED, SECOND: Outcome.OPEN}
     (refusal,), told = _restored(tmp_path, fates)
     assert refusal.startswith(f"operator {'00' * 16}: transaction 'pay-0-5' of a KafkaSink was")
     assert told == []

@@ -19,11 +19,11 @@ from decoder.storage import LocalFiles, checkpoint_number
 
 # The number of last checkpoints from which the interval is measured. Earlier, the job may have had
 # another interval.
-_LAST = 5
+_LAST_CHECKPOINTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class NewerCheckpoints:
     """The complete checkpoints in the same directory as a checkpoint.
 
     Attributes:
@@ -36,9 +36,9 @@ class Beside:
     interval: float | None
 
 
-def look_beside(
+def find_newer_checkpoints(
     pointer: str, checkpoint_id: int, source: ByteSource | None = None
-) -> Beside | None:
+) -> NewerCheckpoints | None:
     """Return the checkpoints in the directory of ``chk-<n>``; None for a savepoint.
 
     Args:
@@ -61,8 +61,8 @@ def look_beside(
             *(number for number in siblings.newer if number < checkpoint_id),
         }
         own = [(number, path) for number, path in complete if number not in another_run]
-        written = [(number, completed_at(path, files)) for number, path in own[-_LAST:]]
-    return Beside(
+        written = [(number, completed_at(path, files)) for number, path in own[-_LAST_CHECKPOINTS:]]
+    return NewerCheckpoints(
         siblings.newer,
         checkpoint_interval((number, time) for number, time in written if time is not None),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decoder import DecodeError, read_checkpoint
 from decoder.urls import redact_url
 from migrate.inputs.flink.extract import Extraction, extract
-from migrate.inputs.flink.suggest_path import explain
+from migrate.inputs.flink.suggest_path import raise_with_suggestion
 from migrate.model.log import timed
 from migrate.storage.files import Files
 
@@ -25,6 +25,6 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
         with timed(f"reading {redact_url(pointer)}"):
             checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
     except DecodeError as error:
-        explain(pointer, error, files)
+        raise_with_suggestion(pointer, error, files)
         raise
     return extract(checkpoint)

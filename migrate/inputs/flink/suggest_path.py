@@ -10,7 +10,7 @@ from migrate.storage.files import Files
 
 # The maximum number of a directory's entries that are searched, and that a message names.
 _MOST_CHILDREN = 200
-_NAMED = 5
+_MAX_NAMED = 5
 # The number of bytes that are read to recognise JSON.
 _HEAD = 100
 # Entries of a Spark query's checkpoint location.
@@ -19,7 +19,7 @@ _SPARK_NAMES = {"metadata", "offsets", "sources"}
 _EXPLAINED = (ErrorKind.NOT_FOUND, ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 
 
-def explain(pointer: str, error: DecodeError, files: Files) -> None:
+def raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> None:
     """Search for another path to suggest.
 
     Raises:
@@ -49,9 +49,9 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     if kind is ErrorKind.NOT_FOUND and names is not None:
         if len(_SPARK_NAMES.intersection(names)) > 1:
             return f"it is the checkpoint location of a Spark query: name it spark:{pointer}"
-        return _children(pointer, names, files)
+        return _suggest_children(pointer, names, files)
     if names is not None:
-        return _newest_whole(pointer, files)
+        return _suggest_newest(pointer, files)
     if files.is_file(pointer) and (head := files.read_range(pointer, 0, _HEAD)).startswith(b"{"):
         if b'"kind"' not in head:  # the first key in every file of this tool
             return f"it is JSON: if it holds Spark's offsets, name it json:{pointer}"
@@ -62,7 +62,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     return ""
 
 
-def _children(directory: str, names: list[str], files: Files) -> str:
+def _suggest_children(directory: str, names: list[str], files: Files) -> str:
     """Suggest the savepoints and the jobs' checkpoint directories in a directory."""
     paths = []
     for name in sorted(names)[:_MOST_CHILDREN]:
@@ -71,11 +71,11 @@ def _children(directory: str, names: list[str], files: Files) -> str:
             paths.append(join(directory, name))
     if not paths:
         return ""
-    more = ", …" if len(paths) > _NAMED else ""
-    return f"name one of those below it: {', '.join(paths[:_NAMED])}{more}"
+    more = ", …" if len(paths) > _MAX_NAMED else ""
+    return f"name one of those below it: {', '.join(paths[:_MAX_NAMED])}{more}"
 
 
-def _newest_whole(directory: str, files: Files) -> str:
+def _suggest_newest(directory: str, files: Files) -> str:
     """Suggest the newest checkpoint in a job's directory whose metadata can be read."""
     for _, path in reversed(list_checkpoints(directory, files)):
         try:

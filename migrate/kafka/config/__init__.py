@@ -22,7 +22,7 @@ from migrate.kafka.config.properties import (
     read_arguments,
     read_file,
     redact_secrets,
-    without_values,
+    redact_values,
 )
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "kafka_config",
     "names_brokers",
     "redact_secrets",
-    "without_values",
+    "redact_values",
 ]
 
 

@@ -183,12 +183,12 @@ def _credentials(module: LoginModule) -> dict[str, str]:
     """Return librdkafka's properties for the options of a log-in module."""
     match module.name:
         case "PlainLoginModule" | "ScramLoginModule":
-            _only(module, "username", "password")
+            _check_options(module, "username", "password")
             return {f"sasl.{option}": value for option, value in module.options.items()}
         case "IAMLoginModule":
             return {}  # aws_login() reads its options
         case "OAuthBearerLoginModule":
-            _only(module)
+            _check_options(module)
             return {}
     raise ConfigError(
         "sasl.jaas.config: only PlainLoginModule, ScramLoginModule and AWS's IAMLoginModule can be "
@@ -196,7 +196,7 @@ def _credentials(module: LoginModule) -> dict[str, str]:
     )
 
 
-def _only(module: LoginModule, *known: str) -> None:
+def _check_options(module: LoginModule, *known: str) -> None:
     for option in sorted(module.options.keys() - set(known)):
         raise ConfigError(
             f"sasl.jaas.config: {module.name} option {option} has no match in librdkafka"

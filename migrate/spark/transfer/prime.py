@@ -48,7 +48,7 @@ from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spark_state import read_spark_state, run_available, setting
 from migrate.spark.transfer.time_to_live import check_time_to_live
 from migrate.spark.transfer.watermark import check_watermark, priming_warnings, window_hint
-from migrate.storage.new_file import new_directory, unfinished
+from migrate.storage.new_file import find_unfinished, new_directory
 from migrate.targets.location import LocalDirectory, location
 from migrate.targets.primed_log import (
     replace_with_kafka,
@@ -143,7 +143,7 @@ def prime(
     check_time_to_live(own_rows)
     if problems := list(contradictions((stream.origin for stream in state_rows), starts)):
         raise Refused(problems)
-    for path in unfinished(target.path):
+    for path in find_unfinished(target.path):
         log.warning(
             f"{path}: left by a run that was killed while it primed or read {target.name}; remove "
             "it, unless such a run is still at work"

@@ -26,7 +26,7 @@ from decoder.metadata.parse import read_all
 from decoder.state_files import StateFiles
 from decoder.storage import METADATA_FILE
 from migrate.storage.files import Files
-from migrate.storage.new_file import new_place
+from migrate.storage.new_file import write_directory
 from migrate.targets.savepoint.files import Copy, copies_of
 from migrate.targets.savepoint.layouts import (
     Splice,
@@ -106,7 +106,7 @@ def write_savepoint(
         and not isinstance(span.value, OperatorStateHandle)
         and not any(start <= span.start < end for start, end in done)
     ]
-    with new_place(os.fspath(out), files) as (place, write):
+    with write_directory(os.fspath(out), files) as (place, write):
         for copy in copies:
             write(copy.name, _pieces(copy, files))
         write(METADATA_FILE, [spliced(file.data, splices)])
