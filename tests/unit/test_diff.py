@@ -760,7 +760,7 @@ def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
 
 
 @pytest.mark.parametrize(
-    ("committed", "like_flinks"),
+    ("committed", "maybe_flink_commits"),
     [(("", None), 2), (("", 0), 0), (("a consumer's own", None), 0)],
 )
 def test_a_group_that_moved_on_proves_nothing(

@@ -19,7 +19,7 @@ from migrate.model.policies import Policies
         ("unread", {Code.DAMAGED_SOURCE, Code.LEGACY_CONSUMER}),
         ("by_partition", {Code.COMMITTED_MARKER, Code.LATEST_MARKER, Code.UNRESOLVED_POSITIONS}),
         ("undecided", {Code.COMMITTED_MARKER, Code.LATEST_MARKER, Code.PENDING_TRANSACTIONS}),
-        ("of_a_group", {Code.SINK_MEMORY}),
+        ("shown_for_groups", {Code.SINK_MEMORY}),
     ],
 )
 def test_which_codes_bear_so(field: str, codes: set[Code]) -> None:
