@@ -102,8 +102,8 @@ def cut_over(
 
 
 def _table(steps: Sequence[StepResult]) -> str:
+    from migrate.report.screen import Screen
     from migrate.report.table import Column, draw
-    from migrate.report.text import Screen
 
     columns: tuple[Column[StepResult], ...] = (
         Column("STEP", lambda step: step.name),

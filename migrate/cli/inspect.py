@@ -66,7 +66,7 @@ def inspect(
 
                 emit_pieces(inspection_csv(extraction))
             case InspectFormat.TABLE:
-                from migrate.report.inspection import inspection_table
+                from migrate.report.inspection_table import inspection_table
 
                 emit(inspection_table(extraction, sys.stdout, wide=wide), end="")
                 log.info(_summary(chk, extraction))

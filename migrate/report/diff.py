@@ -20,8 +20,9 @@ from migrate.model.positions import (
 )
 from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
+from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import Screen, csv_text, difference_text
+from migrate.report.text import csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
 # If there are more partitions than this, the table has a row for each topic instead.

@@ -1,4 +1,4 @@
-"""The output of ``migrate inspect``: JSON (``schemas`` has its format), CSV, and tables.
+"""The output of ``migrate inspect``: JSON (``schemas`` has its format) and CSV.
 
 A source may have 100,000 positions. As JSON and CSV each position is written on one line, and the
 positions are never all in memory as text or as dictionaries.
@@ -7,19 +7,14 @@ positions are never all in memory as text or as dictionaries.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import islice
-from typing import TextIO
 
-from decoder import CheckpointKind, Operator, StopKind
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
-from migrate.model.finding import Severity
 from migrate.model.positions import Position
-from migrate.model.wording import counted, printable
-from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import LINES_AT_ONCE, Screen, csv_pieces, operator_names
+from migrate.report.text import LINES_AT_ONCE, csv_pieces
 
 # The fields of the reports in ``schemas`` whose values are those of the attributes of that name.
 _SOURCE = (
@@ -141,97 +136,3 @@ def inspection_csv(extraction: Extraction) -> Iterator[str]:
         for position in source.positions
     )
     return csv_pieces(_CSV_COLUMNS, rows)
-
-
-# -- tables --------------------------------------------------------------------------------------
-
-
-_STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
-_STOPPED = {
-    StopKind.SUSPEND: ", job stopped",
-    StopKind.TERMINATE: ", job drained and stopped",
-}
-
-
-def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
-    """Return tables of positions and operators, and the findings; fitted to a terminal's width."""
-    return "".join(_lines(extraction, Screen.of(out), wide))
-
-
-def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
-    checkpoint = extraction.checkpoint
-    kind = checkpoint.type.kind
-    yield (
-        f"{kind.value if kind is not CheckpointKind.UNKNOWN else 'snapshot'} "
-        f"{checkpoint.checkpoint_id}, metadata version {checkpoint.metadata_version}"
-        f"{_STOPPED.get(checkpoint.type.stop, '')}: {printable(checkpoint.pointer)}\n"
-    )
-    for source in extraction.sources:
-        yield _heading(source, screen)
-        yield from draw(_POSITIONS, source.positions, screen, wide=wide)
-    if not extraction.sources:
-        yield "no Kafka source in this checkpoint\n"
-    yield "\n" + screen.text("operators", "bold") + "\n"
-    operators = checkpoint.operators
-    yield from draw(_columns(operators), operators, screen, wide=wide)
-    yield "\n"
-    for finding in extraction.findings:
-        where = f" {finding.operator_id[:8]}" if finding.operator_id is not None else ""
-        severity = screen.text(finding.severity.value, _STYLES[finding.severity])
-        yield f"{severity}{where} {finding.code}: {printable(finding.message)}\n"
-
-
-def _heading(source: Source, screen: Screen) -> str:
-    heading = screen.text(f"{source.kind.value} {source.operator_id}", "bold")
-    names = operator_names(source.uid, source.name)
-    return f"\n{heading}{names}, parallelism {source.parallelism}\n"
-
-
-_POSITIONS: tuple[Column[Position], ...] = (
-    Column("CLUSTER", lambda position: printable(position.cluster or "")),
-    Column("TOPIC", lambda position: printable(position.topic), apart=Line.ABOVE),
-    numbers("PARTITION", lambda position: position.partition),
-    Column("STATE", lambda position: position.state.value),
-    numbers("NEXT-OFFSET", lambda position: position.next_offset),
-    numbers("STOPPING-OFFSET", lambda position: position.stopping_offset),
-    numbers("SUBTASK", lambda position: position.subtask, drop_order=1),
-)
-
-
-def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
-    raw = any(operator.raw_state_bytes for operator in operators)
-    in_flight = any(operator.in_flight_bytes for operator in operators)
-    return (
-        Column("OPERATOR", lambda operator: operator.operator_id[:8]),
-        Column(
-            "NAME",
-            lambda operator: printable(operator.name or operator.uid or ""),
-            apart=Line.BELOW,
-        ),
-        numbers("PARALLELISM", lambda operator: operator.parallelism),
-        numbers("KEYED-BYTES", lambda operator: operator.keyed_state_bytes, total_of=operators),
-        numbers(
-            "OPERATOR-BYTES", lambda operator: operator.operator_state_bytes, total_of=operators
-        ),
-        numbers(
-            "OF-THEM-RAW",
-            lambda operator: operator.raw_state_bytes,
-            total_of=operators,
-            wide=not raw,
-        ),
-        numbers(
-            "IN-FLIGHT",
-            lambda operator: operator.in_flight_bytes,
-            total_of=operators,
-            wide=not in_flight,
-        ),
-        Column("STATE", lambda operator: ", ".join(_states(operator)), apart=Line.BELOW),
-    )
-
-
-def _states(operator: Operator) -> list[str]:
-    if operator.finished:
-        return ["finished"]
-    finished = len(operator.finished_subtasks)
-    some = [f"{counted(finished, 'subtask')} finished"] if finished else []
-    return [*some, *map(printable, operator.state_names)]

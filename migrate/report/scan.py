@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from migrate.fleet.inventory import Inventory, ScannedJob
 from migrate.model.wording import counted, printable
+from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import Screen
 
 if TYPE_CHECKING:
     from migrate.fleet.inventory import BulkPlan

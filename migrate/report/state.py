@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 from decoder.keyed_state import Entry, KeyedState
 from migrate.model.wording import printable
+from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, table_text
-from migrate.report.text import Screen, csv_pieces, csv_text, operator_names
+from migrate.report.text import csv_pieces, csv_text, operator_names
 from migrate.state.columns import columns, namespace_type, value_type
 from migrate.state.json_form import entry_json
 from migrate.state.listing import StateRow, ddl, meaning, state_row

@@ -17,7 +17,8 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Generic, TextIO, TypeVar
 
-from migrate.report.text import Screen, number_text
+from migrate.report.screen import Screen
+from migrate.report.text import number_text
 
 _Row = TypeVar("_Row")
 

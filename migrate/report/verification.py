@@ -7,8 +7,8 @@ from typing import TextIO
 
 from migrate.model.wording import counted, printable
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
+from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import Screen
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:

@@ -25,10 +25,10 @@ from migrate.planning.verify import (
     verify_query,
 )
 from migrate.report.diff import diff_table
-from migrate.report.inspection import inspection_table
+from migrate.report.inspection_table import inspection_table
 from migrate.report.plan import plan_table, restoration_table
+from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import Screen
 from migrate.report.verification import verification_table
 from migrate.targets.group.rollback_decision import Doubt, RestoredOffset
 from tests.support.checkpoints import splits, write_source
