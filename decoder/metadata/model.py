@@ -116,10 +116,6 @@ class Subtask(NamedTuple):
     raw_keyed_state_at: int | None = None
 
     @property
-    def keyed_state_bytes(self) -> int:
-        return self.managed_keyed_state_bytes + self.raw_keyed_state_bytes
-
-    @property
     def operator_state_bytes(self) -> int:
         handles = (self.managed_operator_state, self.raw_operator_state)
         return sum(handle.size for handle in handles if handle is not None)
@@ -164,7 +160,10 @@ class Operator(NamedTuple):
 
     @property
     def keyed_state_bytes(self) -> int:
-        return sum(subtask.keyed_state_bytes for subtask in self.subtasks)
+        return sum(
+            subtask.managed_keyed_state_bytes + subtask.raw_keyed_state_bytes
+            for subtask in self.subtasks
+        )
 
     @property
     def operator_state_bytes(self) -> int:

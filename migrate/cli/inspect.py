@@ -97,13 +97,14 @@ def _without_garbage_collection() -> Iterator[None]:
     """Switch the garbage collector off inside the block.
 
     The objects of a checkpoint have no reference cycles. Searching for cycles takes a tenth of the
-    time for 100,000 positions.
+    time for 100,000 positions. Nor are they searched afterwards, when the process ends.
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if collecting:
             gc.enable()
 

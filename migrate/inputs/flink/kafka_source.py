@@ -6,7 +6,7 @@ state is finished, not yet assigned, or unresolved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import compress
 
@@ -34,8 +34,8 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.
 _position: Callable[[tuple[object, ...]], Position] = partial(tuple.__new__, Position)
 
 
-def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator[Position]:
-    """Yield the positions of one cluster, sorted by topic and partition.
+def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Position]:
+    """Return the positions of one cluster, sorted by topic and partition.
 
     A reader's split takes precedence over the enumerator's entry, whose start may be outdated.
     """
@@ -62,9 +62,11 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator
         is_assigned = entry.status is AssignmentStatus.ASSIGNED
         position = _finished(entry, cluster) if is_assigned else _unassigned(entry, cluster)
         known.setdefault(entry.topic, {})[entry.partition] = position
+    positions: list[Position] = []
     for topic in sorted(known):
         of_topic = known[topic]
-        yield from map(of_topic.__getitem__, sorted(of_topic))
+        positions += map(of_topic.__getitem__, sorted(of_topic))
+    return positions
 
 
 def _without_reader(

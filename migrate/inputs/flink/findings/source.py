@@ -63,7 +63,8 @@ def findings_of_source(
 
 def _position_findings(source: Source) -> Iterator[Finding]:
     """Yield the findings about positions that are unresolved or markers."""
-    unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
+    without_offset = [p for p in source.positions if p.state is not PositionState.NEXT]
+    unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
         yield blocker(
@@ -81,7 +82,7 @@ def _position_findings(source: Source) -> Iterator[Finding]:
             "only Flink's own consumer group knows their start",
         ),
     ):
-        marked = [p for p in source.positions if p.start is marker]
+        marked = [p for p in without_offset if p.start is marker]
         if marked:
             yield warning(
                 code,
