@@ -33,13 +33,13 @@ _ROOT_PAGES = {
 _SOURCES = {page: source for source, page in _ROOT_PAGES.items()}
 
 _GENERATED = re.compile(r"^<!-- generated: (.+) -->$", re.M)
-# Console blocks whose lines may be broken: those without a table that is wider than the page.
-_CONSOLE = re.compile(r"^```console\n(?!(?:(?!```).*\n)*?(?=.{102}).*\S {2,}\S)", re.M)
 _FENCED = re.compile(r"(^ *```.*\n(?:.*\n)*?^ *```$)", re.M)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
 # In HTML: code within a line, a flag or a short name with hyphens in it, and what is folded.
 _INLINE_CODE = re.compile(r"<code>([^<\n]*)</code>")
+# A row of a table that a command printed: it is never broken.
+_ROW = re.compile(r'<span class="go">(?=[^<\n]*\S {2,}\S)')
 _HYPHENATED = re.compile(r"(?<![\w/.-])(?:--?[a-zA-Z][\w-]*|\w[\w-]{0,30}-\w+)(?![\w/-])")
 _HELD_BY = re.compile(r"<p>Held by\s+((?:(?!</p>).)*)</p>", re.S)
 _FOLDED = "<details><summary>Tests that hold this</summary>{}</details>"
@@ -53,9 +53,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in what is generated, and turn the links."""
+    """Fill in what is generated, turn the links, rank pages outside of the navigation low."""
+    if page.file.inclusion.is_not_in_nav():
+        page.meta.setdefault("search", {"boost": 0.2})
     markdown = _GENERATED.sub(lambda match: reference.generated(match[1]), markdown)
-    markdown = _CONSOLE.sub("``` { .console .wrap }\n", markdown)
     source = page.file.src_uri
     here = ROOT / _SOURCES[source] if source in _SOURCES else _DOCS / source
     return _with_links_turned(markdown, here.parent, source)
@@ -63,6 +64,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Flags stay whole, bars in tables lose the backslash of Markdown, tests are folded away."""
+    html = _ROW.sub('<span class="go row">', html)
     html = _INLINE_CODE.sub(lambda code: f"<code>{_whole(code[1])}</code>", html)
     return _HELD_BY.sub(lambda paragraph: _FOLDED.format(f"<p>{paragraph[1]}</p>"), html)
 

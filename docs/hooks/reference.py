@@ -61,7 +61,7 @@ def _commands() -> Iterator[str]:
 def _help(heading: str, text: str) -> Iterator[str]:
     yield f"## {heading}"
     yield ""
-    yield "``` { .text .wrap }"  # examples are longer than the rest
+    yield "```text"
     yield text
     yield "```"
     yield ""

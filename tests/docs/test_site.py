@@ -80,6 +80,8 @@ def test_it_reads_well(site: Path) -> None:
         text = page.read_text()
         assert not re.search(r"<code>[^<]*\\\|", text), page
         assert "<p>Held by" not in text, page
+    tutorial = (site / "tutorial.html").read_text()
+    assert re.search(r'<span class="go row">TOPIC +PARTITION', tutorial)
     findings = (site / "reference/findings.html").read_text()
     assert '<code><span class="whole">another-source-kind</span></code>' in findings
 
@@ -93,23 +95,26 @@ def test_a_help_is_no_wider_than_its_page(site: Path) -> None:
     assert max(len(line) for line in lines if not line.startswith("  $ ")) <= _ROOM
 
 
-def test_search_works_from_the_disk(site: Path) -> None:
-    """Where a page may start no worker."""
+@pytest.mark.parametrize("words", ["rollback", "undo", "back"])
+def test_search_works_from_the_disk(site: Path, words: str) -> None:
+    """Where a page may start no worker; the page that goes back comes first."""
     try:
         with chromium() as browser:
             browser.get((site / "index.html").as_uri())
-            WebDriverWait(browser, _SEARCH_SECONDS).until(_found)
+            found = WebDriverWait(browser, _SEARCH_SECONDS).until(lambda _: _search(browser, words))
+            assert "how-to/going-back.html" in found[0], found
     except NoChromium as reason:
         pytest.skip(str(reason))
 
 
-def _found(browser: Chrome) -> bool:
-    """Search for a command, as one types, until its page is among the results."""
+def _search(browser: Chrome, words: str) -> list[str]:
+    """Search, as one types; return the addresses of the results that are shown so far."""
     field = "document.querySelector('.md-search__input')"
-    browser.execute_script(f"{field}.focus(); {field}.value = 'rollback'")
+    browser.execute_script(f"{field}.focus(); {field}.value = arguments[0]", words)
     browser.execute_script(f"{field}.dispatchEvent(new Event('keyup'))")
-    results = "document.querySelector('.md-search-result__list').textContent"
-    return "rollback" in str(browser.execute_script(f"return {results}"))
+    results = "document.querySelectorAll('.md-search-result__link')"
+    addresses = browser.execute_script(f"return [...{results}].map(link => link.href)")
+    return [str(address) for address in addresses]
 
 
 def test_what_leads_nowhere_fails(tmp_path: Path) -> None:
