@@ -325,7 +325,7 @@ def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> s
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # The likely path comes first, because a store needs two requests to find a file missing. The
+    # The likely path comes first, because a missing file takes two requests to a store. The
     # directory is listed last, because it may hold a file of every subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE

@@ -23,7 +23,7 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 # In milliseconds: longer than the time between the copies of two small checkpoints, and shorter
 # than the time from a job's start to its first checkpoint.
 _MIN_GAP_MS = 10_000
-# The next three limit the requests to the store, which are made one after another: one per time.
+# The next three constants limit the requests to a store: it takes one for the time of a checkpoint.
 # The maximum number of runs of lower numbers that are examined.
 _MAX_LOWER_RUNS = 16
 # How many checkpoints at the end of a run are tried: an incomplete one has no time.
@@ -39,8 +39,7 @@ class Siblings(NamedTuple):
         newer: the newer checkpoints, in the order in which they were written, if it is known.
         earlier_run: higher numbers that were written before this checkpoint, ascending.
         contradicting: numbers of the checkpoint's own run whose time contradicts their number
-            (lower but written later, or higher but written earlier), ascending. They are ordered by
-            number all the same.
+            (lower but written later, or higher but written earlier), ascending.
     """
 
     newer: tuple[int, ...] = ()

@@ -19,8 +19,8 @@ is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the offset of the record
 -1 if the reader has not yet asked Kafka for its starting offset. ``watermarkMillis`` is the
 reader's last watermark.
 
-Beam restores a mark only if it lists the source's partitions in the source's order. So the right
-field order is the one with which a mark decodes to exactly these partitions.
+Beam restores a mark only if it lists the source's partitions in the source's order. So both field
+orders are tried, and the right one gives exactly these partitions.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.

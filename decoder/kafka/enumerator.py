@@ -69,7 +69,7 @@ class EnumeratorEntry(NamedTuple):
 # and larger: a DynamicKafkaSource may list thousands of clusters with one partition each.
 _MIN_FOR_COLUMNS = 5
 
-# Checked even if there are no splits: it may be all that distinguishes the state of another source.
+# Checked even without splits: another source's state may differ only in this version.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}

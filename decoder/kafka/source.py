@@ -231,8 +231,8 @@ def recognise_source(
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
     """Recognise a source from its operator's state.
 
-    If a part of the state does not decode, the source is an UnknownSource. In a HybridSource, only
-    its current source is.
+    If a part of the state does not decode, the result is an UnknownSource, or a HybridSource whose
+    ``current`` is an UnknownSource.
 
     Args:
         states: (subtask index, elements of its SourceReaderState) of every subtask.

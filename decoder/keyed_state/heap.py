@@ -54,7 +54,7 @@ def read_heap_batches(
     Args:
         states: the states of the head.
         number: the index of the state in ``states``.
-        unread: the error after which the head could not be read further, or None.
+        unread: why the head could not be read to its end, or None.
         data: the key group, decompressed and without its number.
         key_group: the key group's number.
         what: the key group's name in errors.
@@ -86,8 +86,9 @@ def read_states(
 ) -> Iterator[tuple[int, list[Entry]]]:
     """Yield (state number, batch of entries) for all states of the key group.
 
-    The first batch of each state is empty. Errors name ``target``, the state that the caller reads.
-    The other arguments are those of ``read_heap_batches``.
+    The first batch of each state is empty. ``target`` is the state that the caller reads: if an
+    earlier state is unreadable, the error says that ``target`` is blocked. The other arguments are
+    those of ``read_heap_batches``.
     """
     position = 0
     left = set(range(len(states)))
@@ -265,7 +266,7 @@ def split_heap_key_group(
             try:
                 end = read(states[number], data, position, key_group, [])
                 if end == position:
-                    raise IndexError  # entries of no bytes could be any number
+                    raise IndexError  # an entry has at least one byte
             except (IndexError, struct_error, DecodeError) as error:
                 if done and number == target:
                     yield b"".join(

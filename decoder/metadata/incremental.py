@@ -106,7 +106,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles if they have the same lengths, or None."""
+    """Step over ``count`` local paths and FILE handles; return None if their lengths differ."""
     kind = 2 + _U16.unpack_from(data, start)[0]
     uri = _U16.unpack_from(data, start + kind + 9)[0]
     stride = kind + _FILE.size + uri

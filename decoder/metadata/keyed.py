@@ -1,7 +1,7 @@
 """The keyed state handles of ``_metadata``.
 
-This module reads where the keyed state is: files, and positions in them. Without keyed state,
-``handles.skip_keyed_state`` suffices. The ``skip`` functions in ``handles`` describe the layouts.
+This module reads where the keyed state is: files, and positions in them. For Kafka positions alone,
+``handles.skip_keyed_state`` skips it. The ``skip`` functions in ``handles`` describe the layouts.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """

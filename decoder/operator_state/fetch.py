@@ -24,7 +24,7 @@ from decoder.state_files import StateFiles
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-# The number of requests that are sent in parallel; botocore keeps fewer connections open.
+# The number of parallel requests.
 _PARALLEL_REQUESTS = 16
 # A larger state is not read ahead. So at most 16 MiB are read ahead.
 _MAX_READ_AHEAD_BYTES = 1024 * 1024

@@ -1,4 +1,4 @@
-"""Questions to the broker that the user named; without a broker there are no answers."""
+"""Ask the broker that the user named for log ranges and groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
 
     Raises:
         ConfigError: the properties cannot be used.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied access.
     """
     from migrate.kafka import snapshot
 
@@ -36,7 +36,7 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
 
     Args:
         broker: librdkafka's properties; None if the user named no broker.
-        topics: topic names, which need not be valid.
+        topics: topic names; invalid names are skipped.
         at: a time in milliseconds of the epoch (``LogRange.first_at``).
     """
     possible = valid_topics(topics)
@@ -65,5 +65,5 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
 
 
 def broker_needed(label: str) -> UsageError:
-    """Return the error for a side that can be read only from a broker."""
+    """Return the error for a side that needs a broker."""
     return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")

@@ -5,7 +5,7 @@ plan. In version 2, which Spark 4.2 can write, each line is ``<source>:<offset>`
 number or, since Spark 4.2, the name that the query gives it. The offset ``-`` means that the source
 has no offset yet, such as a Kafka source without partitions. Sources other than Kafka are skipped.
 
-Hadoop's ``.crc`` files are not read, because Spark does not check them (Hadoop's FileContext).
+Hadoop's ``.crc`` files are not read; Spark does not check them either (Hadoop's FileContext).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
@@ -33,10 +33,11 @@ _COMMIT_LOGS = {
 }
 _SEEDS = {"v1": "Spark 2.1 and newer"}
 
-# A key of OffsetSeqMetadataV2 @ Spark 4.2.0, which can read control batches but writes none.
+# The key of a control batch in OffsetSeqMetadataV2 @ Spark 4.2.0. Spark 4.2 reads such batches, but
+# does not write them.
 _CONTROL_BATCH = '"controlBatchInfo"'
 
-# The first byte of a Kafka seed, which KafkaSourceInitialOffsetWriter writes for Spark 2.1.
+# The first byte of a Kafka seed (KafkaSourceInitialOffsetWriter).
 _KAFKA_SEED = b"\0"
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 

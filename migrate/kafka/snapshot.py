@@ -16,7 +16,7 @@ from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, LogRang
 from migrate.model.topic_pattern import TopicPattern
 from migrate.model.wording import close_names
 
-# For more missing topics, similar names are not searched: a cluster may have thousands of topics.
+# The maximum number of missing topics for which similar names are searched.
 _MOST_MISSPELT = 5
 
 # A topic's id is 16 bytes in base64: with the standard alphabet from librdkafka, and with the
@@ -26,11 +26,11 @@ _URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
-    """Return a cluster's current answer to a question; no topic or group is created.
+    """Take a snapshot of a cluster; no topic or group is created.
 
     Args:
         config: librdkafka properties, including ``bootstrap.servers``.
-        question: the question.
+        question: the topics, groups and transactions of the snapshot.
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.

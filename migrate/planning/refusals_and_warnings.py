@@ -158,8 +158,8 @@ def target_group_warnings(
 ) -> Iterator[str]:
     """Yield warnings of records that a group with committed offsets will read again or skip.
 
-    The move is not refused, because the user wants to move the group. But its consumers may have
-    read records since it was moved before.
+    The move is not refused, because the user wants to move the group. If the group was moved
+    before, its consumers may have read records since.
     """
     if snapshot is None or snapshot.target_group is None:
         return
@@ -180,7 +180,7 @@ def target_group_warnings(
 
 
 def _which_was_read(origin: Origin) -> str:
-    """Return who has read the records below the positions; empty if it is not known."""
+    """Return ", which … has read", with the reader of the records below the positions, or ""."""
     match origin.kind:
         case "checkpoint":
             return ", which Flink has read"
@@ -250,7 +250,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Warn of topics of which Spark must not read all partitions.
+    """Warn of topics with partitions that do not move, and that Spark must not read.
 
     ``chosen`` are the sources with all their positions, with the checkpoint's topic names.
     """

@@ -76,14 +76,14 @@ def _last_record(cursor: Cursor) -> dict[str, Any]:
 
 
 class _Reader:
-    """A reader of values; it keeps the types of a schema that have names."""
+    """A reader of values, with the named types of their schema."""
 
     def __init__(self, cursor: Cursor, schema: types.AvroType) -> None:
         self._cursor = cursor
         self._named = dict(_named_types(schema))
 
     def value(self, type_: types.AvroType, depth: int = 0) -> Any:
-        """Read a value; return only bytes, and maps and records of values."""
+        """Read a value; return None for every type except bytes, string, map and record."""
         if depth > _DEEPEST:
             self._cursor.fail(f"values nested more than {_DEEPEST} deep", "value")
         match type_:

@@ -1,7 +1,7 @@
 """Paimon: each snapshot contains the user that committed it, and an identifier of the commit.
 
 ``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
-and for Spark's streaming sink, the identifier is the largest long. For a Flink job it is the
+and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job it is the
 checkpoint id. A writer that starts without state has a new user, a UUID with or without a prefix.
 Only a restored Flink job keeps its user, and skips the checkpoints that this user has committed. So
 the sink never skips writes of a new query, or of a Flink job that starts without state.
