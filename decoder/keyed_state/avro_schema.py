@@ -35,7 +35,7 @@ _FIELD = "Avro schema"
 
 
 def avro_schema(text: str, cursor: Cursor) -> types.AvroType:
-    """Parse a schema from its JSON; ``cursor``, right after the schema, is the place in errors.
+    """Parse a schema from its JSON; errors name the position of ``cursor``.
 
     Raises:
         DecodeError: the text is not an Avro schema.

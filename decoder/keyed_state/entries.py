@@ -112,7 +112,8 @@ class Readers:
         self.value = reader(value)
         self.whole_value = reader(_whole_value_type(info, value))
         self.key_group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
-        # One value per key, without namespace and TTL, as most states; faster readers read these.
+        # Whether the state has one value per key, without namespace and TTL, as most states have.
+        # Faster functions read such states.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
             and info.namespace == types.Scalar(types.Kind.VOID_NAMESPACE)

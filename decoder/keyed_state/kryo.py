@@ -100,8 +100,8 @@ _REGISTERED = {
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
 # Kryo writes the elements of these arrays with the serializer that is registered for their class.
 _ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
-# The classes of the fields of these classes. Kryo 2.24 writes the fields with the registered
-# serializers of their classes; Kryo 5.6 does not.
+# For each class, the classes of its fields. Kryo 2.24 writes the fields with the serializers that
+# are registered for these classes; Kryo 5.6 does not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -168,7 +168,7 @@ def kryo_type(
 
 
 def _registered_parts(name: str, version: int) -> Sequence[str]:
-    """Return the classes of an object's parts that have their registered serializers."""
+    """Return the classes of an object's parts that Kryo writes with registered serializers."""
     if name in _ARRAYS:
         return (_ARRAYS[name],)
     return _PARTS.get(name, ()) if version == KRYO_2 else ()
@@ -224,8 +224,8 @@ class _Reader:
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # ``class_name`` refuses such classes too, but a field or element that can have only one
-            # class is written without it.
+            # ``class_name`` refuses such classes too, but is not called for a field or element that
+            # can have only one class.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._is_kryo_5 and name in _ENUMS):

@@ -51,7 +51,7 @@ _FIELD = "logical type"
 
 
 def logical_type(value: JavaValue, cursor: Cursor) -> types.SqlType:
-    """Convert a LogicalType; ``cursor``, right after its bytes, is the place in errors.
+    """Convert a LogicalType; errors name the position of ``cursor``.
 
     Raises:
         DecodeError: the object is not a logical type, or the layout of the type's values is

@@ -31,10 +31,11 @@ from decoder.snappy import decompress_blocks, decompress_stream
 
 # The largest entry that is read, in bytes when decompressed.
 _MAX_ENTRY_BYTES = 256 * 1024 * 1024
-# A larger key group of the heap backend, in bytes, is read in parts, and each entry is read twice.
+# The largest key group of the heap backend that is read at once, in bytes. Of a larger key group,
+# each entry is read twice.
 _MAX_WHOLE_BYTES = 32 * 1024 * 1024
-# The size of the blocks in which a larger canonical key group is read. Blocks of compressed bytes
-# are smaller, because Snappy's ratio is up to 21 to 1.
+# The sizes of the blocks in which key groups are read. Blocks of compressed bytes are smaller,
+# because Snappy's ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
@@ -74,7 +75,7 @@ class StateSource(Protocol):
         """
 
     def blocked(self) -> dict[int, str]:
-        """Return why states with readable types cannot be read, by state number."""
+        """Return why states after an unreadable state cannot be read, by state number."""
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
@@ -102,7 +103,7 @@ class KeyGroupsSource:
         """Whether the stream is in canonical form."""
         if self.stream.handle.savepoint:
             return True
-        # The last key group comes first, because key group 0 may begin alike in both forms.
+        # Check the last key group first: key group 0 may begin alike in both forms.
         for key_group in reversed(self.key_groups):
             beginning = next(self.stream.blocks(key_group, 4), None)
             if beginning:

@@ -201,7 +201,7 @@ def _key_value_info(
 
 
 def _first_reason(*parts: types.Type | None) -> str | None:
-    """Return why a type cannot be read, for the first such type, or None."""
+    """Return why the first unreadable type cannot be read, or None if all can be read."""
     for type_ in parts:
         part = types.unreadable(type_) if type_ is not None else None
         if part is not None:
