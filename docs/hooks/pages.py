@@ -2,8 +2,7 @@
 
 README.md and a few others are pages of the site as they are. A line `<!-- generated: NAME -->`
 becomes what `reference` makes of the program itself. A link to a file outside of docs/ must lead to
-one, and is shown as its path, since the site does not hold it. What says which tests hold
-what is told is folded away.
+one, and is shown as its path, since the site does not hold it.
 """
 
 from __future__ import annotations
@@ -36,13 +35,11 @@ _GENERATED = re.compile(r"^<!-- generated: (.+) -->$", re.M)
 _FENCED = re.compile(r"(^ *```.*\n(?:.*\n)*?^ *```$)", re.M)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
-# In HTML: code within a line, a flag or a short name with hyphens in it, and what is folded.
+# In HTML: code within a line, and a flag or a short name with hyphens in it.
 _INLINE_CODE = re.compile(r"<code>([^<\n]*)</code>")
 # A row of a table that a command printed: it is never broken.
 _ROW = re.compile(r'<span class="go">(?=[^<\n]*\S {2,}\S)')
 _HYPHENATED = re.compile(r"(?<![\w/.-])(?:--?[a-zA-Z][\w-]*|\w[\w-]{0,30}-\w+)(?![\w/-])")
-_HELD_BY = re.compile(r"<p>Held by\s+((?:(?!</p>).)*)</p>", re.S)
-_FOLDED = "<details><summary>Tests that hold this</summary>{}</details>"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -63,10 +60,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Flags stay whole, bars in tables lose the backslash of Markdown, tests are folded away."""
+    """Flags and rows stay whole, and bars in tables lose the backslash of Markdown."""
     html = _ROW.sub('<span class="go row">', html)
-    html = _INLINE_CODE.sub(lambda code: f"<code>{_whole(code[1])}</code>", html)
-    return _HELD_BY.sub(lambda paragraph: _FOLDED.format(f"<p>{paragraph[1]}</p>"), html)
+    return _INLINE_CODE.sub(lambda code: f"<code>{_whole(code[1])}</code>", html)
 
 
 def _whole(code: str) -> str:
@@ -97,6 +93,6 @@ def _turned(link: re.Match[str], directory: Path, page: str) -> str:
         uri = (path / "README.md" if path.is_dir() else path).relative_to(_DOCS).as_posix()
     else:
         text = link["text"].strip("`")
-        return f"`{inside}`" if text == target else f"{text} (`{inside}`)"
+        return f"`{inside}`" if text in (target, inside) else f"{text} (`{inside}`)"
     relative = os.path.relpath(uri, Path(page).parent)
     return f"{link['image']}[{link['text']}]({relative}{hash_}{anchor})"
