@@ -51,7 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Fill in what is generated, turn the links, rank pages outside of the navigation low."""
-    if page.file.inclusion.is_not_in_nav():
+    if page.file.inclusion.is_not_in_nav():  # type: ignore[no-untyped-call]
         page.meta.setdefault("search", {"boost": 0.2})
     markdown = _GENERATED.sub(lambda match: reference.generated(match[1]), markdown)
     source = page.file.src_uri
