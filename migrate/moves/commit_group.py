@@ -13,7 +13,7 @@ from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition, target_of
-from migrate.model.wording import counted, did_you_mean
+from migrate.model.wording import counted
 from migrate.moves.job_stopped import interval_of, report_running_jobs, wait_for_checkpoint
 from migrate.moves.options import Request, move_request
 from migrate.moves.plan import check_unmoved, planned
@@ -208,12 +208,7 @@ def _prepare(
 
 
 def _report_group(group: GroupView, run: EarlierRun | None) -> None:
-    if not group.exists:
-        log.warning(
-            f"group {group.name} does not exist yet: it will be created; is its name right?"
-            + did_you_mean(group.alike)
-        )
-    else:
+    if group.exists:
         log.info(
             f"group {group.name}: {group.state}, {group.type}, "
             f"{counted(len(group.members), 'member')}, "

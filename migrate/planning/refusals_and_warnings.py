@@ -156,13 +156,19 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
 def target_group_warnings(
     origin: Origin, snapshot: ClusterSnapshot | None, partitions: Iterable[PlannedPartition]
 ) -> Iterator[str]:
-    """Yield warnings of records that a group with committed offsets will read again or skip.
+    """Yield a warning that the group is new, and warnings of records that it will repeat or skip.
 
     The move is not refused, because the user wants to move the group. If the group was moved
     before, its consumers may have read records since.
     """
     if snapshot is None or snapshot.target_group is None:
         return
+    group = snapshot.target_group
+    if not group.exists:
+        yield (
+            f"group {group.name} does not exist yet: it will be created; is its name right?"
+            f"{did_you_mean(group.alike)}"
+        )
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
         ("back", "it reads up to {} again", -1),
@@ -173,7 +179,7 @@ def target_group_warnings(
             first = same_way[0][0]
             records = counted(sum(by for _, by in same_way), "record")
             yield (
-                f"group {snapshot.target_group.name!r} is moved {direction} in "
+                f"group {group.name!r} is moved {direction} in "
                 f"{counted(len(same_way), 'partition')} (the first is {first.name}: from "
                 f"{first.current} to {first.next_offset}): {effect.format(records)}"
             )

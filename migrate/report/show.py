@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield a plan: origin, target, partitions as in ``commit-group``, warnings, next command."""
     yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
-    yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}\n"
+    stopped = ", with which the job was stopped" if plan.origin.stopped else ""
+    yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}{stopped}\n"
     yield f"to:      {printable(plan.target.title)}\n"
     cluster = plan.cluster_id or "no broker was asked: nothing was checked against Kafka"
     yield f"cluster: {printable(cluster)}\n\n"

@@ -100,10 +100,18 @@ def test_an_empty_name_is_no_group(broker: Broker, chk: Path) -> None:
     assert "--group" in result.stderr
 
 
-def test_a_group_that_does_not_exist_yet_is_said_to(broker: Broker, group: str, chk: Path) -> None:
-    result = migrate("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
-    assert result.code == 0
-    assert f"group {group} does not exist yet" in result.stderr
+def test_a_group_that_does_not_exist_yet_is_said_to(
+    broker: Broker, group: str, chk: Path, tmp_path: Path
+) -> None:
+    """Seen: `show` of the plan, which a reviewer reads, did not say it."""
+    command = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
+    plan = tmp_path / "plan.json"
+    warning = f"warning: group {group} does not exist yet"
+    for arguments in ((chk,), (chk, "--plan-out", plan), ("--plan", plan)):
+        result = migrate(*command, *arguments)
+        assert result.code == 0
+        assert result.stderr.count(warning) == 1
+    assert migrate("show", plan).stdout.count(warning) == 1
 
 
 def test_execute_commits_names_its_rollback_file_and_is_idempotent(

@@ -179,7 +179,7 @@ def test_what_a_sink_remembers_is_told_to_a_group_whatever_its_severity() -> Non
     planned = _planned(0, 5)
     assert _warned(planned, findings=findings) == []
     assert _warned(planned, findings=findings, snapshot=_snapshot()) == []
-    to_a_group = _snapshot(target_group=_group({}))
+    to_a_group = _snapshot(target_group=_group({("t", 0): 5}))
     assert _warned(planned, findings=findings, snapshot=to_a_group) == ["sink-memory is so"]
 
 
@@ -261,6 +261,13 @@ def test_costs_are_told_by_the_first_of_them() -> None:
     ]
 
 
+def test_a_group_that_does_not_exist_is_told_with_those_alike() -> None:
+    snapshot = _snapshot(target_group=_group({}, "h"))
+    assert list(
+        messages.target_group_warnings(Origin("checkpoint", "/chk-7", 7), snapshot, [])
+    ) == ["group g does not exist yet: it will be created; is its name right? (did you mean 'h'?)"]
+
+
 def test_a_group_that_holds_offsets_is_told_how_far_it_is_moved() -> None:
     planned = [
         _planned(0, 5),  # it holds none
@@ -270,7 +277,7 @@ def test_a_group_that_holds_offsets_is_told_how_far_it_is_moved() -> None:
         _planned(4, 5, current=3),
         _planned(5, 0, current=0),
     ]
-    snapshot = _snapshot(target_group=_group({}))
+    snapshot = _snapshot(target_group=_group({("t", 0): 5}))
     for origin, reader in (
         (Origin("checkpoint", "/chk-7", 7), ", which Flink has read"),
         (Origin("batch", "spark:/query", 7), ", which Spark has read"),

@@ -14,6 +14,7 @@ from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
+from tests.support.golden import GOLDEN
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 
@@ -42,6 +43,16 @@ def test_a_plan(chk: Path, tmp_path: Path) -> None:
     assert rows[-1][:4] == ["2", "partitions;", "apply:", "migrate"]
     assert shown.stdout.endswith(f"migrate to-spark --plan {path}\n")
     assert isinstance(show(path), Plan)
+
+
+def test_a_plan_says_that_the_job_was_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    savepoint = GOLDEN / "1.20" / "stop"
+    (savepoint,) = savepoint.iterdir()
+    assert (
+        migrate("to-spark", savepoint, "--partitions", "payments:0", "--plan-out", path).code == 0
+    )
+    assert f"{savepoint.name}, with which the job was stopped\n" in migrate("show", path).stdout
 
 
 def test_a_rollback_file(tmp_path: Path) -> None:
