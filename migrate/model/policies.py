@@ -16,7 +16,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class OnExpired(str, Enum):
-    """The policy for a position below the log start: Kafka has deleted records from there on."""
+    """The policy for a position below the log start, where Kafka has deleted the records."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
@@ -145,7 +145,7 @@ class Policies:
 
     @property
     def change_positions(self) -> bool:
-        """Whether a policy is set that may make other positions of those in the checkpoint."""
+        """Whether a policy may change the checkpoint's positions."""
         kept = replace(self, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
         return kept != Policies()
 

@@ -93,7 +93,7 @@ class PositionState(str, Enum):
 
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
-    LATEST = "latest"  # assigned, no record read yet; started at the log end of that time
+    LATEST = "latest"  # assigned, no record read yet; its start was the log end at that time
     COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
     FINISHED = "finished"  # of a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
@@ -101,7 +101,7 @@ class PositionState(str, Enum):
 
 
 class Marker(str, Enum):
-    """A start whose offset is at the broker, not in the state."""
+    """A start without an offset in the state; only a broker has the offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"

@@ -1,7 +1,7 @@
 """Obstacles to a move as a whole.
 
 These are findings, positions of several clusters, colliding topic names, one group for several
-sources, and brokers other than those that the job knows.
+sources, and brokers that are not in the job's state.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class Plan:
             positions; None if the state names no cluster.
         topic_map: the topics' names at the target, by their names in the input.
         snapshot: the broker's answers; None without a broker. Not saved.
-        notes: doubts that turned out to be unfounded. Not saved.
+        notes: possible problems that were ruled out. Not saved.
     """
 
     origin: Origin

@@ -238,7 +238,7 @@ def _new_partitions(
 
 
 def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
-    """Add the committed offsets of both groups, and the records that a job that ran on repeats."""
+    """Add the committed offsets of both groups; if the job ran on, correct ``repeated``."""
     target = snapshot.target_group
     planned = replace(
         planned,

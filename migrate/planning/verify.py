@@ -106,7 +106,7 @@ class PlanCheck:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The outcome of a move, sorted by topic and partition number.
+    """The verification of a move, with its partitions sorted by topic and number.
 
     Attributes:
         target: the target as the user named it.
@@ -136,10 +136,9 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition is ``ok``, the state and the plan are right, and the log whole.
+        """Whether every partition is ``ok``, and the query's state and log and the plan are right.
 
-        False without partitions. For a query that has run, only the seed may be right: see
-        ``passed_by_log_start``.
+        False without partitions. For a query that has run, see also ``passed_by_log_start``.
         """
         return self._all(StartOutcome.OK) and not self.first_batches_gone
 
@@ -328,8 +327,8 @@ class _Target:
     def _outcome(self, place: TopicPartition, expected: Start) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and its number of records.
 
-        The log may override the outcome of the start, except ``MISSING`` and, unless the log is
-        gone, ``LOST``.
+        ``MISSING`` takes precedence over all problems of the log range, and ``LOST`` over all but
+        ``GONE``.
         """
         if place[0] in self.recreated:
             return StartOutcome.RECREATED, 0

@@ -14,8 +14,7 @@ class WriterKind(str, Enum):
 
     Attributes:
         FILES: batches of any query that writes to a file sink; there is no name.
-        QUERY: batches of a streaming query; the name is the query's id, which is new for a new
-            query.
+        QUERY: batches of a streaming query; the name is the query's id. A new query has a new id.
         TXN_APP: versions of a Delta application; the name is a ``txnAppId`` or a query's id.
         HUDI: batches of a streaming query; the name is Hudi's checkpoint identifier.
         FLINK_JOB: checkpoint ids of a Flink job; the name is its job id with its operator or

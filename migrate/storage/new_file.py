@@ -217,7 +217,7 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
 
 
 def _remove_written(written: list[str], files: Files) -> list[str]:
-    """Remove files from a store, the last file first, because readers need it.
+    """Remove files from a store, the last file first: without it, readers ignore the others.
 
     Returns:
         The files that remain: the first that cannot be removed, and those written before it.

@@ -74,7 +74,8 @@ def _without_reader(
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
 
-    If there are none, as usual, no EnumeratorEntry is created: ``entries`` may be Rows.
+    If there are none, as usual, no EnumeratorEntry is created: ``entries`` may be Rows, which
+    create entries on demand.
     """
     if enumerator is None:
         return []
@@ -98,7 +99,7 @@ def _copies(
 
 
 def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
-    """Return the position of a split without a record read."""
+    """Return the position of a split of which no record was read yet."""
     topic, partition, stop = split.topic, split.partition, split.stopping_offset
     if split.starting_offset in _MARKERS:
         marker = _MARKERS[split.starting_offset]
@@ -149,9 +150,9 @@ def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
 def _finished_at(split: Split) -> int | None:
     """Return the next offset of a finished split, or None if it is not known.
 
-    The next offset is the stop, or the start if it is higher. The start ``earliest`` is taken as
-    not higher. The starts ``latest`` and ``committed`` may be higher, so the next offset is not
-    known.
+    The next offset is the stop, or the start if it is higher. The start ``earliest`` was not
+    higher, because the split was read to its end. The starts ``latest`` and ``committed`` may have
+    been higher, so the next offset is not known.
     """
     stop, start = split.stopping_offset, split.starting_offset
     if stop is None or stop < 0:

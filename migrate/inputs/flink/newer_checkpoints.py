@@ -24,7 +24,7 @@ _LAST_CHECKPOINTS = 5
 
 @dataclass(frozen=True, slots=True)
 class NewerCheckpoints:
-    """The complete checkpoints in the same directory as a checkpoint.
+    """The newer complete checkpoints in a checkpoint's directory, and the checkpoint interval.
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order in which they were written.
@@ -39,7 +39,7 @@ class NewerCheckpoints:
 def find_newer_checkpoints(
     pointer: str, checkpoint_id: int, source: ByteSource | None = None
 ) -> NewerCheckpoints | None:
-    """Return the checkpoints in the directory of ``chk-<n>``; None for a savepoint.
+    """Return the newer checkpoints in the directory of ``chk-<n>``; None for a savepoint.
 
     Args:
         pointer: the checkpoint's directory, which Flink may have deleted meanwhile.

@@ -224,7 +224,7 @@ def _legacy_position(copies: list[LegacyOffset]) -> Position:
     if stored == NOT_SET:
         reason = "its start was not set yet when the checkpoint was taken"
         return unresolved_position(topic, partition, reason, subtask=first.subtask)
-    # The stored offset is that of the last processed record, or -1 before offset 0.
+    # The stored offset is that of the last processed record; -1 is the one before offset 0.
     return Position(topic, partition, PositionState.NEXT, stored + 1, None, first.subtask)
 
 

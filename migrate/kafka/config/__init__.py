@@ -50,8 +50,9 @@ def kafka_config(
 ) -> KafkaConfig:
     """Return librdkafka properties from a file, ``key=value`` arguments and the brokers' addresses.
 
-    Arguments override the file, and ``bootstrap_servers`` overrides both. Both are translated
-    first, so ``-X sasl.password=…`` overrides the password in the file's ``sasl.jaas.config``.
+    Arguments override the file, and ``bootstrap_servers`` overrides both. File and arguments are
+    translated before they are merged, so ``-X sasl.password=…`` overrides the password in the
+    file's ``sasl.jaas.config``.
 
     Args:
         bootstrap_servers: the brokers' addresses, or None.

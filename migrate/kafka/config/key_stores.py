@@ -15,7 +15,7 @@ from stat import S_ISDIR, S_ISREG
 from decoder.storage import read_file
 from migrate.kafka.config.properties import ConfigError
 
-# The properties that this module translates. librdkafka has ssl.keystore.password too.
+# The properties that this module translates. ssl.keystore.password is the same in librdkafka.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",

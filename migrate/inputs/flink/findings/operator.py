@@ -26,7 +26,7 @@ _FILE_SINK_STATE = "bucket-states"
 # TableKeyedAsyncWaitOperator @ 2.2.0 is keyed state, which is reported only by its size.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
 # List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of the state's name (the
-# names for @RequiresStableInput end with a number, see BufferingDoFnRunner). For messages: which
+# names for @RequiresStableInput end with a number, see BufferingDoFnRunner). The texts say which
 # records the state contains, and how to release them.
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
@@ -44,8 +44,8 @@ _BEAM_BUFFERS = {
         "(--finishBundleBeforeCheckpointing does not let go of them)",
     ),
 }
-# If this commit fails, `flink stop` ends with StopWithSavepointStoppingException @ Flink 1.15.4 to
-# 2.2.0.
+# If the commit after a stop fails, `flink stop` ends with StopWithSavepointStoppingException @
+# Flink 1.15.4 to 2.2.0.
 _AFTER_A_STOP = (
     "a stop commits it after the savepoint is complete, so that the savepoint does not show "
     "whether it did; did `flink stop` report an error (StopWithSavepointStoppingException), or a "
