@@ -97,7 +97,6 @@ def plan_parts(
     chosen: Sequence[Source],
     parts: Iterable[Sequence[Source]],
     *,
-    asked_about: Sequence[Source] | None = None,
     into: PlanInput | None = None,
     named: bool = False,
 ) -> Move:
@@ -106,9 +105,8 @@ def plan_parts(
     Args:
         request: what the user asked for.
         positions: the checkpoint or other side that was read.
-        chosen: the sources of ``positions`` that the options choose.
+        chosen: the sources of ``positions`` that move; the broker is asked about their topics.
         parts: for each plan, its sources.
-        asked_about: the sources whose topics the broker is asked about; by default ``chosen``.
         into: the savepoint or query that takes over the positions, if there is one; the broker is
             asked about its topics and transactions, too.
         named: whether the sources count as named by the user even if ``request.source`` is None.
@@ -117,7 +115,7 @@ def plan_parts(
         UsageError: options that do not go together, or that name a topic that no source reads.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    snapshot = ask_about(request, positions, chosen if asked_about is None else asked_about, into)
+    snapshot = ask_about(request, positions, chosen, into)
     broker = request.kafka.broker
     servers = str(broker["bootstrap.servers"]) if broker is not None else None
     plans = []

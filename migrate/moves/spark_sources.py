@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 from migrate.inputs.flink.choose_source import TOPIC_PREFIX, choose, choose_sources
 from migrate.inputs.flink.source import Source, topics_of
@@ -14,7 +16,7 @@ from migrate.model.log import log
 from migrate.model.policies import Policies
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request
-from migrate.moves.pipeline import Move, plan_parts
+from migrate.moves.pipeline import plan_parts
 from migrate.planning import Plan
 from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
@@ -24,32 +26,19 @@ _SHOWN = 5
 _LAST = 9999
 
 
-@dataclass(frozen=True, slots=True)
-class _Streams:
-    """Flink's sources, divided among the Kafka sources of a Spark query.
+class _Assignment(NamedTuple):
+    """The Flink sources that the Kafka sources of a Spark query continue.
 
     Attributes:
-        positions: the checkpoint or other side that was read.
-        chosen: the sources of ``positions`` that the options choose.
-        parts: by the number of the Spark source, the Flink sources that it continues, each with
-            only the positions that this Spark source takes over.
+        by_number: by the number of each Spark source, the Flink sources that it continues, each
+            with only the positions that this Spark source takes over.
+        assigned: the chosen Flink sources that go to any Spark source, with all their positions.
+        left_out: the chosen Flink sources that go to no Spark source.
     """
 
-    positions: PlanInput
-    chosen: Sequence[Source]
-    parts: Mapping[int, Sequence[Source]]
-
-    @property
-    def named(self) -> list[Source]:
-        """The Flink sources that the user assigned, with all their positions."""
-        ids = {source.operator_id for sources in self.parts.values() for source in sources}
-        return [source for source in self.chosen if source.operator_id in ids]
-
-    @property
-    def left_out(self) -> list[Source]:
-        """The chosen Flink sources that the user assigned to no Spark source."""
-        ids = {source.operator_id for source in self.named}
-        return [source for source in self.chosen if source.operator_id not in ids]
+    by_number: Mapping[int, Sequence[Source]]
+    assigned: Sequence[Source]
+    left_out: Sequence[Source]
 
 
 def plan_streams(
@@ -71,14 +60,20 @@ def plan_streams(
         NoSuchSource: no source has one of the names.
         UsageError: options that do not go together.
     """
-    streams = _read(request, names)
-    move = _plan(request, streams, streams.parts.values())
-    labels = [f"Spark source {number}" for number in streams.parts]
+    positions, assignment = _read(request, names)
+    move = plan_parts(
+        request,
+        positions,
+        assignment.assigned,
+        assignment.by_number.values(),
+        named=True,
+    )
+    labels = [f"Spark source {number}" for number in assignment.by_number]
     warnings = move.report(labels)
-    _report_assignment(streams)
+    _report_assignment(assignment)
     refusals = [
-        *_clusters_not_named(streams.named, move.snapshot, request.policies),
-        *_forgotten(streams, request.policies),
+        *_refuse_unnamed_clusters(assignment.assigned, move.snapshot, request.policies),
+        *_refuse_unassigned_topics(assignment, request.policies),
         *(
             f"{label}: {reason}"
             for label, plan in zip(labels, move.plans, strict=True)
@@ -90,7 +85,7 @@ def plan_streams(
     only_some = request.policies.partitions is not None
     sources = [
         SparkSource(number, plan.next_offsets, only_some)
-        for number, plan in zip(streams.parts, move.plans, strict=True)
+        for number, plan in zip(assignment.by_number, move.plans, strict=True)
     ]
     return sources, warnings
 
@@ -112,31 +107,28 @@ def plan_as_one(
         reads its topics after the job's stop. If sources read one topic from different positions,
         the plan itself contains the refusal.
     """
-    streams = _read(request, names)
-    move = _plan(request, streams, [streams.named])
+    positions, assignment = _read(request, names)
+    move = plan_parts(request, positions, assignment.assigned, [assignment.assigned], named=True)
     move.report()
-    _report_assignment(streams)
+    _report_assignment(assignment)
     (plan,) = move.plans
-    refusals = [*_unnamed(streams, request.policies), *_forgotten(streams, request.policies)]
+    refusals = [
+        *_refuse_unassigned_sources(assignment, request.policies),
+        *_refuse_unassigned_topics(assignment, request.policies),
+    ]
     if refusals:
         raise Refused([*refusals, *map(str, plan.refusals)])
-    if len(streams.parts) == 1:
-        return plan, {number: frozenset(plan.topics) for number in streams.parts}
+    if len(names) == 1:
+        return plan, {number: frozenset(plan.topics) for number in names}
     renamed = request.policies.topic_map
     return plan, {
         number: frozenset(renamed.get(topic, topic) for topic in topics_of(sources))
-        for number, sources in streams.parts.items()
+        for number, sources in assignment.by_number.items()
     }
 
 
-def _plan(request: Request, streams: _Streams, parts: Iterable[Sequence[Source]]) -> Move:
-    return plan_parts(
-        request, streams.positions, streams.chosen, parts, asked_about=streams.named, named=True
-    )
-
-
-def _read(request: Request, names: Mapping[int, Sequence[str]]) -> _Streams:
-    """Read the positions, and divide the sources among the Spark sources."""
+def _read(request: Request, names: Mapping[int, Sequence[str]]) -> tuple[PlanInput, _Assignment]:
+    """Read the positions, and assign the sources to the Spark sources."""
     for number, source_names in names.items():
         if not 0 <= number <= _LAST or not source_names or isinstance(source_names, str):
             raise UsageError(
@@ -149,8 +141,15 @@ def _read(request: Request, names: Mapping[int, Sequence[str]]) -> _Streams:
         )
     positions = read_input(request)
     chosen = choose(positions, request)
-    parts = {number: _part(number, names[number], positions, chosen) for number in sorted(names)}
-    return _Streams(positions, chosen, parts)
+    by_number = {
+        number: _part(number, names[number], positions, chosen) for number in sorted(names)
+    }
+    ids = {source.operator_id for sources in by_number.values() for source in sources}
+    return positions, _Assignment(
+        by_number,
+        [source for source in chosen if source.operator_id in ids],
+        [source for source in chosen if source.operator_id not in ids],
+    )
 
 
 def _part(
@@ -175,9 +174,9 @@ def _part(
     ]
 
 
-def _unnamed(streams: _Streams, policies: Policies) -> Iterator[str]:
+def _refuse_unassigned_sources(assignment: _Assignment, policies: Policies) -> Iterator[str]:
     """Refuse Flink sources that should move, but that go to no Spark source."""
-    for source in streams.left_out:
+    for source in assignment.left_out:
         if policies.partitions is None or source.topics & set(policies.partitions):
             yield (
                 f"operator {source.operator_id} ({', '.join(sorted(source.topics))}) goes to no "
@@ -186,7 +185,7 @@ def _unnamed(streams: _Streams, policies: Policies) -> Iterator[str]:
             )
 
 
-def _clusters_not_named(
+def _refuse_unnamed_clusters(
     sources: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
     """Refuse topics that several sources read, perhaps on two clusters, if a broker was asked.
@@ -205,18 +204,14 @@ def _clusters_not_named(
             yield str(replace(topic.refuse_unnamed_cluster(), way_out=way_out))
 
 
-def _forgotten(streams: _Streams, policies: Policies) -> Iterator[str]:
+def _refuse_unassigned_topics(assignment: _Assignment, policies: Policies) -> Iterator[str]:
     """Refuse topics of an assigned Flink source that go to no Spark source."""
-    for source in streams.named:
-        taken = {
-            topic
-            for sources in streams.parts.values()
-            for part in sources
-            if part.operator_id == source.operator_id
-            for topic in part.topics
-        }
+    taken: dict[str, set[str]] = {}
+    for part in chain.from_iterable(assignment.by_number.values()):
+        taken.setdefault(part.operator_id, set()).update(part.topics)
+    for source in assignment.assigned:
         moving = source.topics if policies.partitions is None else set(policies.partitions)
-        for topic in sorted((source.topics & moving) - taken):
+        for topic in sorted((source.topics & moving) - taken[source.operator_id]):
             yield (
                 f"topic {topic} of operator {source.operator_id} goes to no Spark source, so that "
                 f"its records would be read by none; name it too (--spark-source N=topic:{topic}), "
@@ -224,10 +219,10 @@ def _forgotten(streams: _Streams, policies: Policies) -> Iterator[str]:
             )
 
 
-def _report_assignment(streams: _Streams) -> None:
+def _report_assignment(assignment: _Assignment) -> None:
     """Log topics with several readers, Spark sources without a seed, and sources left out."""
     readers: dict[str, list[int]] = {}
-    for number, sources in streams.parts.items():
+    for number, sources in assignment.by_number.items():
         for topic in topics_of(sources):
             readers.setdefault(topic, []).append(number)
     for topic, topic_readers in sorted(readers.items()):
@@ -236,8 +231,8 @@ def _report_assignment(streams: _Streams) -> None:
                 f"note: {topic} goes to Spark sources {' and '.join(map(str, topic_readers))}: "
                 "right where they are joined; a union of them has its records twice"
             )
-    last = max(streams.parts)
-    if unseeded := sorted(set(range(last)) - streams.parts.keys()):
+    last = max(assignment.by_number)
+    if unseeded := sorted(set(range(last)) - assignment.by_number.keys()):
         numbers = ", ".join(map(str, unseeded[:_SHOWN])) + (" …" if unseeded[_SHOWN:] else "")
         log.warning(
             f"of the query's streams before {last}, these start without a "
@@ -245,6 +240,6 @@ def _report_assignment(streams: _Streams) -> None:
             "startingOffsets, by default the log end; once the query has started, migrate verify "
             "shows it"
         )
-    for source in streams.left_out:
+    for source in assignment.left_out:
         topics = ", ".join(sorted(source.topics))
         log.info(f"note: operator {source.operator_id} ({topics}) goes to no Spark source")

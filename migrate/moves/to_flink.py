@@ -119,7 +119,7 @@ def to_flink(
     check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
     used = list({id(source): source for match in matches for source in match.goes_on_from}.values())
     parts = [match.goes_on_from for match in matches]
-    move = plan_parts(request, side, theirs, parts, asked_about=used, into=old, named=True)
+    move = plan_parts(request, side, used, parts, into=old, named=True)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
     log.info(f"positions of {redact_url(from_side)}{which}")
