@@ -55,17 +55,17 @@ class TopicPattern:
     Attributes:
         text: the pattern in Java's syntax.
         suggested: whether the pattern was derived from the names of known topics.
-        besides: topics that are excluded, even if their names match.
+        excluded: topics that are excluded, even if their names match.
     """
 
     text: str
     suggested: bool = False
-    besides: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
 
     def matching(self, topics: Iterable[str]) -> list[str]:
         """Return the topics that match, sorted."""
         pattern = _compiled(self.text)
-        excluded = _INTERNAL | self.besides
+        excluded = _INTERNAL | self.excluded
         matches = sorted(
             topic for topic in topics if topic not in excluded and pattern.fullmatch(topic)
         )
@@ -106,7 +106,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 
 def suggested_pattern(
-    families: Iterable[Iterable[str]], besides: frozenset[str] = frozenset()
+    families: Iterable[Iterable[str]], excluded: frozenset[str] = frozenset()
 ) -> TopicPattern | None:
     """Derive a pattern from the names of each source's topics, or return None.
 
@@ -115,11 +115,11 @@ def suggested_pattern(
 
     Args:
         families: the topics of each source.
-        besides: topics that are excluded, even if their names match.
+        excluded: topics that are excluded, even if their names match.
     """
     named = ({topic for topic in topics if _TOPIC.fullmatch(topic)} for topics in families)
     texts = sorted({text for topics in named if (text := _in_common(sorted(topics)))})
-    return TopicPattern("|".join(texts), True, besides) if texts else None
+    return TopicPattern("|".join(texts), True, excluded) if texts else None
 
 
 def _in_common(topics: list[str]) -> str:

@@ -27,7 +27,7 @@ def diff(
 
     Args:
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-            ``broker:earliest`` or ``broker:latest``.
+            ``broker:earliest``, ``broker:latest`` or ``broker:TIME``.
         right: as for ``left``.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 

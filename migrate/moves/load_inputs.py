@@ -11,17 +11,12 @@ from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
-from migrate.model.cluster_snapshot import ClusterSnapshot, Question
+from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import InputError, NoSuchName, UsageError
 from migrate.model.finding import Code
 from migrate.model.policies import Policies
 from migrate.moves.options import Request
-from migrate.planning import (
-    may_have_a_pattern,
-    pattern_to_ask,
-    topics_to_ask,
-    transactions_to_ask,
-)
+from migrate.planning import make_question, may_have_a_pattern
 from migrate.storage.uris import check_no_credentials
 
 
@@ -100,19 +95,13 @@ def ask_about(
         if request.source_group is not None:
             raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
         return None
-    topics = topics_to_ask(chosen, policies)
-    transactions = set(transactions_to_ask(positions))
-    if into is not None:
-        topics |= topics_of(into.sources)
-        transactions |= set(transactions_to_ask(into))
-    question = Question(
-        frozenset(topics),
-        request.source_group,
-        request.target.group,
-        positions.origin.written_at,
-        policies.unresolved_since,
-        pattern_to_ask(positions, chosen, policies),
-        frozenset(transactions),
+    question = make_question(
+        positions,
+        chosen,
+        policies,
+        source_group=request.source_group,
+        target=request.target,
+        into=into,
     )
     return ask_broker(request.kafka.config(), question)
 

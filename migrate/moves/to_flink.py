@@ -74,8 +74,7 @@ def to_flink(
     Args:
         savepoint: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
             directory; a local path or a URL.
-        from_side: a checkpoint, ``spark:DIR``, ``group:NAME``, ``json:FILE``, ``csv:FILE``,
-            ``broker:earliest`` or ``broker:latest``.
+        from_side: a side, as for ``diff``.
         out: a new or empty directory, local or in a store.
         allow_state_mismatch: keep the job's state although it belongs to the savepoint's old
             positions: records between the old and the new positions are counted twice in the state,

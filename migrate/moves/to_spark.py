@@ -46,9 +46,8 @@ def to_spark(
     """Return where Spark should start and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
-        chk: the checkpoint, as for ``plan``, or another side: ``spark:DIR``, ``group:NAME``,
-            ``json:FILE``, ``csv:FILE``; or ``broker:earliest`` or ``broker:latest``, for the topics
-            in ``partitions``.
+        chk: the checkpoint, as for ``plan``, or another side, as for ``diff``; a ``broker:`` side
+            has the topics in ``partitions``.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster or the job has
             changed since the plan was made.
         checkpoint_dir: a new or empty directory, or URL, to seed.

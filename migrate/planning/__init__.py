@@ -13,11 +13,10 @@ cluster, and ``compare_origin`` with the checkpoint. ``verify`` checks where a t
 ``diff`` compares two position sets.
 """
 
-from migrate.planning.new_topics import may_have_a_pattern, pattern_to_ask
+from migrate.planning.new_topics import may_have_a_pattern
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
-from migrate.planning.planner import make_plan, topics_to_ask
+from migrate.planning.planner import make_plan, make_question
 from migrate.planning.refusals_and_warnings import plan_lines
-from migrate.planning.transactions import transactions_to_ask
 
 __all__ = [
     "Plan",
@@ -25,9 +24,7 @@ __all__ = [
     "Refusal",
     "Verdict",
     "make_plan",
+    "make_question",
     "may_have_a_pattern",
-    "pattern_to_ask",
     "plan_lines",
-    "topics_to_ask",
-    "transactions_to_ask",
 ]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.inputs.flink.source import Source
+from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
-from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.finding import Code
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Target, TopicPartition
-from migrate.planning.new_topics import found_topic_warnings
+from migrate.planning.new_topics import found_topic_warnings, pattern_to_ask
 from migrate.planning.obstacles import (
     other_brokers_warnings,
     refuse_blockers,
@@ -41,12 +41,46 @@ from migrate.planning.shared_topics import (
     refuse_shared_topics,
     shared_topics,
 )
-from migrate.planning.transactions import resolve_transactions
+from migrate.planning.transactions import resolve_transactions, transactions_to_ask
 
 REFUSED_BY_DEFAULT: Policies = Policies()
 
 # The maximum number of partitions that a refusal names.
 _MAX_NAMED = 20
+
+
+def make_question(
+    plan_input: PlanInput,
+    chosen: Sequence[Source],
+    policies: Policies,
+    *,
+    source_group: str | None = None,
+    target: Target = SPARK,
+    into: PlanInput | None = None,
+) -> Question:
+    """Return the question to the broker whose answer ``make_plan`` needs.
+
+    Args:
+        plan_input: the whole checkpoint, for its transactions.
+        chosen: the sources to move.
+        policies: what the user allows.
+        source_group: the Flink job's consumer group, if the user named it.
+        target: where the positions go.
+        into: the savepoint or query that takes over the positions; None for a new target.
+    """
+    topics, transactions = topics_to_ask(chosen, policies), set(transactions_to_ask(plan_input))
+    if into is not None:
+        topics |= topics_of(into.sources)
+        transactions |= set(transactions_to_ask(into))
+    return Question(
+        frozenset(topics),
+        source_group,
+        target.group,
+        plan_input.origin.written_at,
+        policies.unresolved_since,
+        pattern_to_ask(plan_input, chosen, policies),
+        frozenset(transactions),
+    )
 
 
 def make_plan(
@@ -64,7 +98,7 @@ def make_plan(
     Args:
         plan_input: the whole checkpoint; records in flight in any operator are an obstacle.
         chosen: the sources to move.
-        snapshot: a snapshot of ``topics_to_ask``, or None without a broker.
+        snapshot: the answer to ``make_question``, or None without a broker.
         policies: the user's policies.
         target: the target of the move.
         named: whether the user chose the sources by name.

@@ -14,7 +14,8 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import UsageError
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import suggested_pattern, topic_pattern
-from migrate.planning import Plan, make_plan, pattern_to_ask
+from migrate.planning import Plan, make_plan
+from migrate.planning.new_topics import pattern_to_ask
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 
 _HOUR = 3_600_000

@@ -406,8 +406,8 @@ def test_the_pattern_that_names_suggest(topics: list[str], pattern: str | None) 
 
 
 def test_the_patterns_of_several_sources_are_one() -> None:
-    besides = frozenset({"a-3"})
-    found = suggested_pattern([["a-1", "a-2"], ["b.1", "b.2"], ["lonely"]], besides)
+    excluded = frozenset({"a-3"})
+    found = suggested_pattern([["a-1", "a-2"], ["b.1", "b.2"], ["lonely"]], excluded)
     assert found is not None
     assert (found.text, found.suggested) == ("a-.*|b[.].*", True)
     there = ["b.9", "a-9", "a-3", "b99", "__consumer_offsets", "lonely"]

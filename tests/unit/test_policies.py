@@ -26,7 +26,8 @@ from migrate.model.policies import (
     policies_of,
 )
 from migrate.model.positions import target_of
-from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
+from migrate.planning import Plan, PlannedPartition, Verdict, make_plan
+from migrate.planning.planner import topics_to_ask
 from migrate.planning.refusals_and_warnings import plan_lines
 from tests.support.checkpoints import (
     OPERATOR_ID,

@@ -20,7 +20,8 @@ from migrate.model.cluster_snapshot import (
     Transaction,
 )
 from migrate.model.policies import Policies
-from migrate.planning import Plan, make_plan, transactions_to_ask
+from migrate.planning import Plan, make_plan
+from migrate.planning.transactions import transactions_to_ask
 from migrate.targets.savepoint.state_mismatch import check_savepoint
 from tests.support.checkpoints import (
     SourceState,
