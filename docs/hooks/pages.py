@@ -39,6 +39,10 @@ _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _INLINE_CODE = re.compile(r"<code>([^<\n]*)</code>")
 # A row of a table that a command printed: it is never broken.
 _ROW = re.compile(r'<span class="go">(?=[^<\n]*\S {2,}\S)')
+# In blocks of code: what lies between tags, and flags.
+_PRE = re.compile(r"<pre.*?</pre>", re.S)
+_TEXT = re.compile(r"(?<=>)[^<]+(?=<)")
+_FLAG = re.compile(r"(?<![\w/.-])--[a-z][\w-]*")
 _HYPHENATED = re.compile(r"(?<![\w/.-])(?:--?[a-zA-Z][\w-]*|\w[\w-]{0,30}-\w+)(?![\w/-])")
 
 
@@ -62,11 +66,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Flags and rows stay whole, and bars in tables lose the backslash of Markdown."""
     html = _ROW.sub('<span class="go row">', html)
+    html = _PRE.sub(lambda block: _TEXT.sub(lambda text: _unbroken(_FLAG, text[0]), block[0]), html)
     return _INLINE_CODE.sub(lambda code: f"<code>{_whole(code[1])}</code>", html)
 
 
 def _whole(code: str) -> str:
-    return _HYPHENATED.sub(r'<span class="whole">\g<0></span>', code.replace("\\|", "|"))
+    return _unbroken(_HYPHENATED, code.replace("\\|", "|"))
+
+
+def _unbroken(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(r'<span class="whole">\g<0></span>', text)
 
 
 def _with_links_turned(markdown: str, directory: Path, page: str) -> str:
