@@ -94,12 +94,12 @@ class Command:
             )
         return self._process.pid
 
-    def last_lines(self) -> list[str]:
+    def last_lines(self) -> tuple[str, ...]:
         """Return the last lines of the output, for the terminal only: they may hold secrets."""
         if not self.log.exists():
-            return []
+            return ()
         with self.log.open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _LOG_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
-        return [f"{self.log}:", *("  " + printable(line) for line in lines[-_LOG_LINES:])]
+        return (f"{self.log}:", *("  " + printable(line) for line in lines[-_LOG_LINES:]))

@@ -7,13 +7,11 @@ is refused here.
 from __future__ import annotations
 
 import posixpath
-import shlex
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
+from migrate.cutover.check_programs import check_programs
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts, known
 from migrate.cutover.make_plan import PlannedMove, plan_move
@@ -35,22 +33,6 @@ from migrate.targets.seed import check_free
 
 # How often to read the newest checkpoint, because Flink may delete a checkpoint while it is read.
 _TRIES = 4
-
-# Programs that run a script on this machine, each with its options that take no value.
-_PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
-_SHELL_FLAGS = frozenset({"-e", "-u", "-x", "-eu", "-ex", "-eux"})
-_FLAGS_BY_PROGRAM = {
-    "spark-submit": frozenset({"--verbose", "-v", "--supervise"}),
-    "python": _PYTHON_FLAGS,
-    "python3": _PYTHON_FLAGS,
-    "bash": _SHELL_FLAGS,
-    "sh": _SHELL_FLAGS,
-}
-_SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
-# A line that begins with one of these shell words is not checked, because its text does not show
-# which program runs, or in which folder.
-_CONTROL = frozenset({"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."})
-_PUNCTUATION = frozenset("();<>|&")
 
 
 def check(context: CutOverContext, facts: Facts) -> str:
@@ -78,7 +60,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
     checks += [
         partial(_check_target, context),
         partial(_check_sink, context),
-        partial(_check_programs, context),
+        partial(check_programs, context.spec, context.file.base),
     ]
     refusals: list[str] = []
     for run_check in checks:
@@ -211,78 +193,3 @@ def _check_sink(context: CutOverContext) -> None:
         check_sink_of_a_job(context.spec.sink)
     else:
         check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
-
-
-# -- the commands ----------------------------------------------------------------------------------
-
-
-def _check_programs(context: CutOverContext) -> None:
-    if problems := list(missing_programs(context.spec, context.file.base)):
-        raise Refused(problems)
-
-
-def missing_programs(spec: Spec, home: Path) -> Iterator[str]:
-    """Yield a refusal for each program or script of ``start`` and ``prime`` that does not exist.
-
-    Only certain problems are refused. Of a shell line only the first command is checked, because a
-    later command may use what the first one creates.
-
-    Args:
-        spec: the spec.
-        home: the folder that the commands run in.
-    """
-    for key, line in (("prime", spec.prime), ("start", spec.start)):
-        if line is not None:
-            words = _first_command(line) if isinstance(line, str) else line
-            yield from (f"{key}: {problem}" for problem in _problems(words, home))
-
-
-def _first_command(line: str) -> Sequence[str]:
-    """Return the words of a line's first command; empty if the text does not show them."""
-    lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    words: list[str] = []
-    try:
-        for token in lexer:
-            if "(" in token and set(token) <= _PUNCTUATION:  # a function, or a subshell
-                return ()
-            if set(token) <= _PUNCTUATION:
-                break
-            words.append(token)
-    except ValueError:  # an open quote, which the shell will report
-        return ()
-    if not words or words[0] in _CONTROL or set(words[0]) & set("=$`"):
-        return ()
-    return words
-
-
-def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
-    if not words:
-        return
-    program = words[0]
-    # Ask the shell, because its builtins have no file.
-    command = ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null 2>&1', program]
-    known = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
-    if known.returncode:
-        yield f"there is no program {program}"
-    script = _script(words)
-    plain = script.endswith(_SCRIPT_SUFFIXES) and not set(script) & set("$*?[]~:;&| \n")
-    if plain and not (home / script).exists():
-        yield f"{program} is given {script}, which does not exist in {home}"
-
-
-def _script(words: Sequence[str]) -> str:
-    """Return the script on this machine that a program is given; empty if there is none."""
-    program = Path(words[0]).name
-    # With --deploy-mode cluster the script may be on one of the cluster's machines.
-    if program not in _FLAGS_BY_PROGRAM or "cluster" in words:
-        return ""
-    rest = iter(words[1:])
-    for word in rest:
-        if not word.startswith("-"):
-            return word
-        if program != "spark-submit" and word not in _FLAGS_BY_PROGRAM[program]:
-            return ""  # -c, -m and the like
-        if word not in _FLAGS_BY_PROGRAM[program] and "=" not in word:
-            next(rest, None)  # skip the value of the option
-    return ""

@@ -74,7 +74,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             f"no batch was committed in {limit} (timeouts.first-batch); without new records a "
             "query commits no batch: run the same command to wait longer"
         )
-    raise CutOverStopped(text, details=tuple(context.starting.last_lines()))
+    raise CutOverStopped(text, details=context.starting.last_lines())
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
@@ -124,5 +124,5 @@ def _check_command(context: CutOverContext) -> None:
     how = f"exit code {code}" if code is not None else "it was not run"
     raise CutOverStopped(
         f"the command that starts the query has ended: {how}",
-        details=tuple(context.starting.last_lines()),
+        details=context.starting.last_lines(),
     )

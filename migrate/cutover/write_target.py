@@ -120,7 +120,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     if (code := priming.status()) != 0:
         raise NotPrimed(
             f"the command that primes {directory} has ended with exit code {code}",
-            details=tuple(priming.last_lines()),
+            details=priming.last_lines(),
         )
     primed = observe(context, "target")
     assert primed.plan is not None  # the step ``plan`` has saved it
@@ -144,7 +144,7 @@ def _await_priming(context: CutOverContext) -> None:
     raise CutOverStopped(
         f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
         "this again to wait on",
-        details=tuple(context.priming.last_lines()),
+        details=context.priming.last_lines(),
     )
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.preflight import missing_programs
+from migrate.cutover.check_programs import check_programs
 from migrate.cutover.spec import Spec
+from migrate.model.errors import Refused
 
 _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
 
@@ -73,4 +74,9 @@ def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> 
         for key in ("prime", "start")
         for problem in problems
     ]
-    assert list(missing_programs(spec, tmp_path)) == expected
+    refusals: list[str] = []
+    try:
+        check_programs(spec, tmp_path)
+    except Refused as refused:
+        refusals = list(refused.reasons)
+    assert refusals == expected

@@ -1,0 +1,101 @@
+"""Check that the programs and scripts of the spec's commands exist.
+
+Only certain problems are refused. Of a shell line only the first command is checked, because a
+later command may use what the first one creates.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from migrate.cutover.spec import Spec
+from migrate.model.errors import Refused
+
+# Programs that run a script on this machine, each with its options that take no value.
+_PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
+_SHELL_FLAGS = frozenset({"-e", "-u", "-x", "-eu", "-ex", "-eux"})
+_FLAGS_BY_PROGRAM = {
+    "spark-submit": frozenset({"--verbose", "-v", "--supervise"}),
+    "python": _PYTHON_FLAGS,
+    "python3": _PYTHON_FLAGS,
+    "bash": _SHELL_FLAGS,
+    "sh": _SHELL_FLAGS,
+}
+_SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
+# A line that begins with one of these shell words is not checked, because its text does not show
+# which program runs, or in which folder.
+_CONTROL = frozenset({"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."})
+_PUNCTUATION = frozenset("();<>|&")
+
+
+def check_programs(spec: Spec, home: Path) -> None:
+    """Check that the programs and scripts of ``start`` and ``prime`` exist.
+
+    Args:
+        spec: the spec.
+        home: the folder that the commands run in.
+
+    Raises:
+        Refused: a program or a script does not exist.
+    """
+    refusals: list[str] = []
+    for key, line in (("prime", spec.prime), ("start", spec.start)):
+        if line is not None:
+            words = _first_command(line) if isinstance(line, str) else line
+            refusals += (f"{key}: {problem}" for problem in _problems(words, home))
+    if refusals:
+        raise Refused(refusals)
+
+
+def _first_command(line: str) -> Sequence[str]:
+    """Return the words of a line's first command; empty if the text does not show them."""
+    lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    try:
+        for token in lexer:
+            if "(" in token and set(token) <= _PUNCTUATION:  # a function, or a subshell
+                return ()
+            if set(token) <= _PUNCTUATION:
+                break
+            words.append(token)
+    except ValueError:  # an open quote, which the shell will report
+        return ()
+    if not words or words[0] in _CONTROL or set(words[0]) & set("=$`"):
+        return ()
+    return words
+
+
+def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
+    if not words:
+        return
+    program = words[0]
+    # Ask the shell, because its builtins have no file.
+    command = ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null 2>&1', program]
+    known = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
+    if known.returncode:
+        yield f"there is no program {program}"
+    script = _script(words)
+    plain = script.endswith(_SCRIPT_SUFFIXES) and not set(script) & set("$*?[]~:;&| \n")
+    if plain and not (home / script).exists():
+        yield f"{program} is given {script}, which does not exist in {home}"
+
+
+def _script(words: Sequence[str]) -> str:
+    """Return the script on this machine that a program is given; empty if there is none."""
+    program = Path(words[0]).name
+    # With --deploy-mode cluster the script may be on one of the cluster's machines.
+    if program not in _FLAGS_BY_PROGRAM or "cluster" in words:
+        return ""
+    rest = iter(words[1:])
+    for word in rest:
+        if not word.startswith("-"):
+            return word
+        if program != "spark-submit" and word not in _FLAGS_BY_PROGRAM[program]:
+            return ""  # -c, -m and the like
+        if word not in _FLAGS_BY_PROGRAM[program] and "=" not in word:
+            next(rest, None)  # skip the value of the option
+    return ""
