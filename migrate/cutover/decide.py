@@ -85,9 +85,10 @@ def decide_stop(facts: Facts) -> Decision:
 
 def decide_clean(facts: Facts) -> Decision:
     flink = facts.record.flink
-    if flink.savepoint is not None and flink.savepoint_sha256 is not None and flink.finished:
+    is_checked = flink.savepoint_sha256 is not None
+    if is_checked and flink.finished and flink.savepoint == facts.savepoint_pointer:
         return Done("the savepoint is whole, and the job has FINISHED")
-    if facts.record.written is not None and flink.savepoint_sha256 is not None:
+    if is_checked and facts.record.written is not None:
         return Done("the savepoint was whole before the target was written")
     savepoint = known(facts.savepoint)
     if savepoint.stop is StopKind.NONE:
@@ -208,7 +209,7 @@ def decide_verify(facts: Facts) -> Decision:
 def decide_verify_again(facts: Facts) -> Decision:
     if facts.record.state != "done":
         _check_not_started_again(facts)
-    return Action.VERIFY_AGAIN
+    return Action.VERIFY
 
 
 # -- start, first batch ----------------------------------------------------------------------------

@@ -27,7 +27,6 @@ class Action(Enum):
     VERIFY = auto()
     START = auto()
     AWAIT_FIRST_BATCH = auto()
-    VERIFY_AGAIN = auto()
 
 
 # The actions that change something outside the record, or wait for such a change.

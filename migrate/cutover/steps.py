@@ -139,8 +139,7 @@ ACTIONS: Mapping[Action, Callable[[CutOverContext, Facts], str]] = {
     Action.ADOPT: write_target.adopt,
     Action.RECORD_PRIMED: write_target.record_primed,
     Action.RECORD_WRITTEN: write_target.record_written,
-    Action.VERIFY: verify_start.verify_before,
+    Action.VERIFY: verify_start.verify_target,
     Action.START: start.start,
     Action.AWAIT_FIRST_BATCH: start.await_first_batch,
-    Action.VERIFY_AGAIN: verify_start.verify_after,
 }

@@ -30,28 +30,13 @@ from migrate.report.cut_over import PartitionReport, VerificationReport
 _LOST = (StartOutcome.LOST, StartOutcome.EXPIRED)
 
 
-# -- the actions -----------------------------------------------------------------------------------
-
-
-def verify_before(context: CutOverContext, facts: Facts) -> str:
-    """Check where the target will start.
+def verify_target(context: CutOverContext, facts: Facts) -> str:
+    """Check where the target began or, if it has not begun, where it will start.
 
     Raises:
-        CutOverStopped: the target will not start at the plan.
+        CutOverStopped: it is not at the plan, or it is not known where it began.
     """
-    return _verify(context, facts, after=False)
-
-
-def verify_after(context: CutOverContext, facts: Facts) -> str:
-    """Check where the target began.
-
-    Raises:
-        CutOverStopped: the target did not begin at the plan, or it is not known where it began.
-    """
-    return _verify(context, facts, after=started_work(facts)[0] is Started.YES)
-
-
-def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
+    after = started_work(facts)[0] is Started.YES
     record, plan = context.record, facts.plan
     assert plan is not None  # it is saved
     verification = verify(f"plan:{record.plan_path}", facts.target_name, **context.file.kafka())

@@ -236,6 +236,14 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
             "stopped",
         ),
         (False, {"finished": True}, _SAVED, _stopped_job("FAILED"), "stopped"),
+        # Our stop was clean, and the spec names another savepoint since.
+        (
+            True,
+            {"savepoint": "/s/savepoint-0", "finished": True, "savepoint_sha256": "1" * 64},
+            replace(_SAVED, stop=StopKind.NONE),
+            None,
+            "stopped",
+        ),
         # Once the target is written, the savepoint may be deleted.
         (True, {"savepoint_sha256": "1" * 64, "written": "now"}, _AWAY, None, "done"),
         (False, {"finished": True}, _SAVED, _stopped_job(), "stopped"),
