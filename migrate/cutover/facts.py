@@ -24,26 +24,6 @@ from migrate.targets.source_options import SparkSource
 
 Offsets = Mapping[TopicPartition, int]
 
-
-def streams_of(plan: Plan, record: CutOverRecord) -> list[SparkSource]:
-    """Return each Kafka source of the query with its planned start offsets."""
-    if record.plan is None or not record.plan.streams:
-        return [SparkSource(0, plan.next_offsets, plan.only_some_partitions)]
-    return [
-        SparkSource(
-            int(number),
-            {key: offset for key, offset in plan.next_offsets.items() if key[0] in topics},
-            plan.only_some_partitions,
-        )
-        for number, topics in record.plan.streams.items()
-    ]
-
-
-def seeds_of(plan: Plan, record: CutOverRecord) -> dict[str, Offsets]:
-    """Return the planned start offsets of each Kafka source, by its number as text."""
-    return {str(source.number): source.next_offsets for source in streams_of(plan, record)}
-
-
 # A fact that a step needs. "job" is read only until the record has the savepoint of the stop.
 # "ended job" is the same fact, and reading it waits for the job's end.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
@@ -239,9 +219,25 @@ class Facts:
     @property
     def seeds(self) -> Mapping[str, Offsets] | None:
         """The planned start offsets of each Kafka source of the query, by its number, or None."""
-        return seeds_of(self.plan, self.record) if self.plan is not None else None
+        if self.plan is None:
+            return None
+        sources = streams_of(self.plan, self.record)
+        return {str(source.number): source.next_offsets for source in sources}
 
     @property
     def savepoint_pointer(self) -> str | None:
         """The path of the savepoint that the move continues from, or None if there is none."""
         return self.spec.flink.savepoint or self.record.flink.savepoint
+
+
+def streams_of(plan: Plan, record: CutOverRecord) -> list[SparkSource]:
+    """Return each Kafka source of the query with its planned start offsets."""
+    streams = record.plan.streams if record.plan is not None else {}
+    return [
+        SparkSource(
+            int(number),
+            {key: offset for key, offset in plan.next_offsets.items() if key[0] in topics},
+            plan.only_some_partitions,
+        )
+        for number, topics in (streams or {"0": sorted(plan.topics)}).items()
+    ]

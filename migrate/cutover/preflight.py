@@ -114,6 +114,12 @@ def _check_job(context: CutOverContext, job: FlinkJob, seen: list[str]) -> None:
         # names may be three seconds old (web.refresh-interval) and already deleted.
         directory = posixpath.dirname(details.checkpoint)
         try:
+            kinds = {source.kind for source in read(directory).sources}
+            if SourceKind.FLINK_KAFKA_CONSUMER in kinds:
+                raise Refused(
+                    "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; "
+                    "take a savepoint, cancel the job, and name the savepoint (flink.savepoint)"
+                )
             return _check_plan(context, directory, seen)
         except DecodeError as error:
             if error.kind is not ErrorKind.NOT_FOUND or attempt == _TRIES - 1:
@@ -128,14 +134,6 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
     Raises:
         Refused: the plan must not be applied.
     """
-    extraction = read(chk)
-    if not context.spec.stopped_by_others and any(
-        source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in extraction.sources
-    ):
-        raise Refused(
-            "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a "
-            "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
-        )
     move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
     move.plan.check()
     if context.spec.target.is_group:
