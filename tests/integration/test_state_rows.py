@@ -589,7 +589,7 @@ def test_a_state_that_holds_nothing_is_not_verified(session: SparkSession, sampl
     keys, values = (Field("user", LongType()),), (Field("count", LongType()),)
     full = session.sql("SELECT id k0, id v0 FROM range(3)")
     found = SparkState("stateStoreSave", full, keys, False, values)
-    proof = compare(found, nothing, of_flink_alone=sample)
+    proof = compare(found, nothing, is_sample=sample)
     assert (proof.right, proof.unexpected, proof.is_right) == (0, 3, False)
 
 

@@ -77,12 +77,12 @@ def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
     yield numbers
     if AggregateValue("count") not in values:
         return
-    records = values.index(AggregateValue("count"))
-    others = [number for number in numbers if number != records]
+    row_count = values.index(AggregateValue("count"))
+    others = [number for number in numbers if number != row_count]
     for end, number in enumerate(others, start=1):
         value = values[number]
         if value.kind == "count" and not value.of_an_average:
-            yield [*others[:end], records, *others[end:]]
+            yield [*others[:end], row_count, *others[end:]]
 
 
 def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataFrame:
@@ -203,17 +203,17 @@ def _listed(fields: Sequence[Field]) -> str:
 # -- the comparison ------------------------------------------------------------------------------
 
 
-def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False) -> StateProof:
+def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> StateProof:
     """Compare Spark's state with Flink's entries.
 
     Args:
         state: Spark's state.
         flink: Flink's entries, with the columns of Spark's state.
-        of_flink_alone: whether the entries are a sample, so that keys that only Spark has are not
+        is_sample: whether the entries are a sample, so that keys that only Spark has are not
             errors. An empty sample means that Flink's state is empty: then all of Spark's keys are
             compared.
     """
-    how = "left_outer" if of_flink_alone else "full_outer"
+    how = "left_outer" if is_sample else "full_outer"
     key, values = state.key_columns, state.value_columns
     flink_rows = flink.select(
         F.struct(*key).alias("flink_key"), F.struct(F.lit(1), *values).alias("flink")
@@ -236,7 +236,7 @@ def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
     # with a "wrong" row is "wrong", because the maximum is taken and "wrong" sorts after "right".
     by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
     counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
-    if of_flink_alone and not counts:
+    if is_sample and not counts:
         return compare(state, flink)
     examples: list[str] = []
     if counts.keys() - {"right"}:
@@ -251,5 +251,5 @@ def compare(state: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
     verdicts = ("right", "wrong", "missing", "unexpected")
     right_keys, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)
     return StateProof(
-        right_keys, wrong, missing, None if of_flink_alone else unexpected, tuple(examples)
+        right_keys, wrong, missing, None if is_sample else unexpected, tuple(examples)
     )

@@ -91,7 +91,7 @@ def verify_state(
         expected = _expected(flink, expect, spark_state)
         if sample is not None:
             expected = expected.orderBy(F.xxhash64(*spark_state.key_columns)).limit(sample)
-        return compare(spark_state, expected, of_flink_alone=sample is not None)
+        return compare(spark_state, expected, is_sample=sample is not None)
 
 
 def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nullcontext[str]:

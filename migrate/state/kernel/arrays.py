@@ -24,11 +24,11 @@ from migrate.state.kernel.program import Keys, Node, Program
 _Numbers = NDArray[Any]
 
 _LONG_MIN = -(1 << 63)
-_MICROS = 1000
+_MICROS_PER_MILLI = 1000
 # The limits of times in milliseconds and in seconds: as microseconds they fit into 64 bits.
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
-_LOW = (1 << 64) - 1
+_MASK_64 = (1 << 64) - 1
 # If there are more columns than this, each has fewer rows, down to a minimum; texts have fewer
 # bytes from 9 columns on.
 _FULL_COLUMNS = 32
@@ -61,10 +61,10 @@ class Buffers:
         self.columns = np.zeros((count, 6), np.int64)
         slots = texts = 0
         for column, (kind, table, child) in enumerate(program.columns):
-            bytes_ = text_bytes if kind == TEXT else 0
-            self.columns[column] = (kind, table, slots, child, texts, bytes_)
+            text_capacity = text_bytes if kind == TEXT else 0
+            self.columns[column] = (kind, table, slots, child, texts, text_capacity)
             slots += capacity[table]
-            texts += bytes_
+            texts += text_capacity
         ops = np.array(program.ops, np.int64)
         columns_of_ops = self.columns[ops[:, 1]]
         self.ops = pack_operations(ops, columns_of_ops[:, TABLE], columns_of_ops[:, SLOT])
@@ -155,30 +155,30 @@ class Buffers:
             case "nothing":
                 return pa.nulls(count)
             case "decimal":
-                return _fixed(type_, mask, np.column_stack((values, values >> 63)))
+                return _fixed_width_array(type_, mask, np.column_stack((values, values >> 63)))
             case "long_decimal":
-                return _fixed(type_, mask, np.column_stack(self._wide(node)))
+                return _fixed_width_array(type_, mask, np.column_stack(self._int128_halves(node)))
             case _:
-                values = self._converted(node, values)
+                values = self._arrow_numbers(node, values)
                 bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[type_.bit_width // 8]
-                return _fixed(type_, mask, values.astype(bits))
+                return _fixed_width_array(type_, mask, values.astype(bits))
 
-    def _converted(self, node: Node, values: _Numbers) -> _Numbers:
+    def _arrow_numbers(self, node: Node, values: _Numbers) -> _Numbers:
         """Convert the slots of a numeric node to the numbers that its Arrow type stores."""
         column = node.column
         match node.form:
             case "timer":
                 values = values ^ _LONG_MIN
             case "millis" | "date":
-                values = values * _MICROS
+                values = values * _MICROS_PER_MILLI
             case "instant":
                 values = values * 1_000_000 + self.numbers(column + 1) // 1000
             case "sql_timestamp":
                 values = values // 1000 * 1_000_000 + self.numbers(column + 1) // 1000
             case "millis_nanos":
-                values = values * _MICROS + self.numbers(column + 1) // 1000
+                values = values * _MICROS_PER_MILLI + self.numbers(column + 1) // 1000
             case "slot_millis_nanos":
-                values = self._millis(column) * _MICROS + self.numbers(column - 1) // 1000
+                values = self._millis(column) * _MICROS_PER_MILLI + self.numbers(column - 1) // 1000
         return values
 
     def _millis(self, column: int) -> _Numbers:
@@ -187,7 +187,7 @@ class Buffers:
         millis[self.is_valid(column)] = self.bytes_of(column).view("<i8")
         return millis
 
-    def _wide(self, node: Node) -> tuple[_Numbers, _Numbers]:
+    def _int128_halves(self, node: Node) -> tuple[_Numbers, _Numbers]:
         """Return big-endian numbers of up to 16 bytes as their low and high 64 bits; 0 for null.
 
         Raises:
@@ -246,7 +246,7 @@ class Buffers:
             case "decimal":
                 accepted = np.abs(values) < node.constants[0]
             case "long_decimal":
-                accepted = _below(*self._wide(node), int(node.constants[0]))
+                accepted = _is_below(*self._int128_halves(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
         # np.abs of the smallest 64-bit number is negative, so that number is looked for as well.
@@ -299,7 +299,7 @@ def _offsets(ends: _Numbers) -> pa.Buffer:
     return pa.py_buffer(offsets)
 
 
-def _fixed(type_: pa.DataType, mask: pa.Buffer | None, values: _Numbers) -> pa.Array:
+def _fixed_width_array(type_: pa.DataType, mask: pa.Buffer | None, values: _Numbers) -> pa.Array:
     return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(values)])
 
 
@@ -310,13 +310,13 @@ def _check_utf8(array: pa.Array) -> None:
         raise Rejected from error
 
 
-def _below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
+def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
     """Return whether the magnitude of each number is below the limit."""
     negative = high < 0
     low = np.where(negative, -low, low).view(np.uint64)
     high = np.where(negative, ~high + (low == 0), high)
     below: _Numbers = (high >= 0) & (
-        (high < limit >> 64) | (high == limit >> 64) & (low < np.uint64(limit & _LOW))
+        (high < limit >> 64) | (high == limit >> 64) & (low < np.uint64(limit & _MASK_64))
     )
     return below
 

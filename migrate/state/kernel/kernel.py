@@ -128,7 +128,7 @@ def _row_hash(data: _Array, start: int, size: int) -> int:
 
 
 @_inner(_I64, _OUT, _I64, _I64)
-def _put(text: _Array, to: int, character: int) -> int:
+def _write_utf8(text: _Array, to: int, character: int) -> int:
     """Write a character of more than seven bits to ``text`` as UTF-8; return the new end."""
     following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
     text[to] = (0xFF00 >> following + 1 & 0xFF) | character >> 6 * following
@@ -140,7 +140,7 @@ def _put(text: _Array, to: int, character: int) -> int:
 
 # Not inlined: in a function of its own the loop has enough registers.
 @_inner(numba.types.UniTuple(_I64, 3), *_POSITION, _I64, _OUT, _I64, forceinline=False)
-def _string(
+def _utf8_of_string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
     """Convert a string of UTF-16 units, of one to three bytes each, to UTF-8.
@@ -182,7 +182,7 @@ def _string(
         if (half != 0) != (unit >> 10 == 0x37):
             return -1, to, code
         if half:
-            to = _put(text, to, 0x10000 + (half - 0xD800 << 10) + (unit - 0xDC00))
+            to = _write_utf8(text, to, 0x10000 + (half - 0xD800 << 10) + (unit - 0xDC00))
             half = 0
         elif unit >> 10 == 0x36:
             half = unit
@@ -190,14 +190,14 @@ def _string(
             text[to] = unit
             to += 1
         else:
-            to = _put(text, to, unit)
+            to = _write_utf8(text, to, unit)
     if half:
         return -1, to, code
     return position, to, code & _MASK
 
 
 @_inner(numba.types.UniTuple(_I64, 2), *_POSITION)
-def _count(data: _Array, position: int, end: int) -> tuple[int, int]:
+def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
     """Return a varint of at most five bytes and its end; the end is -1 if Flink cannot write it."""
     count = 0
     shift = 0
@@ -215,7 +215,7 @@ def _count(data: _Array, position: int, end: int) -> tuple[int, int]:
 
 
 @_inner(numba.void, _I64, _I64, *_COLUMNS)
-def _nulls(
+def _set_null(
     first: int,
     last: int,
     columns: _Array,
@@ -239,7 +239,7 @@ def _nulls(
 
 
 @_inner(numba.void, _TABLE, _NUMBERS, _NUMBERS, _NUMBERS)
-def _undo(columns: _Array, slots: _Array, rows: _Array, used: _Array) -> None:
+def _remove_incomplete_entry(columns: _Array, slots: _Array, rows: _Array, used: _Array) -> None:
     """Remove the values of an incomplete entry.
 
     A list's column comes before the columns of its elements, so the lists are cut first.
@@ -279,22 +279,22 @@ def _entry(
     row = row_size = taken = 0
     while True:
         pc &= _INDEX
-        what = ops[pc]
-        numbers = ops[pc + 1]
-        op = what & 0xFF
-        column = what >> 16 & 0xFFFF
-        a = numbers & 0xFFFFF
-        b = numbers >> 20 & 0xFFFFF
-        c = numbers >> 40
-        slot = ops[pc + 2] + rows[what >> 32 & 0xFFFF] & _INDEX
-        if what >> 8 & 0xFF > end - position:
+        header = ops[pc]
+        arguments = ops[pc + 1]
+        op = header & 0xFF
+        column = header >> 16 & 0xFFFF
+        a = arguments & 0xFFFFF
+        b = arguments >> 20 & 0xFFFFF
+        c = arguments >> 40
+        slot = ops[pc + 2] + rows[header >> 32 & 0xFFFF] & _INDEX
+        if header >> 8 & 0xFF > end - position:
             return REFUSED, position
         pc += WIDTH
         if op == INTEGER:
             slots[slot] = _integer(data, position, a, 1)
             position += a
         elif op == STRING:
-            count, position = _count(data, position, end)
+            count, position = _varint(data, position, end)
             if position < 0 or count - 1 > end - position or (count == 0 and b):
                 return REFUSED, position
             if 3 * count > columns[column, BYTES] - used[column]:
@@ -302,7 +302,7 @@ def _entry(
             code = -1
             if count:
                 to = columns[column, BYTE]
-                position, ends, code = _string(
+                position, ends, code = _utf8_of_string(
                     data, position, end, count - 1, text, to + used[column]
                 )
                 if position < 0:
@@ -331,7 +331,7 @@ def _entry(
                 position += ops[pc - 1] >> 8
                 if position > end:
                     return REFUSED, position
-                _nulls(column, a, columns, slots, valid, rows, used)
+                _set_null(column, a, columns, slots, valid, rows, used)
                 pc = c * WIDTH
             elif flag != ops[pc - 1] & 0xFF:
                 return REFUSED, position
@@ -387,7 +387,7 @@ def _entry(
                     data, row, size
                 )
         elif data[row + (a >> 3)] >> (a & 7) & 1:
-            _nulls(column, column, columns, slots, valid, rows, used)
+            _set_null(column, column, columns, slots, valid, rows, used)
         elif op == SLOT_INTEGER:
             slots[slot] = _integer(data, row + b + c - 1, c, -1)
         else:  # SLOT_SIZED
@@ -519,7 +519,7 @@ def _walk(
                     lists,
                 )
             if status != DONE:
-                _undo(columns, slots, rows, used)
+                _remove_incomplete_entry(columns, slots, rows, used)
                 at[POSITION], at[STATE], at[LEFT] = start, state, left
                 return status
             position = ends
