@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import islice
+from operator import attrgetter
 
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
@@ -30,6 +31,10 @@ _FINDING = ("code", "severity", "operator_id", "message")
 _CSV_COLUMNS = (
     *("operator_id", "name", "uid", "kind"),
     *("cluster", "topic", "partition", "state", "next_offset", "stopping_offset", "subtask"),
+)
+_SOURCE_CELLS = attrgetter("operator_id", "name", "uid", "kind.value")
+_POSITION_CELLS = attrgetter(
+    *("cluster", "topic", "partition", "state.value", "next_offset", "stopping_offset", "subtask")
 )
 
 
@@ -119,19 +124,7 @@ class _Texts(dict[str | None, str]):
 def inspection_csv(extraction: Extraction) -> Iterator[str]:
     """Yield a header, and a row for each position, in pieces of text."""
     rows = (
-        (
-            source.operator_id,
-            source.name,
-            source.uid,
-            source.kind.value,
-            position.cluster,
-            position.topic,
-            position.partition,
-            position.state.value,
-            position.next_offset,
-            position.stopping_offset,
-            position.subtask,
-        )
+        (*_SOURCE_CELLS(source), *_POSITION_CELLS(position))
         for source in extraction.sources
         for position in source.positions
     )

@@ -85,20 +85,20 @@ def restoration_table(
     partitions: Sequence[RestoredOffset], out: TextIO, *, wide: bool = False
 ) -> str:
     """Return a table of a rollback, with a row for each partition that changes."""
-
-    def offset(committed: Committed | None) -> str:
-        return "none" if committed is None else str(committed.next_offset)
-
     columns: tuple[Column[RestoredOffset], ...] = (
         Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
-        Column("CURRENT-OFFSET", lambda row: offset(row.now), right=True),
-        Column("NEW-OFFSET", lambda row: offset(row.target), right=True),
+        Column("CURRENT-OFFSET", lambda row: committed_text(row.now), right=True),
+        Column("NEW-OFFSET", lambda row: committed_text(row.target), right=True),
         numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=2),
         numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=1),
         Column("DOUBT", lambda row: row.doubt.value if row.doubt else "", style=lambda _: "red"),
     )
     return table_text(columns, partitions, out, wide=wide)
+
+
+def committed_text(committed: Committed | None) -> str:
+    return "none" if committed is None else str(committed.next_offset)
 
 
 def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, TextIO
 from migrate.model.positions import SPARK_PREFIX, format_start
 from migrate.model.wording import counted, printable
 from migrate.planning import Plan
-from migrate.report.plan import plan_table
+from migrate.report.plan import committed_text, plan_table
 from migrate.report.table import Column, Line, numbers, table_text
 
 if TYPE_CHECKING:
     from migrate.inputs.spark_query import QueryLocation
-    from migrate.model.cluster_snapshot import Committed
     from migrate.model.positions import TopicPartition
     from migrate.targets.group.rollback_file import RollbackFile
 
@@ -46,7 +45,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
     yield f"group:   {printable(file.group)}{new}\n"
     yield f"brokers: {printable(file.bootstrap_servers)}\n\n"
     rows = [
-        (partition, (_offset(before.get(partition)), _offset(after.get(partition))))
+        (partition, (committed_text(before.get(partition)), committed_text(after.get(partition))))
         for partition in sorted(before.keys() | after.keys())
     ]
     yield _table(("BEFORE", "AFTER"), rows, out)
@@ -84,7 +83,3 @@ def _table(titles: Sequence[str], rows: Sequence[_Row], out: TextIO) -> str:
         *map(offsets, titles, count()),
     )
     return table_text(columns, rows, out)
-
-
-def _offset(committed: Committed | None) -> str:
-    return "none" if committed is None else str(committed.next_offset)

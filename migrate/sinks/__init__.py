@@ -12,7 +12,6 @@ from migrate.sinks import delta, hudi, iceberg, paimon, spark_files
 from migrate.sinks.directory import Directory, UnreadableSink
 from migrate.sinks.remembered import (
     DEFAULT_IDENTIFIER,
-    FormatMemory,
     Remembered,
     SinkMemory,
     WriterKind,
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 # The reader of each format, by a file or directory that identifies the format.
-_FORMATS: Mapping[str, Callable[[Directory], FormatMemory | None]] = {
+_FORMATS: Mapping[str, Callable[[Directory], SinkMemory | None]] = {
     spark_files.LOG: spark_files.read_log,
     delta.LOG: delta.read_log,
     hudi.LOG: hudi.read_log,
@@ -57,7 +56,7 @@ def sink_memory(path: str, files: Files) -> SinkMemory:
         if name in names and (memory := read_log(directory)) is not None
     ]
     return SinkMemory(
-        formats=tuple(memory.format for memory in memories),
+        formats=tuple(name for memory in memories for name in memory.formats),
         remembered=tuple(number for memory in memories for number in memory.remembered),
         unread=tuple(reason for memory in memories for reason in memory.unread),
         empty=not names,

@@ -31,7 +31,7 @@ from migrate.sinks.directory import (
     parse,
     to_integer,
 )
-from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
+from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "_delta_log"
 
@@ -54,7 +54,7 @@ class _Log:
     unread: list[str] = field(default_factory=list)
 
 
-def read_log(directory: Directory) -> FormatMemory:
+def read_log(directory: Directory) -> SinkMemory:
     names = directory.names(LOG)
     log = _Log()
     newest, checkpoint = _newest_checkpoint(names)
@@ -73,7 +73,7 @@ def read_log(directory: Directory) -> FormatMemory:
     if directory.names(f"{LOG}/_staged_commits"):
         log.unread.append("_staged_commits, of which a catalog knows which ones count")
     _find_queries(directory, log, [name for version, name in commits if version <= newest])
-    return FormatMemory("a Delta table", tuple(_remembered(log)), tuple(log.unread))
+    return SinkMemory(("a Delta table",), tuple(_remembered(log)), tuple(log.unread))
 
 
 def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:

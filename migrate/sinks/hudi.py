@@ -28,7 +28,7 @@ from migrate.sinks.directory import (
     parse,
     to_integer,
 )
-from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
+from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = ".hoodie"
 
@@ -40,7 +40,7 @@ _COMPLETED_BEFORE_8 = re.compile(rf"(\d{{8,20}})\.{_WRITE}")
 _CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
 
 
-def read_log(directory: Directory) -> FormatMemory:
+def read_log(directory: Directory) -> SinkMemory:
     names = directory.names(LOG)
     commits = _commits(names, "", _COMPLETED_BEFORE_8)
     folder = _TIMELINE
@@ -57,7 +57,7 @@ def read_log(directory: Directory) -> FormatMemory:
     skipped = len(commits) - MOST_FILES
     unread = (f"the oldest {skipped} commits of {LOG}",) if skipped > 0 else ()
     remembered = (Remembered(WriterKind.HUDI, *item) for item in sorted(batches.items()))
-    return FormatMemory("a Hudi table", tuple(remembered), unread)
+    return SinkMemory(("a Hudi table",), tuple(remembered), unread)
 
 
 def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ from migrate.sinks.directory import (
     parse,
     to_integer,
 )
-from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
+from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "metadata"
 
@@ -43,7 +43,7 @@ _GZIP = b"\x1f\x8b"
 _Writer = tuple[WriterKind, str]
 
 
-def read_log(directory: Directory) -> FormatMemory | None:
+def read_log(directory: Directory) -> SinkMemory | None:
     """Read the newest metadata of a table; return None if there is no metadata."""
     files = directory.numbered(LOG, _METADATA)
     if not files:
@@ -56,7 +56,7 @@ def read_log(directory: Directory) -> FormatMemory | None:
         for writer, last_number in _read_table(_read(directory, name), what).items():
             last[writer] = max(last_number, last.get(writer, last_number))
     remembered = (Remembered(*writer, last_number) for writer, last_number in sorted(last.items()))
-    return FormatMemory("an Iceberg table", tuple(remembered))
+    return SinkMemory(("an Iceberg table",), tuple(remembered))
 
 
 def _read(directory: Directory, name: str) -> bytes:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.directory import Directory, UnreadableSink, json_object, parse, short, to_integer
-from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
+from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "snapshot"
 
@@ -24,7 +24,7 @@ _SNAPSHOT = re.compile(r"snapshot-(\d{1,19})")
 _MOST = 100
 
 
-def read_log(directory: Directory) -> FormatMemory | None:
+def read_log(directory: Directory) -> SinkMemory | None:
     """Read the newest snapshots; return None if there are no snapshots."""
     snapshots = directory.numbered(LOG, _SNAPSHOT)
     if not snapshots:
@@ -38,4 +38,4 @@ def read_log(directory: Directory) -> FormatMemory | None:
             raise UnreadableSink(f"{what}: {short(repr(user))} is no commitUser")
         last.setdefault(user, to_integer(snapshot.get("commitIdentifier"), what))
     remembered = (Remembered(WriterKind.COMMIT_USER, *item) for item in sorted(last.items()))
-    return FormatMemory("a Paimon table", tuple(remembered))
+    return SinkMemory(("a Paimon table",), tuple(remembered))

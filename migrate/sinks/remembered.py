@@ -40,22 +40,8 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class FormatMemory:
-    """The numbers in the log of one table format.
-
-    Attributes:
-        format: the name of the format, such as ``a Delta table``.
-        unread: parts of the log that were not read, each with the reason.
-    """
-
-    format: str
-    remembered: tuple[Remembered, ...]
-    unread: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SinkMemory:
-    """The numbers that a sink stores.
+    """The numbers that a sink, or the log of one format in it, stores.
 
     Attributes:
         formats: the names of its formats, such as ``a Delta table``; empty if unknown.
@@ -65,8 +51,8 @@ class SinkMemory:
 
     formats: tuple[str, ...]
     remembered: tuple[Remembered, ...]
-    unread: tuple[str, ...]
-    empty: bool
+    unread: tuple[str, ...] = ()
+    empty: bool = False
 
     def of(self, kind: WriterKind) -> dict[str, int]:
         """Return the last number of each writer of one kind, by the writer's name."""

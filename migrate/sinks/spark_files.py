@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.directory import Directory
-from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
+from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "_spark_metadata"
 
 _BATCH = re.compile(r"(\d{1,19})(?:\.compact)?")
 
 
-def read_log(directory: Directory) -> FormatMemory:
+def read_log(directory: Directory) -> SinkMemory:
     batches = [batch for batch, _ in directory.numbered(LOG, _BATCH)]
     remembered = (Remembered(WriterKind.FILES, "", max(batches)),) if batches else ()
-    return FormatMemory("a file sink's directory", remembered)
+    return SinkMemory(("a file sink's directory",), remembered)
