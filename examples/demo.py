@@ -133,19 +133,19 @@ def main() -> int:
             stack.start()
         with closing(stack):
             accounts, totals, back = story(stack)
-    console.rule("Every order, by partition")
+    console.rule("The job orders: who has copied each order, by partition")
     console.print(_table(accounts))
     lost = sum(row.lost for row in accounts)
     repeated = sum(row.repeated for row in accounts)
     console.print(
-        "The job orders went from Flink to Spark and back, while orders were written: "
+        "It went from Flink to Spark and back, while orders were written: "
         f"lost {lost}, repeated {repeated}."
     )
-    console.rule("Every order, by customer")
+    console.rule("The job totals: who has counted each order, by customer")
     console.print(_customers_table(back.shared))
     verdicts = Counter(total.verdict for total in totals)
     words = ", ".join(f"{verdicts[word]} {word}" for word in ("right", "wrong", "missing"))
-    console.print(f"The job totals went on in Spark with Flink's counts: {words}.")
+    console.print(f"It went on in Spark with Flink's counts of each customer: {words}.")
     console.print(
         "Then it went back to Flink, from where Spark had stopped, with its old state. By migrate, "
         f"that state lacks {back.not_in_its_state} orders; Spark has counted {back.by_spark}: "
