@@ -117,14 +117,16 @@ class Subtask(NamedTuple):
 
     @property
     def operator_state_bytes(self) -> int:
-        handles = (self.managed_operator_state, self.raw_operator_state)
-        return sum(handle.size for handle in handles if handle is not None)
+        return _size(self.managed_operator_state) + _size(self.raw_operator_state)
 
     @property
     def raw_state_bytes(self) -> int:
         """The size of the raw state: timers of older releases, state of custom operators."""
-        raw = self.raw_operator_state
-        return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
+        return self.raw_keyed_state_bytes + _size(self.raw_operator_state)
+
+
+def _size(handle: OperatorStateHandle | None) -> int:
+    return handle.size if handle is not None else 0
 
 
 class Operator(NamedTuple):
