@@ -10,18 +10,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.docs.blocks import Block, blocks, pages, scene
 from tests.docs.playing import RUN, played
 from tests.docs.stage import ANYTHING, agree
 
+if TYPE_CHECKING:
+    from tests.support.spark import Spark
+
 
 def main(arguments: Sequence[str]) -> None:
     """Play the pages, all of them where none is named."""
-    for page in [Path(argument).resolve() for argument in arguments] or pages():
-        if any(block.language in RUN for block in blocks(page)):
-            with played(scene(page)) as stage:
+    with ExitStack() as stack:
+        spark: Spark | None = None  # a process can have one session only
+        for page in [Path(argument).resolve() for argument in arguments] or pages():
+            if not _run(page):
+                continue
+            if spark is None and scene(page).spark:
+                from tests.support.spark import Spark
+
+                spark = stack.enter_context(Spark())
+            with played(scene(page), spark=spark) as stage:
                 _rewrite(page, [(block, stage.run(block)) for block in _run(page)])
 
 
