@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -82,6 +85,16 @@ FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[bXqvh])\b")
 COMMAND = re.compile(
     r"(?:^\$? ?|`|\bdo |&& |\( ?)migrate (?P<command>[a-z][a-z-]*)(?P<rest>[^`#|;]*)", re.M
 )
+
+
+def test_a_reader_has_little_to_read() -> None:
+    """The counts that scripts/figures explains, and the pages of the site's navigation."""
+    figures = [sys.executable, str(ROOT / "scripts/figures"), "--docs", "--json"]
+    words = json.loads(subprocess.run(figures, stdout=subprocess.PIPE, check=True).stdout)["words"]
+    assert words["README.md"] <= 560
+    assert words["total"] <= 35_000
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    assert 0 < len(re.findall(r"\.md$", navigation, re.M)) <= 30
 
 
 def _calls(page: Path) -> list[tuple[str, str]]:
