@@ -46,8 +46,8 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
         contents: the state ``window-contents``.
         windows: the state ``merging-window-set`` of the same operator.
     """
-    pairs = windows.select(F.col("key").alias("its"), F.explode("value").alias("pair"))
-    same = F.col("key").eqNullSafe(F.col("its")) & (F.col("pair.f1") == F.col("namespace"))
+    pairs = windows.select(F.col("key").alias("pair_key"), F.explode("value").alias("pair"))
+    same = F.col("key").eqNullSafe(F.col("pair_key")) & (F.col("pair.f1") == F.col("namespace"))
     return contents.join(pairs, same).select("key", F.col("pair.f0").alias("namespace"), "value")
 
 
@@ -78,9 +78,11 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
             "fired so long: keep the columns key and namespace, which tell them"
         )
     waiting = timers.where("value = namespace.end - 1").select(
-        F.col("key").alias("its"), F.col("namespace").alias("of")
+        F.col("key").alias("timer_key"), F.col("namespace").alias("timer_window")
     )
-    same = F.col("key").eqNullSafe(F.col("its")) & (F.col("namespace") == F.col("of"))
+    same = F.col("key").eqNullSafe(F.col("timer_key")) & (
+        F.col("namespace") == F.col("timer_window")
+    )
     (fired,) = (
         state.join(waiting, same, "left_anti")
         .agg(F.count("*").alias("number"), F.max("namespace.end").alias("last"))

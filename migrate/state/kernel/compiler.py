@@ -88,6 +88,7 @@ class _Compiler:
     # -- entries ---------------------------------------------------------------------------------
 
     def state(self, number: int, heap: bool) -> None:
+        """Add the operations that read an entry of the state, which has this number."""
         self._program.starts[number] = [len(self._program.ops), self._table]
         prefix = None
         if heap:
@@ -100,6 +101,7 @@ class _Compiler:
         self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
 
     def _canonical(self) -> None:
+        """Read an entry in the canonical format: a key and a value, each with its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise Unknown("lengths behind key and namespace")
@@ -127,6 +129,7 @@ class _Compiler:
         self._op(operations.VALUE_END)
 
     def _heap(self) -> None:
+        """Read an entry in the heap backend's format, which has no lengths."""
         info, nodes = self._info, self.nodes
         if info.kind is StateKind.TIMERS:
             nodes["value"] = self._number("timer", 8)
@@ -231,7 +234,7 @@ class _Compiler:
         return self._node(form, first, constants=constants)
 
     def _hash(self) -> bool:
-        """Add a column for the hash of the column before it, if that is part of a key to be hashed.
+        """Add a column for the hash of the previous column, if the hash of a key needs it.
 
         Returns:
             whether the column was added.
