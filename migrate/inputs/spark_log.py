@@ -28,11 +28,11 @@ from decoder.storage import join
 from migrate.inputs.offsets_json import NotOffsets, parse_json
 from migrate.inputs.spark_log_entries import (
     Offsets,
-    check_commit,
     commit_path,
     entry_numbers,
     list_directory,
     offsets_path,
+    read_commit,
     read_entry,
     read_offsets,
     read_seed,
@@ -177,7 +177,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     if not committed:
         return None
     newest = committed[-1]
-    check_commit(files, commit_path(directory, newest))
+    read_commit(files, commit_path(directory, newest))
     # Spark treats the second newest entry of offsets/ as committed, even if commits/ lacks it.
     if sum(batch > newest for batch in planned) > 1:
         raise InputError(
@@ -219,7 +219,7 @@ def began_continuous(directory: str, files: ByteSource) -> bool:
         InputError: the entry is damaged or of an unknown version.
     """
     planned = _offset_log_batches(directory, files)
-    return bool(planned) and not read_entry(files, offsets_path(directory, planned[0]))[1]
+    return bool(planned) and not read_entry(files, offsets_path(directory, planned[0])).metadata
 
 
 def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:

@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
 
 from decoder import ByteSource
 from decoder.storage import StorageUnavailable, join
@@ -44,6 +46,27 @@ _NUMBER = re.compile(r"0|[1-9][0-9]*")
 Offsets = dict[TopicPartition, int]
 
 
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """An entry of the offset log; ``str`` is its text.
+
+    Attributes:
+        metadata: JSON; empty for an epoch of the continuous trigger.
+        offsets: the text of each source's offset, by the source's number or name.
+    """
+
+    version: str
+    metadata: str
+    offsets: Mapping[str, str]
+
+    def __str__(self) -> str:
+        lines = [
+            offset if self.version == "v1" else f"{source}:{offset}"
+            for source, offset in self.offsets.items()
+        ]
+        return "\n".join([self.version, self.metadata, *lines])
+
+
 def offsets_path(directory: str, batch: int) -> str:
     """Return the path of the file with the end offsets of a batch."""
     return join(directory, "offsets", str(batch))
@@ -61,41 +84,63 @@ def seed_path(directory: str, source: str) -> str:
 
 def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
     """Read an entry of the offset log: the offsets of each Kafka source, by its number or name."""
-    version, metadata, *lines = read_entry(files, path)
-    if _CONTROL_BATCH in metadata:
+    entry = read_entry(files, path)
+    if _CONTROL_BATCH in entry.metadata:
         raise InputError(
             f"{path}: a control batch, which reads nothing: what it does to the query's offsets is "
             "not known here"
         )
-    sources: dict[str, Offsets] = {}
-    for number, line in enumerate(lines):
-        name = str(number)
-        if version != "v1":
-            name, colon, offset = line.partition(":")
-            if not name or not colon:
-                raise InputError(f"{path}: {line[:40]!r} is no <source>:<offset>")
-            line = offset
-        if (offsets := parse_kafka_offsets(path, line)) is not None:
-            sources[name] = offsets
-    return sources
+    return entry_offsets(entry, path)
 
 
-def read_entry(files: ByteSource, path: str) -> list[str]:
-    """Read the lines of an entry of the offset log: its version, its metadata, and the offsets."""
+def entry_offsets(entry: OffsetEntry, path: str) -> dict[str, Offsets]:
+    """Return the offsets of each Kafka source in an entry, by its number or name.
+
+    Raises:
+        InputError: an offset is damaged; ``path`` names the entry.
+    """
+    return {
+        source: offsets
+        for source, text in entry.offsets.items()
+        if (offsets := _parse_kafka_offsets(path, text)) is not None
+    }
+
+
+def read_entry(files: ByteSource, path: str) -> OffsetEntry:
+    """Read an entry of the offset log.
+
+    Raises:
+        InputError: the entry is damaged, or has an unknown version.
+    """
     # Not splitlines(): JSON may contain characters that end a line in Unicode, but not for Spark.
-    lines = [line.strip() for line in read_text(files, path).split("\n")]
-    _check_version(path, lines[0], _OFFSET_LOGS)
-    if len(lines) < 2:
+    version, *lines = [line.strip() for line in read_text(files, path).split("\n")]
+    _check_version(path, version, _OFFSET_LOGS)
+    if not lines:
         raise InputError(f"{path}: cut short: it ends before its metadata")
-    return lines
+    metadata, *sources = lines
+    if version == "v1":
+        return OffsetEntry(version, metadata, dict(zip(map(str, count()), sources, strict=False)))
+    offsets = {}
+    for line in sources:
+        name, colon, offset = line.partition(":")
+        if not name or not colon:
+            raise InputError(f"{path}: {line[:40]!r} is no <source>:<offset>")
+        offsets[name] = offset
+    return OffsetEntry(version, metadata, offsets)
 
 
-def check_commit(files: ByteSource, path: str) -> None:
-    """Refuse a commit of an unknown version."""
-    _check_version(path, read_text(files, path).partition("\n")[0], _COMMIT_LOGS)
+def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
+    """Read a commit: its version, and its JSON.
+
+    Raises:
+        InputError: the commit has an unknown version.
+    """
+    version, _, metadata = read_text(files, path).partition("\n")
+    _check_version(path, version, _COMMIT_LOGS)
+    return version.strip(), metadata.rstrip("\n")
 
 
-def parse_kafka_offsets(path: str, line: str) -> Offsets | None:
+def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
     """Parse the offsets of a Kafka source; return None for the offset of another kind of source.
 
     Args:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from decoder.storage import join
@@ -27,7 +28,7 @@ from migrate.inputs.spark_log import (
     newest_committed_batch,
     newest_uncommitted_batch,
 )
-from migrate.inputs.spark_log_entries import entry_numbers, parse_kafka_offsets
+from migrate.inputs.spark_log_entries import entry_numbers, entry_offsets, read_entry
 from migrate.model.errors import InputError, Refused
 from migrate.model.positions import TopicPartition
 from migrate.storage.files import Files
@@ -106,16 +107,12 @@ def write_copy(
             raise Refused(f"{directory}: the query has run meanwhile; stop it first")
 
 
-def _rewrite_entry(entry: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
-    lines = files.read(entry).decode().split("\n")
-    named_lines = lines[0].strip() == "v2"
-    sources = {}
-    for index, line in enumerate(lines[2:], start=2):
-        name, colon, offsets = line.partition(":") if named_lines else ("", "", line)
-        if next_offsets := parse_kafka_offsets(entry, offsets.strip()):
-            sources[index] = name + colon, next_offsets
-    added = _added(changed, [next_offsets for _, next_offsets in sources.values()])
-    for index, (name, next_offsets) in sources.items():
+def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
+    entry = read_entry(files, path)
+    sources = entry_offsets(entry, path)
+    added = _added(changed, list(sources.values()))
+    offsets = dict(entry.offsets)
+    for source, next_offsets in sources.items():
         topics = {topic for topic, _ in next_offsets}
         new = {
             **{partition: changed.get(partition, at) for partition, at in next_offsets.items()},
@@ -123,8 +120,8 @@ def _rewrite_entry(entry: str, files: Files, changed: Mapping[TopicPartition, in
         }
         kept = {partition: at for partition, at in new.items() if at is not None}
         if kept != next_offsets:
-            lines[index] = name + starting_offsets(kept)
-    return "\n".join(lines).encode()
+            offsets[source] = starting_offsets(kept)
+    return str(replace(entry, offsets=offsets)).encode()
 
 
 def _added(

@@ -21,18 +21,22 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from decoder.storage import LocalFiles
 from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, starting_offsets
+from migrate.inputs.spark_log_entries import (
+    OffsetEntry,
+    commit_path,
+    offsets_path,
+    read_commit,
+    read_entry,
+)
 from migrate.model.errors import InputError, Refused
 from migrate.targets.seed import seed_of
 
-# The log versions that are rewritten here. Spark 4.2 can write version 2 of the offset log, whose
-# lines begin with the source's name. Spark 4.0 can write version 2 of the commit log, which holds
-# the ids of state files.
-_OFFSETS = ("v1", "v2")
-_COMMITS = ("v1", "v2", "v3")
 _BATCH = re.compile(r"[0-9]+")
 
 # Settings that Spark takes from the newest logged batch and not from the session.
@@ -75,10 +79,7 @@ def source_names(checkpoint: Path) -> list[str]:
     Raises:
         InputError: the logs have an unknown version.
     """
-    version, _, *lines = _offsets(checkpoint, 0)
-    if version == "v1":
-        return [str(number) for number in range(len(lines))]
-    return [line.partition(":")[0] for line in lines]
+    return list(_offsets(checkpoint, 0).offsets)
 
 
 def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
@@ -88,10 +89,11 @@ def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
         InputError: the logs have an unknown version.
         OSError: the logs cannot be read or written.
     """
-    version, metadata, *sources = _offsets(checkpoint, batch)
-    changed = {**_object(metadata), "batchWatermarkMs": watermark_ms}
-    _write(checkpoint / "offsets" / str(batch), "\n".join([version, _compact(changed), *sources]))
-    version, metadata = _entry(checkpoint / "commits" / str(batch), _COMMITS)
+    entry = _offsets(checkpoint, batch)
+    changed = {**_object(entry.metadata), "batchWatermarkMs": watermark_ms}
+    entry = replace(entry, metadata=_compact(changed))
+    _write(checkpoint / "offsets" / str(batch), str(entry))
+    version, metadata = _commit(checkpoint, batch)
     changed = {**_object(metadata), "nextBatchWatermarkMs": watermark_ms}
     _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact(changed)}")
 
@@ -125,19 +127,18 @@ def replace_with_kafka(
         raise Refused(
             f"the query reads {len(sources)} sources, and there are positions of {len(positions)}"
         )
-    lines = list(map(starting_offsets, positions))
+    offsets = dict(zip(sources, map(starting_offsets, positions), strict=True))
     for batch in range(batches):
-        version, metadata, *_ = _offsets(checkpoint, batch)
-        _entry(checkpoint / "commits" / str(batch), _COMMITS)  # checked before anything is written
-        named = [_line(version, *pair) for pair in zip(sources, lines, strict=True)]
-        _write(checkpoint / "offsets" / str(batch), "\n".join([version, metadata, *named]))
+        entry = _offsets(checkpoint, batch)
+        _commit(checkpoint, batch)  # checked before anything is written
+        _write(checkpoint / "offsets" / str(batch), str(replace(entry, offsets=offsets)))
         set_watermark(checkpoint, batch, watermark_ms or 0)
     for source, starts in zip(sources, positions, strict=True):
         folder = checkpoint / "sources" / source
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write(folder / "0", seed_of(starts).decode())
-    conf = _object(metadata).get("conf", {})
+    conf = _object(entry.metadata).get("conf", {})
     return {name: conf[name] for name in sorted(_PINNED & conf.keys())}
 
 
@@ -147,7 +148,7 @@ def commit_version(checkpoint: Path, batch: int) -> str:
     Raises:
         InputError: the version is unknown.
     """
-    return _entry(checkpoint / "commits" / str(batch), _COMMITS)[0]
+    return _commit(checkpoint, batch)[0]
 
 
 def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> None:
@@ -167,11 +168,9 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
     for folder in ("offsets", "commits", "sources/0"):
         (copy / folder).mkdir(parents=True)
     for number in range(batch + 1):
-        version, metadata, *_ = _offsets(checkpoint, number)
-        lines = (version, metadata, _line(version, "0", _compact({"logOffset": 0})))
-        _write(copy / "offsets" / str(number), "\n".join(lines))
-        commit = "\n".join(_entry(checkpoint / "commits" / str(number), _COMMITS))
-        _write(copy / "commits" / str(number), commit)
+        entry = replace(_offsets(checkpoint, number), offsets={"0": _compact({"logOffset": 0})})
+        _write(copy / "offsets" / str(number), str(entry))
+        _write(copy / "commits" / str(number), "\n".join(_commit(checkpoint, number)))
     millis = has_read.stat().st_mtime_ns // 1_000_000  # Spark forgets a file with an old time
     read = _compact({"path": has_read.absolute().as_uri(), "timestamp": millis, "batchId": 0})
     _write(copy / "sources" / "0" / "0", f"v1\n{read}")
@@ -206,25 +205,13 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
             )
 
 
-def _offsets(checkpoint: Path, batch: int) -> list[str]:
-    """Return the lines of an offset log entry: version, metadata, and one line for each source."""
-    version, rest = _entry(checkpoint / "offsets" / str(batch), _OFFSETS)
-    return [version, *rest.split("\n")]
+def _offsets(checkpoint: Path, batch: int) -> OffsetEntry:
+    return read_entry(LocalFiles(), offsets_path(str(checkpoint), batch))
 
 
-def _line(version: str, source: str, offset: str) -> str:
-    """Return the line of a source in an entry of the offset log."""
-    return offset if version == "v1" else f"{source}:{offset}"
-
-
-def _entry(path: Path, known: Sequence[str]) -> tuple[str, str]:
-    version, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    if version.strip() not in known:
-        raise InputError(
-            f"{path.parent.name}/{path.name}: log version {version.strip()[:20]!r} is not "
-            f"rewritten here; known: {', '.join(known)}"
-        )
-    return version.strip(), rest.rstrip("\n")
+def _commit(checkpoint: Path, batch: int) -> tuple[str, str]:
+    """Return the version of a batch's commit, and its JSON."""
+    return read_commit(LocalFiles(), commit_path(str(checkpoint), batch))
 
 
 def _object(text: str) -> dict[str, Any]:
