@@ -149,14 +149,11 @@ def split_shared_topics(
         others: the other sources of the savepoint, in every cluster.
     """
     own = _numbers_by_topic(source)
-    same_cluster: dict[str, list[tuple[str, frozenset[int]]]] = defaultdict(list)
-    maybe_same: dict[str, list[tuple[str, frozenset[int]]]] = defaultdict(list)
-    for other in others:
-        for name in other.clusters:
-            if name == cluster or None in (name, cluster):
-                readers = same_cluster if name == cluster else maybe_same
-                for topic, numbers in _numbers_by_topic(other.of_cluster(name)).items():
-                    readers[topic].append((other.operator_id, numbers))
+    readers = [
+        (other.operator_id, name, _numbers_by_topic(other.of_cluster(name)))
+        for other in others
+        for name in other.clusters
+    ]
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
         # If the source has no partition of the topic, the topic comes from the user's pattern, and
@@ -168,14 +165,24 @@ def split_shared_topics(
     notes: list[str] = []
     unknown: list[str] = []
     for topic, keys in added.items():
-        held = own[topic]
-        beside = dict(same_cluster[topic])
-        elsewhere = {name for name, numbers in maybe_same[topic] if numbers != held}
-        sharing = [name for name, numbers in beside.items() if numbers != held and numbers & held]
+        numbers = own[topic]
+        same_cluster = {
+            operator: by_topic[topic]
+            for operator, name, by_topic in readers
+            if name == cluster and topic in by_topic
+        }
+        maybe_same = {
+            operator
+            for operator, name, by_topic in readers
+            if name != cluster and None in (name, cluster)
+            if by_topic.get(topic, numbers) != numbers
+        }
+        differing = {name: theirs for name, theirs in same_cluster.items() if theirs != numbers}
+        sharing = [name for name, theirs in differing.items() if theirs & numbers]
         names = _names([(key.topic, key.partition) for key in keys])
-        if elsewhere:
+        if maybe_same:
             unknown.append(
-                f"whether operator {', '.join(sorted(elsewhere))} reads the topic {topic} of the "
+                f"whether operator {', '.join(sorted(maybe_same))} reads the topic {topic} of the "
                 f"same Kafka cluster as operator {source.operator_id} is not known, as one of them "
                 f"names no cluster: nor is who is to read {names}"
             )
@@ -185,13 +192,13 @@ def split_shared_topics(
                 f"{', '.join(sharing)} reads some of the same partitions of the topic, and not all "
                 "the same"
             )
-        elif any(numbers != held for numbers in beside.values()):
+        elif differing:
             for key in keys:
-                holders = [name for name, numbers in beside.items() if key.partition in numbers]
+                holders = [name for name, theirs in differing.items() if key.partition in theirs]
                 if not holders:
                     unknown.append(
-                        f"which of {len(beside) + 1} sources is to read {key} is not known: they "
-                        "read other partitions of its topic, and not the same"
+                        f"which of {len(same_cluster) + 1} sources is to read {key} is not known: "
+                        "they read other partitions of its topic, and not the same"
                     )
                     continue
                 removed.add(key)
