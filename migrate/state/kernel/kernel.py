@@ -74,7 +74,8 @@ _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _TABLE = numba.types.Array(numba.int64, 2, "C")
 # The code needs no reference counts (_nrt), because all arrays belong to the caller.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
-_COLUMNS = (_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS)
+# The columns, slots, valid, rows and used of ``_walk``.
+_FILLED = numba.types.Tuple((_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS))
 _POSITION = (_DATA, _I64, _I64)
 
 
@@ -214,17 +215,10 @@ def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
     return count, position
 
 
-@_inner(numba.void, _I64, _I64, *_COLUMNS)
-def _set_null(
-    first: int,
-    last: int,
-    columns: _Array,
-    slots: _Array,
-    valid: _Array,
-    rows: _Array,
-    used: _Array,
-) -> None:
+@_inner(numba.void, _I64, _I64, _FILLED)
+def _set_null(first: int, last: int, filled: tuple[_Array, ...]) -> None:
     """Put nulls into the columns from ``first`` to ``last`` that are in the table of ``first``."""
+    columns, slots, valid, rows, used = filled
     table = columns[first, TABLE]
     for column in range(first, last + 1):
         if columns[column, TABLE] == table:
@@ -238,12 +232,13 @@ def _set_null(
                 slots[slot] = rows[columns[column, CHILD]]
 
 
-@_inner(numba.void, _TABLE, _NUMBERS, _NUMBERS, _NUMBERS)
-def _remove_incomplete_entry(columns: _Array, slots: _Array, rows: _Array, used: _Array) -> None:
+@_inner(numba.void, _FILLED)
+def _remove_incomplete_entry(filled: tuple[_Array, ...]) -> None:
     """Remove the values of an incomplete entry.
 
     A list's column comes before the columns of its elements, so the lists are cut first.
     """
+    columns, slots, _, rows, used = filled
     for column in range(columns.shape[0]):
         count = rows[columns[column, TABLE]]
         before = slots[columns[column, SLOT] + count - 1] if count else 0
@@ -255,8 +250,8 @@ def _remove_incomplete_entry(columns: _Array, slots: _Array, rows: _Array, used:
 
 
 @_inner(
-    *(numba.types.UniTuple(_I64, 2), *_POSITION, _I64, _I64, _NUMBERS, _TABLE, _NUMBERS),
-    *(_OUT, _OUT, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS),
+    *(numba.types.UniTuple(_I64, 2), *_POSITION, _I64, _I64, _NUMBERS, _FILLED),
+    *(_OUT, _NUMBERS, _NUMBERS),
 )
 def _entry(
     data: _Array,
@@ -265,16 +260,13 @@ def _entry(
     value_end: int,
     pc: int,
     ops: _Array,
-    columns: _Array,
-    slots: _Array,
-    valid: _Array,
+    filled: tuple[_Array, ...],
     text: _Array,
-    rows: _Array,
     capacity: _Array,
-    used: _Array,
     lists: _Array,
 ) -> tuple[int, int]:
     """Read one entry with the program that starts at ``pc``; return its status and its end."""
+    columns, slots, valid, rows, used = filled
     depth = 0
     row = row_size = taken = 0
     while True:
@@ -331,7 +323,7 @@ def _entry(
                 position += ops[pc - 1] >> 8
                 if position > end:
                     return REFUSED, position
-                _set_null(column, a, columns, slots, valid, rows, used)
+                _set_null(column, a, filled)
                 pc = c * WIDTH
             elif flag != ops[pc - 1] & 0xFF:
                 return REFUSED, position
@@ -387,7 +379,7 @@ def _entry(
                     data, row, size
                 )
         elif data[row + (a >> 3)] >> (a & 7) & 1:
-            _set_null(column, column, columns, slots, valid, rows, used)
+            _set_null(column, column, filled)
         elif op == SLOT_INTEGER:
             slots[slot] = _integer(data, row + b + c - 1, c, -1)
         else:  # SLOT_SIZED
@@ -450,6 +442,7 @@ def _walk(
         seen: for each state, whether it has occurred in the heap backend's format.
         lists: for each depth of nested lists, the number of elements that are left.
     """
+    filled = (columns, slots, valid, rows, used)
     size = data.shape[0]
     position = at[POSITION]
     state = at[STATE]
@@ -502,24 +495,12 @@ def _walk(
             if rows[table] == capacity[table]:
                 status = FULL
             elif starts[state, START] >= 0:
+                pc = starts[state, START] * WIDTH
                 status, ends = _entry(
-                    data,
-                    position,
-                    key_end,
-                    value_end,
-                    starts[state, START] * WIDTH,
-                    ops,
-                    columns,
-                    slots,
-                    valid,
-                    text,
-                    rows,
-                    capacity,
-                    used,
-                    lists,
+                    data, position, key_end, value_end, pc, ops, filled, text, capacity, lists
                 )
             if status != DONE:
-                _remove_incomplete_entry(columns, slots, rows, used)
+                _remove_incomplete_entry(filled)
                 at[POSITION], at[STATE], at[LEFT] = start, state, left
                 return status
             position = ends
