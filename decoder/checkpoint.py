@@ -345,7 +345,6 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
         return join(newest, METADATA_FILE)
     raise DecodeError(
         ErrorKind.NOT_FOUND,
-        "no _metadata in this directory, nor in a chk-<n> below it: not a complete checkpoint "
-        "(Flink writes _metadata last); choose another chk-<n> or a savepoint",
+        "not a complete checkpoint: no _metadata in this directory or in a chk-<n> below it",
         file=pointer,
     )

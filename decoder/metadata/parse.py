@@ -87,9 +87,8 @@ def read_header(cursor: Cursor) -> MetadataLayout:
     """
     field = "magic number"
     if cursor.remaining < 4:
-        cursor.fail(
-            "not a Flink checkpoint: its magic number is cut short", field, ErrorKind.TRUNCATED
-        )
+        problem = "the file is too short" if cursor.remaining else "the file is empty"
+        cursor.fail(problem, field, ErrorKind.TRUNCATED)
     if cursor.i32(field) != MAGIC:
         cursor.fail("not a Flink checkpoint: its magic number is missing", field, back=4)
     version = cursor.i32("metadata version")

@@ -35,8 +35,12 @@ def commit_group(
     chk: options.CheckpointOrPlan = None,
     *,
     group: Annotated[
-        str, typer.Option("--group", metavar="G", help="The consumer group to commit for.")
-    ],
+        str | None,
+        typer.Option(
+            metavar="G",
+            help="The consumer group to commit for. With --plan, by default the plan's group.",
+        ),
+    ] = None,
     execute: Execute = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -87,6 +91,8 @@ def commit_group(
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     arguments = with_environment(arguments)
     if plan_out is not None:
+        if group is None:
+            raise UsageError("name the consumer group with --group G")
         check_sink_of_a_job(sink)
         save_plan(plan_out, chk, plan, group, arguments, wide=wide)
         return
@@ -108,12 +114,13 @@ def commit_group(
         emit(plan_table(change.plan.partitions, sys.stdout, wide=wide), end="")
         log.info(_dry_run(change))
         return
-    question = f"commit {counted(len(change.new_offsets), 'offset')} for group {group}?"
+    name = change.group.name
+    question = f"commit {counted(len(change.new_offsets), 'offset')} for group {name}?"
     outcome = carry_out(
-        lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
+        lambda: change.execute(lambda: ask(question, yes)), name, change.rollback_path
     )
     origin = change.plan.origin
-    if check := next_step.verification(chk, plan, origin, f"group:{group}", arguments):
+    if check := next_step.verification(chk, plan, origin, f"group:{name}", arguments):
         log.info(f"next, before its consumers start: {check}")
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=arguments)

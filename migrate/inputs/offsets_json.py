@@ -31,6 +31,8 @@ MOST_OFFSETS = 100_000
 _LARGEST_FILE = 16 * 2**20
 # The maximum number of characters of a wrong value in a message.
 _MOST_SHOWN = 60
+# A line of kafka-consumer-groups' CSV: topic, partition, offset.
+_CSV = re.compile(r"[\w.-]+,\d+,-?\d+\s")
 
 
 class NotOffsets(ValueError):
@@ -44,7 +46,10 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
         InputError: the file is missing, too large, or has another format.
     """
     try:
-        offsets = topic_offsets(parse_json(read_bounded(path).decode("utf-8-sig")))
+        text = read_bounded(path).decode("utf-8-sig")
+        if _CSV.match(text):
+            raise InputError(f"{path}: it is CSV, not JSON; name it csv:{path}")
+        offsets = topic_offsets(parse_json(text))
         check_count(len(offsets), path)
         starts = {place: _start(number) for place, number in offsets.items()}
     except NotOffsets as error:

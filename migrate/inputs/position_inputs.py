@@ -7,6 +7,7 @@ a wrong name is reported before anything is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -61,6 +62,7 @@ class Side:
     at: int | None = None
 
 
+_UNKNOWN_PREFIX = re.compile(r"(?!file:)[a-z-]+:(?!/)")
 SIDE_PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
 # The function that reads the positions of a file, by the kind of its side.
 FILE_READERS: Mapping[SideKind, Callable[[str, Path], PositionSet]] = {
@@ -80,7 +82,14 @@ def parse_side(name: str) -> Side:
     prefix, _, what = name.partition(":")
     if prefix != SideKind.GROUP.value:
         check_no_credentials(name, InputError)
+    if prefix == "plan":
+        raise UsageError(f"{name}: plan: is for verify; apply a plan with --plan FILE")
     if prefix not in SIDE_PREFIXES:
+        if _UNKNOWN_PREFIX.match(name) and not Path(name).exists():
+            raise UsageError(
+                f"{name}: no such side; a side is CHK, group:NAME, spark:DIR, json:FILE, csv:FILE, "
+                "broker:earliest, broker:latest or broker:TIME"
+            )
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:
         raise UsageError(f"{name!r}: nothing follows {prefix}:")
@@ -93,7 +102,8 @@ def parse_side(name: str) -> Side:
         return Side(kind, name, what, parse_time(what, "broker:"))
     except UsageError as error:
         raise UsageError(
-            f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z"
+            f"{name}: name a time, as broker:2026-11-20T18:00:00Z, or broker:earliest or "
+            "broker:latest"
         ) from error
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from decoder import ByteSource
-from decoder.storage import join
+from decoder.storage import METADATA_FILE, join
 from migrate.inputs.offsets_json import NotOffsets, parse_json
 from migrate.inputs.spark_log_entries import (
     Offsets,
@@ -113,14 +113,20 @@ def starting_positions(
     directory, files = str(directory), files or Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
-        raise InputError(
-            f"{directory}: no committed batch and no seed of a Kafka source in it (sources/0/0); "
-            "is it the checkpointLocation of a micro-batch query?"
-            if not entry_numbers(files, join(directory, "commits"))
-            else f"{directory}: no seed of a Kafka source in it (sources/0/0): where it started "
-            "cannot be told"
-        )
+        raise InputError(f"{directory}: {_why_no_start(directory, files)}")
     return PositionSet(label, _merge(directory, seeds.values()), "before batch 0")
+
+
+def _why_no_start(directory: str, files: ByteSource) -> str:
+    """Return why a directory without the start of a Kafka source does not show where one starts."""
+    if files.is_file(join(directory, METADATA_FILE)):
+        return "a checkpoint of Flink, not of a Spark query; name it without spark:"
+    if entry_numbers(files, join(directory, "commits")):
+        return "where the query started is unknown: it has no start of a Kafka source (sources/0/0)"
+    return (
+        "no committed batch, and no start of a Kafka source (sources/0/0); name the "
+        "checkpointLocation of a micro-batch query"
+    )
 
 
 def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:

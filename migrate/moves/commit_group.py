@@ -126,7 +126,7 @@ class GroupChange:
 def commit_group(
     chk: AnyPath | None = None,
     *,
-    group: str,
+    group: str | None = None,
     plan: AnyPath | Plan | None = None,
     execute: bool = False,
     rollback_file: AnyPath | None = None,
@@ -143,7 +143,7 @@ def commit_group(
 
     Args:
         chk: the checkpoint, as for ``plan``; or ``spark:DIR`` for what a Spark query has committed.
-        group: the consumer group; it must have no members.
+        group: the consumer group, which must have no members; by default the group of ``plan``.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster, the group or the job
             has changed since the plan was made.
         execute: make the change.
@@ -164,6 +164,8 @@ def commit_group(
         BrokerError: the broker did not answer, or denied what was asked.
         FlinkRestError: Flink did not answer, or denied what was asked.
     """
+    if group is None:
+        plan, group = _group_of(plan)
     request = move_request(chk, target_of(group), arguments)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
@@ -172,6 +174,24 @@ def commit_group(
         log.warning(SINKS_THAT_REMEMBER)
     change = _prepare(request, move, path, flink_rest, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change
+
+
+def _group_of(plan: AnyPath | Plan | None) -> tuple[Plan, str]:
+    """Return a plan, read from its file if need be, and its consumer group.
+
+    Raises:
+        UsageError: there is no plan, or it is not a plan for a group.
+        InputError: the plan cannot be read.
+    """
+    if plan is None:
+        raise UsageError("name the consumer group with --group G")
+    if not isinstance(plan, Plan):
+        from migrate.planning.plan_file import read_plan
+
+        plan = read_plan(local_path(os.fspath(plan)))
+    if plan.target.group is None:
+        raise UsageError(f"this is a plan for {' '.join(plan.target.command)}")
+    return plan, plan.target.group
 
 
 def _prepare(

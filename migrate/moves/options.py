@@ -301,6 +301,8 @@ def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) 
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":
         raise UsageError("--group: no name (an unset variable?)")
+    if target.group is not None and target.group.startswith("group:"):
+        raise UsageError(f"--group {target.group}: give the name without the prefix group:")
     if target.group is not None and not brokers.is_named:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
     return Request(

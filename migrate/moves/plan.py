@@ -70,8 +70,8 @@ def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
     named = (request.chk, request.source, request.cluster, request.source_group)
     if any(value is not None for value in named) or request.policies != Policies():
         raise UsageError(
-            "--plan says it all: it goes with no CHK, no --plan-out, and no option that chooses or "
-            "allows something; make a new plan with them"
+            "--plan FILE already says what moves: name no CHK, and no option that chooses or "
+            "allows something; to change the plan, make a new one with --plan-out"
         )
     if isinstance(plan, Plan):
         plan.check()

@@ -236,9 +236,9 @@ def read_plan(path: Path) -> Plan:
 def _edited_error(path: Path, problem: str = "") -> InputError:
     """Return the error for a plan with a wrong checksum; ``problem`` is another problem of it."""
     return InputError(
-        f"{path}: the plan was edited after it was saved: its checksum (sha256) is not that of "
-        f"what it holds{f' ({problem})' if problem else ''}; make it again with --plan-out and the "
-        "options that decide it"
+        f"{path}: the plan was edited after it was saved: its checksum does not match"
+        f"{f' ({problem})' if problem else ''}; make a new one with --plan-out and the options for "
+        "the change"
     )
 
 

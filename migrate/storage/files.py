@@ -71,6 +71,15 @@ _STORES = {
     # By default, fsspec reads 5 MiB more than the range.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
+# The schemes that messages name; the others are synonyms.
+SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
+# What to do about errors of the stores' libraries, by a part of their text.
+_ADVICE = {
+    "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY",
+    "Unable to load libhdfs": "install Hadoop's client and set HADOOP_HOME and CLASSPATH, or use "
+    "webhdfs://",
+}
 
 # How many bytes of a file are read into memory at a time.
 _PIECE_BYTES = 8 * 1024 * 1024
@@ -305,4 +314,5 @@ def _reason(error: Exception) -> str:
 
     lines = str(error).strip().splitlines()
     text = redact_secrets(lines[0]) if lines else type(error).__name__
-    return f"access denied: {text}" if isinstance(error, PermissionError) else text
+    advice = next((f"; {advice}" for part, advice in _ADVICE.items() if part in text), "")
+    return f"access denied: {text}" if isinstance(error, PermissionError) else text + advice

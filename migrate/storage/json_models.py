@@ -85,6 +85,8 @@ def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
         if where == "kind" and isinstance(first["input"], str):
             kind = first["input"].removeprefix("flink-offset-migrate ")
             raise InputError(f"{path}: not a {name}: it is a {kind}") from error
+        if where == "kind":
+            raise InputError(f"{path}: not a {name}") from error
         problem = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{path}: not a {name}: {where}: {problem}") from error
 

@@ -25,14 +25,16 @@ def test_the_directory_of_jobs_names_its_jobs(chk: Path, tmp_path: Path) -> None
     for command in (("inspect",), ("to-spark",), ("diff", str(chk))):
         result = migrate(*command, tmp_path)
         assert (result.code, result.stdout) == (3, "")
-        assert f"name one of those below it: {chk.parent}\n" in result.stderr
+        assert f"; did you mean {chk.parent}?\n" in result.stderr
     (tmp_path / "other").mkdir()
-    assert "name one of" not in migrate("inspect", tmp_path / "other").stderr
+    assert "did you mean" not in migrate("inspect", tmp_path / "other").stderr
 
 
 def test_a_directory_of_savepoints_names_them(tmp_path: Path) -> None:
     saved = write_source(tmp_path / "savepoint-1", {0: splits("t", [3])})
-    assert f"below it: {saved}\n" in migrate("inspect", tmp_path).stderr
+    assert f"; did you mean {saved}?\n" in migrate("inspect", tmp_path).stderr
+    other = write_source(tmp_path / "savepoint-2", {0: splits("t", [3])})
+    assert f"below it: {saved}, {other}\n" in migrate("inspect", tmp_path).stderr
 
 
 def test_a_damaged_newest_checkpoint_names_the_newest_whole_one(chk: Path) -> None:

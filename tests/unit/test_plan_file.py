@@ -103,7 +103,7 @@ def test_an_edited_plan_is_refused_by_every_reader(plan: Path, edit: Edit) -> No
         result = migrate(*command)
         assert (result.code, result.stdout) == (3, ""), result
         assert f"{plan}: " in result.stderr
-        assert "edited" in result.stderr and "make it again with --plan-out" in result.stderr
+        assert "edited" in result.stderr and "make a new one with --plan-out" in result.stderr
 
 
 def test_a_plan_that_is_laid_out_anew_is_the_same(plan: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_plan_of_the_version_before_is_refused_with_what_to_do(plan: Path) -> 
     result = migrate("to-spark", "--plan", plan)
     assert (result.code, result.stdout) == (3, "")
     assert "a plan of version 1" in result.stderr
-    assert "make it again with --plan-out" in result.stderr
+    assert "make a new one with --plan-out" in result.stderr
 
 
 def test_there_is_room_for_a_translation_to_another_cluster(plan: Path) -> None:
@@ -155,7 +155,7 @@ def test_there_is_room_for_a_translation_to_another_cluster(plan: Path) -> None:
         (_no_number, "partitions.0.next_offset"),
         (_no_time, "created_at"),
         (_no_time_zone, "created_at"),
-        (_no_kind, "kind"),
+        (_no_kind, "not a plan"),
         (_no_version, "version"),
     ],
 )

@@ -90,7 +90,8 @@ def test_logs_are_asked_for_of_topics_that_there_can_be() -> None:
         *(
             (
                 name,
-                f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z",
+                f"{name}: name a time, as broker:2026-11-20T18:00:00Z, or broker:earliest or "
+                "broker:latest",
             )
             for name in ("broker:newest", "broker:-1", "broker:2026-13-01")
         ),

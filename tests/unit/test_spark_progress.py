@@ -260,8 +260,8 @@ def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({}, "no committed batch and no seed"),
-        ({"sources/0/0": "v1\n{}"}, "no committed batch and no seed"),
+        ({}, "no committed batch, and no start"),
+        ({"sources/0/0": "v1\n{}"}, "no committed batch, and no start"),
         ({"commits/3": COMMIT}, "offsets/3: No such file"),
         ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v3")}, "version 'v3'"),
         ({"commits/0": COMMIT, "offsets/0": ""}, "version ''"),
@@ -310,7 +310,7 @@ def test_a_control_batch_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_without_a_seed_where_it_started_cannot_be_told(tmp_path: Path) -> None:
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
-    with pytest.raises(InputError, match="cannot be told"):
+    with pytest.raises(InputError, match="where the query started is unknown"):
         starting_positions("spark:x", spark_directory(tmp_path, files))
     with pytest.raises(InputError, match="no such directory"):
         committed_positions("spark:x", tmp_path / "nothing")

@@ -50,7 +50,7 @@ def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
 @pytest.mark.parametrize(
     ("files", "code", "says"),
     [
-        ({}, 3, "no committed batch and no seed"),
+        ({}, 3, "no committed batch, and no start"),
         (QUERY, 4, "has not committed a batch yet"),
         ({name: RUN[name] for name in RUN if name != "metadata"}, 3, "there is no metadata"),
         ({**RUN, "metadata": "{}"}, 3, "does not hold the id"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from decoder import DecodeError, ErrorKind, list_checkpoints
 from decoder.checkpoint import read_metadata
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
-from migrate.storage.files import Files
+from migrate.storage.files import SCHEMES, Files
 
 # The maximum number of a directory's entries that are searched, and that a message names.
 _MOST_CHILDREN = 200
@@ -16,7 +18,9 @@ _HEAD = 100
 # Entries of a Spark query's checkpoint location.
 _SPARK_NAMES = {"metadata", "offsets", "sources"}
 # The errors with suggestions. Others get none: a store that did not answer would not answer again.
-_EXPLAINED = (ErrorKind.NOT_FOUND, ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
+_DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
+_EXPLAINED = (ErrorKind.NOT_FOUND, *_DAMAGED)
+_OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> None:
@@ -28,23 +32,31 @@ def raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> Non
     if redact_url(pointer) != pointer:
         return  # the path contains credentials
     try:
-        suggestion = _suggestion(pointer, error.kind, files)
+        problem = _with_suggestion(pointer, error, files)
     except (DecodeError, OSError):  # the caller reports the first error
         return
-    if suggestion:
+    if problem != error.problem:
         raise DecodeError(
             error.kind,
-            f"{error.problem}; {suggestion}",
+            problem,
             file=error.file,
             field=error.field,
             byte_offset=error.byte_offset,
         ) from error
 
 
+def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
+    """Return what is wrong, and what to name instead."""
+    if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
+        return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
+    suggestion = _suggestion(pointer, error.kind, files) if error.kind in _EXPLAINED else ""
+    if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
+        return f"damaged: {error.problem}; {suggestion or 'take another checkpoint'}"
+    return f"{error.problem}; {suggestion}" if suggestion else error.problem
+
+
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     """Return a text with the path to name instead, or an empty text."""
-    if kind not in _EXPLAINED:
-        return ""
     names = files.list_directory(pointer)
     if kind is ErrorKind.NOT_FOUND and names is not None:
         if len(_SPARK_NAMES.intersection(names)) > 1:
@@ -70,8 +82,10 @@ def _suggest_children(directory: str, names: list[str], files: Files) -> str:
         if METADATA_FILE in inside or any(checkpoint_number(child) is not None for child in inside):
             paths.append(join(directory, name))
     if not paths:
-        return ""
+        return "Flink writes _metadata last; name another chk-<n> or a savepoint"
     more = ", …" if len(paths) > _MAX_NAMED else ""
+    if len(paths) == 1:
+        return f"did you mean {paths[0]}?"
     return f"name one of those below it: {', '.join(paths[:_MAX_NAMED])}{more}"
 
 

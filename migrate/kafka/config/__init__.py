@@ -8,7 +8,7 @@ for log-ins, `key_stores` for certificates and `aws_msk` for AWS.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from decoder.urls import redact_url
@@ -76,12 +76,29 @@ def kafka_config(
     for name, value in texts.items():
         if name.endswith(".location") and value:
             check_file(name, value)
+    _check_mechanism(texts)
     config: dict[str, str | TokenCallback] = {**texts}
     if texts.get("sasl.mechanisms") == AWS_MSK_IAM:
         login = argument_layer.aws_login or file_layer.aws_login
         config["sasl.mechanisms"] = "OAUTHBEARER"
         config["oauth_cb"] = token_callback(texts["bootstrap.servers"], login, aws_region)
     return config
+
+
+def _check_mechanism(properties: Mapping[str, str]) -> None:
+    """Refuse a SASL connection without a mechanism: Kafka's default is Kerberos.
+
+    The wheels of confluent-kafka are built without Kerberos (GSSAPI).
+
+    Raises:
+        ConfigError: the mechanism is missing.
+    """
+    protocol = properties.get("security.protocol", "")
+    if protocol.upper().startswith("SASL_") and "sasl.mechanisms" not in properties:
+        raise ConfigError(
+            f"security.protocol is {protocol}, and sasl.mechanism is missing: add it, as PLAIN, "
+            "SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM"
+        )
 
 
 def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:

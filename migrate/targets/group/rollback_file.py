@@ -172,7 +172,7 @@ def read(path: Path) -> RollbackFile:
         RollbackFile,
         path,
         "rollback file of version 1",
-        creation_hint="commit-group --execute names the one it writes",
+        creation_hint="commit-group --execute writes one",
     )
 
 
