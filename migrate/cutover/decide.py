@@ -224,9 +224,13 @@ START_END_UNKNOWN = (
 def first_batch(facts: Facts) -> int | None:
     """Return the newest batch that the query has committed, or None if there is none."""
     target = facts.target
-    if not isinstance(target, LocationFacts) or target.committed is None:
+    if not isinstance(target, LocationFacts) or target.last_committed_batch is None:
         return None
-    return target.committed if target.committed > last_primed_batch(facts, target) else None
+    return (
+        target.last_committed_batch
+        if target.last_committed_batch > last_primed_batch(facts, target)
+        else None
+    )
 
 
 def first_work(facts: Facts) -> str:

@@ -123,8 +123,8 @@ class LocationFacts:
         unfinished: whether it holds a seed that was written, or removed, only in part.
         query_id: the id in its ``metadata``, or None.
         seeds: the start offsets of each Kafka source, by the number of the source.
-        committed: the newest committed batch, or None.
-        planned: the newest batch in the offset log, or None.
+        last_committed_batch: the newest committed batch, or None.
+        last_planned_batch: the newest batch in the offset log, or None.
         has_logs: whether Spark has created the directories of its logs.
         priming_problem: why it does not hold the plan and the primed state, or None. Also None if
             no state is primed.
@@ -135,8 +135,8 @@ class LocationFacts:
     unfinished: bool = False
     query_id: str | None = None
     seeds: Mapping[str, Offsets] | None = None
-    committed: int | None = None
-    planned: int | None = None
+    last_committed_batch: int | None = None
+    last_planned_batch: int | None = None
     has_logs: bool = False
     priming_problem: str | None = None
 

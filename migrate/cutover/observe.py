@@ -126,8 +126,8 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
         is_empty=False,
         query_id=its_id,
         seeds=spark_log.kafka_seeds(directory, files),
-        committed=spark_log.newest_committed_batch(directory, files),
-        planned=planned[-1] if planned else None,
+        last_committed_batch=spark_log.newest_committed_batch(directory, files),
+        last_planned_batch=planned[-1] if planned else None,
         has_logs=spark_log.was_started(directory, files),
         priming_problem=problem,
     )

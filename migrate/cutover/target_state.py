@@ -124,7 +124,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
     if target.seeds != facts.seeds:
         way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
         return Content.WRONG, f"{name} holds another query than the plan's; {way_out}"
-    if not ours and not facts.spec.states and target.planned is not None:
+    if not ours and not facts.spec.states and target.last_planned_batch is not None:
         return Content.WRONG, (
             f"{name} holds batches of a query already, and this record has not written it: where "
             f"that query began is not known here. If it is the query of this move, look with "
@@ -229,8 +229,10 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
 
 def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     name, record = target.name, facts.record
-    if target.planned is not None and target.planned > last_primed_batch(facts, target):
-        return Started.YES, f"the query of {name} has planned batch {target.planned}"
+    if target.last_planned_batch is not None and target.last_planned_batch > last_primed_batch(
+        facts, target
+    ):
+        return Started.YES, f"the query of {name} has planned batch {target.last_planned_batch}"
     if record.moved_with is None and not target.is_empty:
         return Started.MAYBE, f"{name} holds what this record has not written"
     if target.has_logs and not facts.spec.states:
@@ -254,7 +256,7 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
         return -1
     primed = facts.record.primed
     if primed is None and target.priming_problem is None:
-        primed = target.committed
+        primed = target.last_committed_batch
     return primed if primed is not None else -1
 
 

@@ -125,14 +125,15 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     primed = observe(context, "target")
     assert primed.plan is not None  # the step ``plan`` has saved it
     target = _location_facts(primed)
-    problem = target.priming_problem if target.committed is not None else NO_BATCH
+    problem = target.priming_problem if target.last_committed_batch is not None else NO_BATCH
     if problem is not None:
         raise Refused(f"{directory}: {problem}; remove it, and run this again")
-    context.record.change(primed=target.committed, query_id=target.query_id)
+    context.record.change(primed=target.last_committed_batch, query_id=target.query_id)
     for state in context.spec.states:
         words = ["migrate", "verify", savepoint, context.spec.target.name, "--state", state]
         log.info(f"next: {shlex.join(words)}")
-    return f"primed {directory}: batch {target.committed} holds state, and ends where the plan says"
+    batch = target.last_committed_batch
+    return f"primed {directory}: batch {batch} holds state, and ends where the plan says"
 
 
 def _await_priming(context: CutOverContext) -> None:
@@ -161,7 +162,7 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
     context.record.change(
         moved_with=context.file.deciding_values(),
         query_id=replace_query_id(location),
-        primed=target.committed if context.spec.states else None,
+        primed=target.last_committed_batch if context.spec.states else None,
         written=now(),
     )
     return f"took over {target.name}"
@@ -170,7 +171,9 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
 def record_primed(context: CutOverContext, facts: Facts) -> str:
     """Record the query id and the last committed batch of a primed location."""
     target = _location_facts(facts)
-    context.record.change(primed=target.committed, query_id=target.query_id, written=now())
+    context.record.change(
+        primed=target.last_committed_batch, query_id=target.query_id, written=now()
+    )
     return f"{target.name} holds the plan, with a state"
 
 

@@ -51,11 +51,11 @@ class ScanRequest:
     """What a scan returns and writes.
 
     Attributes:
-        broker: whether a broker is asked, so that the result has the lag.
+        with_lag: whether the result has the lag, for which a broker is asked.
         output: the tables to write, or None.
     """
 
-    broker: bool = False
+    with_lag: bool = False
     output: Output | None = None
 
     @property
@@ -68,7 +68,7 @@ class ScanRequest:
         return VIEWS[view] + LAG if self.has_lag(view) else VIEWS[view]
 
     def has_lag(self, view: CheckpointView) -> bool:
-        return self.broker and view is CheckpointView.POSITIONS
+        return self.with_lag and view is CheckpointView.POSITIONS
 
 
 class ScannedCheckpoint(NamedTuple):
@@ -116,7 +116,7 @@ def read_share(
 def _scanned(read: ReadCheckpoint, request: ScanRequest) -> ScannedCheckpoint:
     outcome = read.outcome
     positions: tuple[Position, ...] = ()
-    if request.broker and isinstance(outcome, Extraction):
+    if request.with_lag and isinstance(outcome, Extraction):
         positions = tuple(position for source in outcome.sources for position in source.positions)
     rows = {view: list(view_rows(view, read.candidate, outcome)) for view in request.views}
     return ScannedCheckpoint(read.newest, read.listed, rows, positions)

@@ -166,7 +166,7 @@ def _read(request: ScanRequest, share: list[Candidate]) -> Iterator[pa.RecordBat
         if size >= _BATCH_BYTES:
             yield _batch(scanned=pickled, answer=[None] * len(pickled))
             pickled, size = [], 0
-    answer = pickle.dumps(topics if request.broker else summary)
+    answer = pickle.dumps(topics if request.with_lag else summary)
     yield _batch(scanned=[*pickled, None], answer=[*[None] * len(pickled), answer])
 
 

@@ -448,11 +448,17 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
         ({}, _location(), {"plan": None}, "refused", Started.MAYBE),
         ({}, _location(), {}, "refused", Started.MAYBE),  # by hand, or by another record
         ({}, _location(), {"adopt": True}, Action.ADOPT, Started.MAYBE),
-        ({}, _location(planned=0), {"adopt": True}, "refused", Started.YES),
+        ({}, _location(last_planned_batch=0), {"adopt": True}, "refused", Started.YES),
         (_SEEDED, _location(query_id="q2"), {}, "refused", Started.NO),
         (_SEEDED, _location(query_id="q2"), {"adopt": True}, Action.ADOPT, Started.NO),
         # Another record has started it by now.
-        (_SEEDED, _location(query_id="q2", planned=57), {"adopt": True}, "refused", Started.YES),
+        (
+            _SEEDED,
+            _location(query_id="q2", last_planned_batch=57),
+            {"adopt": True},
+            "refused",
+            Started.YES,
+        ),
         (
             _PRIMED,
             _location(**_BY_ANOTHER, priming_problem="batch 57 does not end where the plan says"),
@@ -477,12 +483,12 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
         ),
         (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Started.NO),
         (_SEEDED, _location(has_logs=True), {}, "done", Started.MAYBE),
-        (_SEEDED, _location(planned=0), {}, "done", Started.YES),
+        (_SEEDED, _location(last_planned_batch=0), {}, "done", Started.YES),
         (_SEEDED, _location(), {"starting": "running"}, "done", Started.MAYBE),
         (_SEEDED, _location(), {"starting": 0}, "done", Started.MAYBE),
         (_SEEDED, _location(), {"starting": 3}, "done", Started.MAYBE),
         (_SEEDED, _location(), {"starting": "unknown"}, "done", Started.MAYBE),
-        (_SEEDED, _location(planned=0), {"starting": 3}, "done", Started.YES),
+        (_SEEDED, _location(last_planned_batch=0), {"starting": 3}, "done", Started.YES),
         # With states.
         (_PRIMED, _location(**_LEFT), _STATES, "done", Started.NO),
         (_PRIMED, _location(**_LEFT), {"states": True}, "done", Started.MAYBE),
@@ -546,7 +552,7 @@ def test_where_the_job_was_started_again_nothing_is_written_or_started(
 
 def test_where_both_run_going_back_is_no_way_out() -> None:
     again = FlinkJob("b", "orders", "RUNNING", 9)
-    facts = _facts(_record(**_SEEDED), target=_location(planned=0), started_again=again)
+    facts = _facts(_record(**_SEEDED), target=_location(last_planned_batch=0), started_again=again)
     assert "has begun, too: stop one of the two" in _reasons(_decide("verify-again", facts))
     assert isinstance(_no_way_back(facts), Refused)
 
@@ -564,19 +570,19 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
         (_location(), {"starting": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_location(), {"starting": "unknown"}, "stopped", Action.AWAIT_FIRST_BATCH),
         (
-            _location(planned=0),
+            _location(last_planned_batch=0),
             {"starting": 3},
             Action.START,
             Action.AWAIT_FIRST_BATCH,
         ),
         (
-            _location(planned=0),
+            _location(last_planned_batch=0),
             {"starting": "unknown"},
             "done",
             Action.AWAIT_FIRST_BATCH,
         ),
-        (_location(planned=0), {}, "done", Action.AWAIT_FIRST_BATCH),  # somebody else's
-        (_location(planned=0, committed=0), {"starting": 3}, "done", "done"),
+        (_location(last_planned_batch=0), {}, "done", Action.AWAIT_FIRST_BATCH),  # somebody else's
+        (_location(last_planned_batch=0, last_committed_batch=0), {"starting": 3}, "done", "done"),
         (_location(query_id="q2"), {}, "refused", Action.AWAIT_FIRST_BATCH),
         (_group(*_BOTH), {}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_group(*_BOTH, members=1), {}, "done", "done"),
@@ -600,7 +606,7 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
         ({}, {"target": LocationFacts("/q")}, "start Flink's job from its savepoint", None),
         (
             {},  # the record was lost
-            {"target": _location(planned=3, committed=3)},
+            {"target": _location(last_planned_batch=3, last_committed_batch=3)},
             "do not start Flink's job from its savepoint, as the query of /q has planned batch 3",
             "has begun: the query of /q has planned batch 3",
         ),
@@ -621,7 +627,7 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
         ),
         (
             _SEEDED,
-            {"target": _location(planned=0)},
+            {"target": _location(last_planned_batch=0)},
             "do not start Flink's job from its savepoint, as the query of /q has planned batch 0",
             "has begun: the query of /q has planned batch 0",
         ),
