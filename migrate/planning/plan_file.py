@@ -196,7 +196,7 @@ def read_plan(path: Path) -> Plan:
     if raw.get("version") == 1:
         raise InputError(
             f"{path}: a plan of version 1, which an older release saved without a checksum; make "
-            "it again with --plan-out"
+            "a new one with --plan-out"
         )
     edited = raw.get("version") == VERSION and raw.get("sha256") != checksum(raw)
     name = f"plan of version {VERSION}"
