@@ -11,7 +11,7 @@ rich is not used: it takes seconds for ten thousand rows, and shortens numbers t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from textwrap import wrap
@@ -119,21 +119,16 @@ def draw(
         yield screen.text(hidden, "dim") + "\n"
 
 
-@dataclass(slots=True)
 class _Filled(Generic[_Row]):
     """A column with its cells, the lines of its heading, and where its cells are written."""
 
-    column: Column[_Row]
-    cells: list[str]
-    heading: list[str] = field(init=False)
-    total: str = field(init=False)
-    apart: Line | None = None
-    _least: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.heading = [self.column.heading]
-        self.total = self.column.total if len(self.cells) > 1 else ""
-        self._least = max(map(_length, (*self.cells, self.total)))
+    def __init__(self, column: Column[_Row], cells: list[str]) -> None:
+        self.column = column
+        self.cells = cells
+        self.heading = [column.heading]
+        self.total = column.total if len(cells) > 1 else ""
+        self.apart: Line | None = None
+        self._least = max(map(_length, (*cells, self.total)))
 
     @property
     def width(self) -> int:
