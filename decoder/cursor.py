@@ -62,10 +62,10 @@ class Cursor:
             kind, problem, file=self.file, field=field, byte_offset=self.byte_offset - back
         )
 
-    def finish(self, what: str) -> None:
-        """Refuse bytes that are left over after ``what``."""
+    def finish(self, label: str) -> None:
+        """Refuse bytes that are left over after ``label``."""
         if self._pos != self._end:
-            self.fail(f"{self._end - self._pos} bytes are left over after the {what}", what)
+            self.fail(f"{self._end - self._pos} bytes are left over after the {label}", label)
 
     def attempt(self, read: Callable[[bytes, int, int], tuple[int, _T] | None]) -> _T | None:
         """Try a fast reader; return its value, or None if the bytes must be read field by field.
@@ -89,13 +89,13 @@ class Cursor:
         return True
 
     def check_version(
-        self, version: int, what: str, known: Collection[int], *, back: int = 4
+        self, version: int, label: str, known: Collection[int], *, back: int = 4
     ) -> None:
-        """Refuse a version of ``what`` that is not ``known``."""
+        """Refuse a version of ``label`` that is not ``known``."""
         if version not in known:
             self.fail(
-                f"{what} version {version} is not read here (known: {', '.join(map(str, known))})",
-                f"{what} version",
+                f"{label} version {version} is not read here (known: {', '.join(map(str, known))})",
+                f"{label} version",
                 ErrorKind.UNSUPPORTED,
                 back,
             )
@@ -192,11 +192,11 @@ class Cursor:
             )
         return value
 
-    def version(self, what: str, known: Collection[int]) -> int:
-        """Read the i32 version of ``what``; refuse one that is not ``known``."""
-        value = self.i32(f"{what} version")
+    def version(self, label: str, known: Collection[int]) -> int:
+        """Read the i32 version of ``label``; refuse one that is not ``known``."""
+        value = self.i32(f"{label} version")
         if value not in known:
-            self.check_version(value, what, known)
+            self.check_version(value, label, known)
         return value
 
     def varint(self, field: str, bits: int = 32) -> int:

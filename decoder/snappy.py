@@ -52,8 +52,8 @@ def next_chunk(cursor: Cursor) -> bytes:
         ) from error
 
 
-def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
-    """Decompress one or more complete streams; ``what`` names them in errors.
+def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
+    """Decompress one or more complete streams; ``label`` names them in errors.
 
     The declared sizes of the chunks are added up before anything is decompressed.
 
@@ -61,7 +61,7 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         DecodeError: ``data`` is cut short, is not such a stream, or has more than ``limit`` bytes
             when decompressed.
     """
-    cursor = Cursor(data, what)
+    cursor = Cursor(data, label)
     total = 0
     while cursor.remaining:
         header = cursor.raw(4, "snappy chunk")
@@ -76,7 +76,7 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         raise DecodeError(
             ErrorKind.TOO_LARGE,
             f"{total} bytes come out of it: at most {limit} are read at once",
-            file=what,
+            file=label,
         )
     if not data:
         return b""
@@ -86,7 +86,7 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         return bytes(cramjam.snappy.decompress(data))
     except cramjam.DecompressionError as error:
         raise DecodeError(
-            ErrorKind.CORRUPT, f"it does not decompress: {error}", file=what
+            ErrorKind.CORRUPT, f"it does not decompress: {error}", file=label
         ) from error
 
 
@@ -97,7 +97,7 @@ def compress_chunks(data: bytes) -> bytes:
     return bytes(cramjam.snappy.compress(data)).removeprefix(_STREAM_IDENTIFIER)
 
 
-def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
+def decompress_blocks(blocks: Iterable[bytes], label: str) -> Iterator[bytes]:
     """Decompress streams block by block; the blocks may end at any byte.
 
     Raises:
@@ -114,7 +114,7 @@ def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
             end = position
         left = data[end:]
         if end:
-            yield decompress_stream(begun + data[:end], what, end * _MAX_RATIO)
+            yield decompress_stream(begun + data[:end], label, end * _MAX_RATIO)
             begun = _STREAM_IDENTIFIER
     if left:
-        Cursor(left, what).raw(len(left) + 1, "snappy chunk")
+        Cursor(left, label).raw(len(left) + 1, "snappy chunk")

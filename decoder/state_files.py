@@ -77,7 +77,7 @@ class _Claims:
     def __reduce__(self) -> tuple[type[_Claims], tuple[()]]:
         return _Claims, ()  # each process has its own claims
 
-    def record(self, path: str, stream: _Stream, what: str) -> None:
+    def record(self, path: str, stream: _Stream, label: str) -> None:
         """Record that the bytes of ``stream`` are in the file at ``path``; calls may be repeated.
 
         Raises:
@@ -99,7 +99,7 @@ class _Claims:
                 if other.start < end and start < other.end:
                     raise DecodeError(
                         ErrorKind.CORRUPT,
-                        f"the state of {what} shares bytes with another handle's",
+                        f"the state of {label} shares bytes with another handle's",
                         file=path,
                         byte_offset=max(start, other.start),
                     )
@@ -122,8 +122,8 @@ class StateFiles:
         self._claims = _Claims()
         self._paths: dict[str, str | None] = {}
 
-    def read(self, stream: StreamState, what: str) -> bytes:
-        """Read a whole state stream; ``what`` names it in errors.
+    def read(self, stream: StreamState, label: str) -> bytes:
+        """Read a whole state stream; ``label`` names it in errors.
 
         Raises:
             DecodeError: the file is missing, outside of the checkpoint, or shorter than its handle
@@ -136,11 +136,11 @@ class StateFiles:
             case EmptySegment():
                 return b""
             case FileState(stored_size=None) | RelativeFileState(stored_size=None):
-                return self.read_range(stream, 0, None, what)
+                return self.read_range(stream, 0, None, label)
             case _:
-                return self.read_range(stream, 0, stream.size, what)
+                return self.read_range(stream, 0, stream.size, label)
 
-    def read_range(self, stream: _Stream, start: int, size: int | None, what: str) -> bytes:
+    def read_range(self, stream: _Stream, start: int, size: int | None, label: str) -> bytes:
         """Read ``size`` bytes from ``start`` of a state stream in a file; None: up to its end.
 
         Each path is tried by reading it: a check would be another request to a store.
@@ -153,7 +153,7 @@ class StateFiles:
         refused: OSError | None = None
         if isinstance(stream, SegmentState):
             start += stream.start
-        _check_size(size or 0, what)
+        _check_size(size or 0, label)
         for path in self._allowed_paths(candidates, outside):
             try:
                 # If the size is unknown, read just enough to see whether the file is too large.
@@ -164,12 +164,12 @@ class StateFiles:
             except OSError as error:
                 refused = refused or error  # a store may deny access to a missing file
                 continue
-            self._claims.record(path, stream, what)
-            _check_size(len(data), what)
+            self._claims.record(path, stream, label)
+            _check_size(len(data), label)
             if size is not None and len(data) != size:
                 raise DecodeError(
                     ErrorKind.TRUNCATED,
-                    f"the file of {what} ends early: {size} bytes wanted from byte {start}, "
+                    f"the file of {label} ends early: {size} bytes wanted from byte {start}, "
                     f"{len(data)} there",
                     file=path,
                     byte_offset=start,
@@ -177,9 +177,9 @@ class StateFiles:
             return data
         if refused is not None:
             raise refused
-        raise self._not_found(what, candidates, outside)
+        raise self._not_found(label, candidates, outside)
 
-    def find(self, stream: _Stream, what: str) -> str:
+    def find(self, stream: _Stream, label: str) -> str:
         """Return the path of the file of a state stream, without reading it.
 
         Raises:
@@ -190,7 +190,7 @@ class StateFiles:
         for path in self._allowed_paths(candidates, outside):
             if self.source.is_file(path):
                 return path
-        raise self._not_found(what, candidates, outside)
+        raise self._not_found(label, candidates, outside)
 
     def _candidates(self, stream: _Stream) -> list[str]:
         """Return the distinct paths where the file may be, the most likely first."""
@@ -238,25 +238,25 @@ class StateFiles:
             for directory in own
         )
 
-    def _not_found(self, what: str, candidates: list[str], outside: list[str]) -> DecodeError:
+    def _not_found(self, label: str, candidates: list[str], outside: list[str]) -> DecodeError:
         tried = ", ".join(map(repr, candidates))
         for path in outside:
             # A store is not asked whether a file outside of the checkpoint exists.
             if _BUCKET.match(path) or self.source.is_file(path):
                 return DecodeError(
                     ErrorKind.EXTERNAL,
-                    f"the file of {what} would be {path!r}, outside of the checkpoint: not "
+                    f"the file of {label} would be {path!r}, outside of the checkpoint: not "
                     f"opened (tried {tried})",
                     file=self.directory,
                 )
-        return DecodeError(ErrorKind.NOT_FOUND, f"the file of {what} is missing; tried {tried}")
+        return DecodeError(ErrorKind.NOT_FOUND, f"the file of {label} is missing; tried {tried}")
 
 
-def _check_size(size: int, what: str) -> None:
+def _check_size(size: int, label: str) -> None:
     if size > MAX_STATE_BYTES:
         raise DecodeError(
             ErrorKind.TOO_LARGE,
-            f"{what} takes more than {MAX_STATE_BYTES} bytes, the most that is read of one",
+            f"{label} takes more than {MAX_STATE_BYTES} bytes, the most that is read of one",
         )
 
 

@@ -77,30 +77,30 @@ class BeamMark(NamedTuple):
     watermark: int | None
 
 
-def read_beam_element(element: bytes, what: str) -> list[BeamMark]:
+def read_beam_element(element: bytes, label: str) -> list[BeamMark]:
     """Read an element of reader state: ``i32`` version, ``i32 n``, and n bytes of a split.
 
     Raises:
         DecodeError: the bytes are not a valid KafkaIO split.
     """
-    cursor = Cursor(element, what)
+    cursor = Cursor(element, label)
     cursor.version("Beam split", _VERSIONS)
     split = cursor.frame(cursor.i32("split"), "split")
     cursor.finish("element of reader state")
     value = read_object_stream(split)
     split.finish("split of a Beam pipeline")
-    return _marks_of_split(value, what, set())
+    return _marks_of_split(value, label, set())
 
 
-def read_beam_wrapper_element(element: bytes, what: str) -> list[BeamMark]:
+def read_beam_wrapper_element(element: bytes, label: str) -> list[BeamMark]:
     """Read an element of an UnboundedSourceWrapper's state: a source, then its mark.
 
     Raises:
         DecodeError: the bytes are not a KafkaIO source with a valid mark.
     """
-    cursor = Cursor(element, what)
+    cursor = Cursor(element, label)
     source = read_object_stream(cursor)
-    return _marks(_partitions(source, set()), cursor.rest(f"{what}: KafkaCheckpointMark"))
+    return _marks(_partitions(source, set()), cursor.rest(f"{label}: KafkaCheckpointMark"))
 
 
 def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
@@ -153,17 +153,17 @@ def _class_name(value: JavaValue) -> str:
     return value.class_name if isinstance(value, JavaObject) else "what is of no class"
 
 
-def _marks_of_split(split: JavaValue, what: str, seen: set[int]) -> list[BeamMark]:
+def _marks_of_split(split: JavaValue, label: str, seen: set[int]) -> list[BeamMark]:
     if not isinstance(split, JavaObject) or split.class_name != _SPLIT:
-        raise DecodeError(ErrorKind.CORRUPT, f"not a split of a Beam pipeline ({what})")
+        raise DecodeError(ErrorKind.CORRUPT, f"not a split of a Beam pipeline ({label})")
     source, state = split.fields.get("beamSplitSource"), split.fields.get("splitState")
     listed = _partitions(source, seen)
     if state is None:
         return [BeamMark(topic, partition, NOT_SET, None) for topic, partition in listed]
     if not isinstance(state, JavaArray):
-        raise DecodeError(ErrorKind.CORRUPT, f"the state of a Beam split is no bytes ({what})")
+        raise DecodeError(ErrorKind.CORRUPT, f"the state of a Beam split is no bytes ({label})")
     _check_new(state, seen)
-    return _marks(listed, Cursor(state.data, what))
+    return _marks(listed, Cursor(state.data, label))
 
 
 def _marks(listed: list[tuple[str, int]], cursor: Cursor) -> list[BeamMark]:

@@ -125,13 +125,13 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
 
 
 def _by_name(
-    cursor: Cursor, what: str, item_bytes: int, read_item: Callable[[], tuple[str, _T]]
+    cursor: Cursor, label: str, item_bytes: int, read_item: Callable[[], tuple[str, _T]]
 ) -> dict[str, _T]:
     """Read a serialized Java map: a count and the items; refuse a name that occurs twice."""
-    count = cursor.count(what, item_bytes)
+    count = cursor.count(label, item_bytes)
     items = dict(read_item() for _ in range(count))
     if len(items) != count:
-        cursor.fail(f"a name is listed twice among the {what}", what)
+        cursor.fail(f"a name is listed twice among the {label}", label)
     return items
 
 

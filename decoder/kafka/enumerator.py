@@ -93,13 +93,13 @@ def listed_partitions(entries: Sequence[EnumeratorEntry]) -> Iterator[tuple[str,
     return ((entry.topic, entry.partition) for entry in entries)
 
 
-def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
+def open_coordinator_state(data: bytes, label: str) -> tuple[int, Cursor]:
     """Return the version of a source's enumerator, and a cursor over its bytes.
 
     Raises:
         DecodeError: the bytes are not the coordinator state of a source.
     """
-    cursor = Cursor(data, what)
+    cursor = Cursor(data, label)
     coordinator_version = cursor.version("coordinator", (0, 1))
     version = cursor.i32("enumerator version")
     body = cursor.frame(cursor.i32("enumerator length"), "enumerator state")

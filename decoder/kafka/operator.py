@@ -110,7 +110,7 @@ def read_source(
 
 
 def _read_legacy(
-    states: list[SubtaskState], files: StateFiles, what: str
+    states: list[SubtaskState], files: StateFiles, label: str
 ) -> LegacyConsumer | UnknownSource:
     """Read a FlinkKafkaConsumer, or return an UnknownSource if an element does not decode."""
     wrong_mode = _check_mode(states, DistributionMode.UNION)
@@ -118,8 +118,8 @@ def _read_legacy(
         return wrong_mode
     offsets: list[LegacyOffset] = []
     reason: str | None = None
-    for subtask, element in state_elements(states, files, what, sized=False):
-        cursor = Cursor(element, f"{what} subtask {subtask} {LEGACY_CONSUMER_STATE}")
+    for subtask, element in state_elements(states, files, label, sized=False):
+        cursor = Cursor(element, f"{label} subtask {subtask} {LEGACY_CONSUMER_STATE}")
         try:
             offsets.append(read_legacy_element(cursor, subtask))
         except DecodeError as error:
@@ -130,7 +130,7 @@ def _read_legacy(
 
 
 def _read_beam_wrapper(
-    states: list[SubtaskState], files: StateFiles, what: str, in_beam_pipeline: bool
+    states: list[SubtaskState], files: StateFiles, label: str, in_beam_pipeline: bool
 ) -> BeamKafkaIO | UnknownSource | None:
     """Read an UnboundedSourceWrapper of Apache Beam.
 
@@ -144,15 +144,17 @@ def _read_beam_wrapper(
     reason: str | None = None
     others = False
     try:
-        for subtask, element in state_elements(states, files, what, sized=False):
+        for subtask, element in state_elements(states, files, label, sized=False):
             if BEAM_KAFKA not in element:
                 if not (in_beam_pipeline or marks or reason):
                     return None
                 others = True
                 continue
             try:
-                label = f"{what} subtask {subtask} {WRAPPER_STATE}"
-                marks += [(subtask, mark) for mark in read_beam_wrapper_element(element, label)]
+                element_label = f"{label} subtask {subtask} {WRAPPER_STATE}"
+                marks += [
+                    (subtask, mark) for mark in read_beam_wrapper_element(element, element_label)
+                ]
             except DecodeError as error:
                 reason = reason or str(error)
     except DecodeError:
@@ -178,16 +180,16 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     )
     if not writer_states and not committer_states:
         return None
-    what = _operator_label(operator)
+    label = _operator_label(operator)
     try:
         written = [
-            read_writer_state(element, f"{what} subtask {subtask} {WRITER_STATE}")
-            for subtask, element in state_elements(writer_states, files, what)
+            read_writer_state(element, f"{label} subtask {subtask} {WRITER_STATE}")
+            for subtask, element in state_elements(writer_states, files, label)
         ]
         pending = tuple(
             chain.from_iterable(
-                read_committer_state(element, f"{what} subtask {subtask} {COMMITTER_STATE}")
-                for subtask, element in state_elements(committer_states, files, what)
+                read_committer_state(element, f"{label} subtask {subtask} {COMMITTER_STATE}")
+                for subtask, element in state_elements(committer_states, files, label)
             )
         )
     except DecodeError as error:

@@ -20,20 +20,20 @@ SOURCE_READER_STATE = "SourceReaderState"
 _SPLIT_VERSIONS = (SPLIT_VERSION, *DYNAMIC_SPLIT_VERSIONS)
 
 
-def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit | HybridSplit:
+def read_reader_element(element: bytes, label: str) -> Split | DynamicSplit | HybridSplit:
     """Read the split in one element.
 
     Raises:
         DecodeError: the bytes are not exactly a split of a known kind.
     """
-    cursor = Cursor(element, what)
+    cursor = Cursor(element, label)
     version = cursor.i32("split serializer version")
     split = cursor.blob("split")
     cursor.finish("element of reader state")
-    return read_any_split(split, version, what)
+    return read_any_split(split, version, label)
 
 
-def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSplit | HybridSplit:
+def read_any_split(split: bytes, version: int, label: str) -> Split | DynamicSplit | HybridSplit:
     """Read a split of the given serializer version.
 
     Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource both use version 0,
@@ -44,13 +44,13 @@ def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSpli
         DecodeError: the bytes are not exactly a split of a known kind.
     """
     if version in DYNAMIC_SPLIT_VERSIONS:
-        return read_dynamic_split(Cursor(split, what), version)
-    cursor = Cursor(split, what)
+        return read_dynamic_split(Cursor(split, label), version)
+    cursor = Cursor(split, label)
     cursor.check_version(version, "split", _SPLIT_VERSIONS, back=0)
     try:
         return read_split(cursor, version)
     except DecodeError as not_kafka:
         try:
-            return read_hybrid_split(Cursor(split, what))
+            return read_hybrid_split(Cursor(split, label))
         except DecodeError:
             raise not_kafka from None

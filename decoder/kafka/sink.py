@@ -99,13 +99,13 @@ class UnknownSink(NamedTuple):
     reason: str
 
 
-def read_writer_state(element: bytes, what: str) -> KafkaWriterState | FileBucket:
+def read_writer_state(element: bytes, label: str) -> KafkaWriterState | FileBucket:
     """Read one element of ``writer_raw_states``; the version distinguishes KafkaSink and FileSink.
 
     Raises:
         DecodeError: the bytes are not exactly the state of a KafkaSink's or a FileSink's writer.
     """
-    version, cursor = _open_element(element, what, (1, 2, _BUCKET_VERSION), "writer state")
+    version, cursor = _open_element(element, label, (1, 2, _BUCKET_VERSION), "writer state")
     state = (
         _read_bucket(cursor) if version == _BUCKET_VERSION else _read_kafka_writer(cursor, version)
     )
@@ -146,13 +146,13 @@ def _read_open_transaction(cursor: Cursor) -> str:
     return transactional_id
 
 
-def read_committer_state(element: bytes, what: str) -> tuple[PendingTransaction, ...]:
+def read_committer_state(element: bytes, label: str) -> tuple[PendingTransaction, ...]:
     """Read the pending transactions in one element of ``streaming_committer_raw_states``.
 
     Raises:
         DecodeError: the bytes are not exactly the state of a KafkaSink's committer.
     """
-    version, cursor = _open_element(element, what, (1, 2), "committer state")
+    version, cursor = _open_element(element, label, (1, 2), "committer state")
     if cursor.i32("magic number") != _COMMITTER_MAGIC:
         cursor.fail("committer state without its magic number", "magic number", back=4)
     if version == 1:
@@ -205,9 +205,9 @@ def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
 
 
 def _open_element(
-    element: bytes, what: str, known: tuple[int, ...], state: str
+    element: bytes, label: str, known: tuple[int, ...], state: str
 ) -> tuple[int, Cursor]:
-    cursor = Cursor(element, what)
+    cursor = Cursor(element, label)
     version = cursor.version(state, known)
     body = cursor.frame(cursor.i32("length"), "state")
     cursor.finish("element")
@@ -216,17 +216,17 @@ def _open_element(
 
 def _versioned_list(
     cursor: Cursor,
-    what: str,
+    label: str,
     versions: tuple[int, ...],
     read_item: Callable[[Cursor, int], _Item],
 ) -> list[_Item]:
     """Read ``i32 version, i32 n``, n x {``i32 len``, item}; no bytes may follow an item."""
-    version = cursor.version(what, versions)
+    version = cursor.version(label, versions)
     items = []
-    for _ in range(cursor.count(what, 4)):
-        frame = cursor.frame(cursor.i32(f"length of one of the {what}"), what)
+    for _ in range(cursor.count(label, 4)):
+        frame = cursor.frame(cursor.i32(f"length of one of the {label}"), label)
         items.append(read_item(frame, version))
-        frame.finish(what)
+        frame.finish(label)
     return items
 
 

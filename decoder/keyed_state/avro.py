@@ -20,7 +20,7 @@ from decoder.keyed_state import types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import decode_text
-from decoder.keyed_state.value_sizes import avro_may_be_empty
+from decoder.keyed_state.value_sizes import avro_can_be_empty
 
 _i32 = Struct(">i").unpack_from
 
@@ -69,7 +69,7 @@ class _Compiler:
             case types.AvroUnion(branches):
                 return _union([self.read(branch) for branch in branches])
             case types.AvroArray(element):
-                return _read_blocks(self.read(element), avro_may_be_empty(element), list)
+                return _read_blocks(self.read(element), avro_can_be_empty(element), list)
             case types.AvroMap(value):
                 item = _item(self.read(value))
                 return _read_blocks(item, False, Pairs)

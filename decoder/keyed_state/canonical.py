@@ -69,11 +69,11 @@ def encode_key_group(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 def split_canonical_key_group(
-    blocks: Iterable[bytes], max_bytes: int, what: str
+    blocks: Iterable[bytes], max_bytes: int, label: str
 ) -> Iterator[bytes]:
     """Split a key group into smaller ones, at most one per block.
 
-    ``what`` names the key group in errors.
+    ``label`` names the key group in errors.
 
     Raises:
         DecodeError: Flink never writes such bytes, or an entry is larger than ``max_bytes``.
@@ -97,7 +97,7 @@ def split_canonical_key_group(
                 key_end = key + _i32(data, position)[0]
                 end = key_end + 4 + _i32(data, key_end)[0] if key_end > key else -1
                 if end < key_end + 4:
-                    raise DecodeError(ErrorKind.CORRUPT, "a length cannot be negative", file=what)
+                    raise DecodeError(ErrorKind.CORRUPT, "a length cannot be negative", file=label)
                 if data[key] & _STATE_FOLLOWS:
                     _u16(data, end)
                     number = data[end : end + 2]
@@ -110,7 +110,7 @@ def split_canonical_key_group(
         part = bytearray(first + data[start:position]) if last >= 0 else None
         data = left = data[position:]
         if len(left) > max_bytes:
-            raise too_large_entry(max_bytes, what)
+            raise too_large_entry(max_bytes, label)
         if part:
             if part[last - start + 2] & _STATE_FOLLOWS:
                 part[-2:] = b"\xff\xff"
@@ -120,7 +120,7 @@ def split_canonical_key_group(
             yield bytes(part)
     if left or number != b"\xff\xff":
         raise DecodeError(
-            ErrorKind.CORRUPT, "the key group does not end where it should", file=what
+            ErrorKind.CORRUPT, "the key group does not end where it should", file=label
         )
 
 
@@ -135,10 +135,10 @@ class CanonicalReader:
         self._lengths = not (has_fixed_length(info.key) or has_fixed_length(info.namespace))
         self._kind = info.kind
 
-    def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
+    def batches(self, data: bytes, key_group: int, label: str) -> Iterator[list[Entry]]:
         """Yield the state's entries in one key group, in batches.
 
-        ``what`` names the key group in errors.
+        ``label`` names the key group in errors.
 
         Raises:
             DecodeError: Flink never writes such bytes, or a value cannot be read.
@@ -146,15 +146,15 @@ class CanonicalReader:
         batch: list[Entry] = []
         begin = 0
         entry = self._simple_entry() if self._readers.simple else self._entry
-        for key_start, key_end, value_end in self._entry_bounds(data, what):
-            batch.append(entry(data, key_group, key_start, key_end, value_end, what))
+        for key_start, key_end, value_end in self._entry_bounds(data, label):
+            batch.append(entry(data, key_group, key_start, key_end, value_end, label))
             if len(batch) == BATCH or value_end - begin >= BATCH_BYTES:
                 yield batch
                 batch, begin = [], value_end
         if batch:
             yield batch
 
-    def _entry_bounds(self, data: bytes, what: str) -> Iterator[tuple[int, int, int]]:
+    def _entry_bounds(self, data: bytes, label: str) -> Iterator[tuple[int, int, int]]:
         """Yield (start of the key, its end, end of the value) of each entry of this state.
 
         The value's length is between the key and the value.
@@ -176,12 +176,12 @@ class CanonicalReader:
                     number = _u16(data, position)[0]
                     position += 2
         except (IndexError, struct_error):
-            fail_truncated(what, self._readers.info.name, position)
+            fail_truncated(label, self._readers.info.name, position)
         if position != len(data):
             raise DecodeError(
                 ErrorKind.CORRUPT,
                 f"{len(data) - position} bytes are left over after the key group",
-                file=what,
+                file=label,
                 byte_offset=position,
             )
 
@@ -196,7 +196,7 @@ class CanonicalReader:
         mask = 0x7F if prefix == 1 else 0x7FFF
 
         def read(
-            data: bytes, key_group: int, start: int, end: int, value_end: int, what: str
+            data: bytes, key_group: int, start: int, end: int, value_end: int, label: str
         ) -> Entry:
             try:
                 key, key_end = read_key(data, start + prefix)
@@ -205,7 +205,7 @@ class CanonicalReader:
                     key_group_of(data, start + prefix, key) if key_group_of is not None else None
                 )
             except (IndexError, struct_error, DecodeError):
-                return self._entry(data, key_group, start, end, value_end, what)
+                return self._entry(data, key_group, start, end, value_end, label)
             stored = data[start] if prefix == 1 else _u16(data, start)[0]
             if (
                 key_end + 1 != end
@@ -214,20 +214,20 @@ class CanonicalReader:
                 or (actual is not None and actual != key_group)
                 or self._lengths
             ):
-                return self._entry(data, key_group, start, end, value_end, what)
+                return self._entry(data, key_group, start, end, value_end, label)
             return new_entry((key_group, key, None, None, value, None))
 
         return read
 
     def _entry(
-        self, data: bytes, key_group: int, start: int, end: int, value_end: int, what: str
+        self, data: bytes, key_group: int, start: int, end: int, value_end: int, label: str
     ) -> Entry:
         try:
             return self.entry(data, key_group, start, end, data, end + 4, value_end)
         except (IndexError, struct_error):
-            fail_truncated(what, self._readers.info.name, start)
+            fail_truncated(label, self._readers.info.name, start)
         except DecodeError as error:
-            raise with_location(error, what, self._readers.info.name, start) from error
+            raise with_location(error, label, self._readers.info.name, start) from error
 
     def entry(
         self,
@@ -308,8 +308,10 @@ def _skip_length(data: bytes, start: int, position: int) -> int:
             return position
 
 
-def _check_used_up(position: int, end: int, what: str) -> None:
+def _check_used_up(position: int, end: int, label: str) -> None:
     if position > end:
         raise IndexError
     if position < end:
-        raise DecodeError(ErrorKind.CORRUPT, f"{end - position} bytes are left over after a {what}")
+        raise DecodeError(
+            ErrorKind.CORRUPT, f"{end - position} bytes are left over after a {label}"
+        )

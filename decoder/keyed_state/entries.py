@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 new_entry = partial(tuple.__new__, Entry)
 
 
-def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
+def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
     """Refuse keys, namespaces and map keys with text that is not valid Unicode.
 
     Such text is read as U+FFFD, so two keys could become one.
@@ -71,7 +71,7 @@ def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
                     f"a {name} in key group {entry.key_group} has text that is not valid Unicode, "
                     "such as half of a surrogate pair. It cannot be written exactly, and two keys "
                     "could become one: remove such keys in Flink, and take another savepoint",
-                    file=what,
+                    file=label,
                     field=f"state {info.name!r}",
                 )
 
@@ -156,31 +156,31 @@ def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
     return value[1], value[0]
 
 
-def fail_truncated(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
+def fail_truncated(label: str, state: str, byte_offset: int | None = None) -> NoReturn:
     """Raise DecodeError for bytes that end inside of an entry."""
     raise DecodeError(
         ErrorKind.TRUNCATED,
         "the bytes end inside of an entry",
-        file=what,
+        file=label,
         field=f"state {state!r}",
         byte_offset=byte_offset,
     )
 
 
-def too_large_entry(max_bytes: int, what: str) -> DecodeError:
+def too_large_entry(max_bytes: int, label: str) -> DecodeError:
     """Return the error for an entry that is larger than ``max_bytes``."""
     problem = f"an entry has more than the {max_bytes} bytes that are read at once"
-    return DecodeError(ErrorKind.TOO_LARGE, problem, file=what)
+    return DecodeError(ErrorKind.TOO_LARGE, problem, file=label)
 
 
 def with_location(
-    error: DecodeError, what: str, state: str, byte_offset: int | None = None
+    error: DecodeError, label: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
     """Return the error with the file, the state and the byte offset added."""
     return DecodeError(
         error.kind,
         error.problem,
-        file=error.file or what,
+        file=error.file or label,
         field=error.field or f"state {state!r}",
         byte_offset=byte_offset,
     )

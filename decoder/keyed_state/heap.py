@@ -47,7 +47,7 @@ def read_heap_batches(
     unread: DecodeError | None,
     data: bytes,
     key_group: int,
-    what: str,
+    label: str,
 ) -> Iterator[list[Entry]]:
     """Yield one state's entries in a key group, in batches.
 
@@ -57,7 +57,7 @@ def read_heap_batches(
         unread: why the head could not be read to its end, or None.
         data: the key group, decompressed and without its number.
         key_group: the key group's number.
-        what: the key group's name in errors.
+        label: the key group's name in errors.
 
     Raises:
         DecodeError: Flink never writes such bytes, or a value of this or an earlier state cannot be
@@ -65,7 +65,7 @@ def read_heap_batches(
     """
     begun = False
     for state_number, entries in read_states(
-        states, data, key_group, what, states[number].info, unread
+        states, data, key_group, label, states[number].info, unread
     ):
         if state_number != number:
             if begun:  # the states that follow may be unreadable
@@ -80,7 +80,7 @@ def read_states(
     states: Sequence[Readers],
     data: bytes,
     key_group: int,
-    what: str,
+    label: str,
     target: StateInfo | None,
     unread: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
@@ -124,17 +124,19 @@ def read_states(
                     entries, begin = [], position
             yield number, entries
     except (IndexError, struct_error):
-        fail_truncated(what, readers.info.name if readers else "?", start)
+        fail_truncated(label, readers.info.name if readers else "?", start)
     except DecodeError as error:
         name = readers.info.name if readers else "?"
         if error.kind is ErrorKind.UNSUPPORTED and target is not None and target.name != name:
-            raise DecodeError(error.kind, blocked_reason(name, error.problem), file=what) from error
-        raise with_location(error, what, name, start) from error
+            raise DecodeError(
+                error.kind, blocked_reason(name, error.problem), file=label
+            ) from error
+        raise with_location(error, label, name, start) from error
     if position != len(data):
         raise DecodeError(
             ErrorKind.CORRUPT,
             f"{len(data) - position} bytes are left over after the key group",
-            file=what,
+            file=label,
             byte_offset=position,
         )
 
@@ -219,7 +221,7 @@ def split_heap_key_group(
     target: int,
     key_group: int,
     max_bytes: int,
-    what: str,
+    label: str,
 ) -> Iterator[bytes]:
     """Split a key group into smaller ones that hold only the entries of the state ``target``.
 
@@ -232,7 +234,7 @@ def split_heap_key_group(
         target: the index of the state in ``states``.
         key_group: the key group's number.
         max_bytes: the largest entry that is read.
-        what: the key group's name in errors.
+        label: the key group's name in errors.
 
     Raises:
         DecodeError: Flink never writes such bytes, or an entry is larger than ``max_bytes``.
@@ -250,7 +252,7 @@ def split_heap_key_group(
         number = _u16(data, position)[0] if len(data) - position >= _STATE_HEADER_BYTES else -1
         if number in range(len(states)) and number not in left:
             raise DecodeError(
-                ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=what
+                ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=label
             )
         if target not in left and number >= 0:
             return  # the states that follow may be unreadable
@@ -277,7 +279,7 @@ def split_heap_key_group(
                 kind = error.kind if isinstance(error, DecodeError) else None
                 too_large = len(data) > max_bytes
                 if too_large and kind is None:
-                    raise too_large_entry(max_bytes, what) from error
+                    raise too_large_entry(max_bytes, label) from error
                 # Some readers raise a DecodeError if the bytes end too early.
                 given_up = too_large or kind is ErrorKind.UNSUPPORTED
                 more = [] if given_up else list(_take_blocks(blocks, len(data)))
@@ -293,7 +295,7 @@ def split_heap_key_group(
             yield b"".join((_state_header(number, done), memoryview(data)[first:position], others))
     if position < len(data) or next(blocks, None):
         raise DecodeError(
-            ErrorKind.CORRUPT, "the key group does not end where it should", file=what
+            ErrorKind.CORRUPT, "the key group does not end where it should", file=label
         )
 
 
@@ -318,10 +320,10 @@ def has_key_group(data: bytes) -> bool:
     return len(data) >= _KEY_GROUP_BYTES
 
 
-def strip_key_group(data: bytes, key_group: int, what: str) -> bytes:
+def strip_key_group(data: bytes, key_group: int, label: str) -> bytes:
     """Return the bytes after the key group's number; refuse another number."""
     if not has_key_group(data) or _i32(data)[0] != key_group:
         raise DecodeError(
-            ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=what
+            ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=label
         )
     return data[_KEY_GROUP_BYTES:]

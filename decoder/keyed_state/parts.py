@@ -51,7 +51,7 @@ class StateSource(Protocol):
     def key_groups(self) -> range: ...
 
     @property
-    def what(self) -> str:
+    def label(self) -> str:
         """The handle's name in errors."""
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
@@ -92,7 +92,7 @@ class KeyGroupsSource:
     stream: KeyGroupsStream
     head: Head
     max_parallelism: int
-    what: str
+    label: str
 
     @property
     def key_groups(self) -> range:
@@ -115,14 +115,14 @@ class KeyGroupsSource:
         return [Readers(info, self.max_parallelism) for info in self.head.states]
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
-        what = f"{self.what} key group {key_group}"
+        label = f"{self.label} key group {key_group}"
         for data in self.frames(number, key_group):
             if self.canonical:
                 reader = CanonicalReader(self._readers[number], number, self.max_parallelism)
-                yield from reader.batches(data, key_group, what)
+                yield from reader.batches(data, key_group, label)
             else:
                 yield from read_heap_batches(
-                    self._readers, number, self.head.unread, data, key_group, what
+                    self._readers, number, self.head.unread, data, key_group, label
                 )
 
     @property
@@ -130,20 +130,20 @@ class KeyGroupsSource:
         return KeyGroupLayout.CANONICAL if self.canonical else KeyGroupLayout.HEAP
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        what = f"{self.what} key group {key_group}"
+        label = f"{self.label} key group {key_group}"
         if not self.canonical:
-            yield from self._heap_frames(number, key_group, what)
+            yield from self._heap_frames(number, key_group, label)
             return
         blocks = self._blocks(key_group)
         if self.head.compressed:
-            blocks = decompress_blocks(blocks, what)
+            blocks = decompress_blocks(blocks, label)
         first, second = next(blocks, None), next(blocks, None)
         if second is None:
             if first:
                 yield first
             return
         yield from split_canonical_key_group(
-            chain((first or b"", second), blocks), _MAX_ENTRY_BYTES, what
+            chain((first or b"", second), blocks), _MAX_ENTRY_BYTES, label
         )
 
     def _blocks(self, key_group: int) -> Iterator[bytes]:
@@ -152,7 +152,7 @@ class KeyGroupsSource:
             size = _COMPRESSED_BLOCK_BYTES
         return self.stream.blocks(key_group, size)
 
-    def _heap_frames(self, number: int, key_group: int, what: str) -> Iterator[bytes]:
+    def _heap_frames(self, number: int, key_group: int, label: str) -> Iterator[bytes]:
         """Yield the key group as one frame, or as several if it is large."""
         blocks = self._blocks(key_group)
         beginning = b""
@@ -160,9 +160,9 @@ class KeyGroupsSource:
             beginning += block
         if not beginning:
             return
-        blocks = chain((strip_key_group(beginning, key_group, what),), blocks)
+        blocks = chain((strip_key_group(beginning, key_group, label),), blocks)
         if self.head.compressed:
-            blocks = decompress_blocks(blocks, what)
+            blocks = decompress_blocks(blocks, label)
         read_blocks: deque[bytes] = deque()
         size = 0
         for block in blocks:
@@ -172,7 +172,7 @@ class KeyGroupsSource:
                 read_before = (read_blocks.popleft() for _ in range(len(read_blocks)))
                 every_block = chain(read_before, blocks)
                 yield from split_heap_key_group(
-                    self._readers, every_block, number, key_group, _MAX_ENTRY_BYTES, what
+                    self._readers, every_block, number, key_group, _MAX_ENTRY_BYTES, label
                 )
                 return
         yield b"".join(read_blocks)
@@ -193,15 +193,15 @@ class KeyGroupsSource:
             return {}
         reasons: dict[int, str] = {}
         for key_group in self.key_groups:
-            what = f"{self.what} key group {key_group}"
-            data = strip_key_group(self.stream.key_group(key_group), key_group, what)
+            label = f"{self.label} key group {key_group}"
+            data = strip_key_group(self.stream.key_group(key_group), key_group, label)
             if self.head.compressed:
-                data = decompress_stream(data, what, _MAX_ENTRY_BYTES)
+                data = decompress_stream(data, label, _MAX_ENTRY_BYTES)
             seen: list[int] = []
             last = 0
             try:
                 for number, _ in read_states(
-                    self._readers, data, key_group, what, None, self.head.unread
+                    self._readers, data, key_group, label, None, self.head.unread
                 ):
                     last = number
                     if number not in seen:

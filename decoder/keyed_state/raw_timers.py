@@ -47,7 +47,7 @@ class RawTimersSource:
     stream: KeyGroupsStream
     kryo_version: int
     max_parallelism: int
-    what: str
+    label: str
 
     @property
     def key_groups(self) -> range:
@@ -104,8 +104,8 @@ class RawTimersSource:
 
         A tuple with None in place of the timer precedes the timers of each service.
         """
-        what = f"{self.what} key group {key_group}"
-        cursor = Cursor(data, what)
+        label = f"{self.label} key group {key_group}"
+        cursor = Cursor(data, label)
         if not cursor.skip_if(_IDENTIFIER):
             cursor.fail("raw keyed state other than timers", "timers", ErrorKind.UNSUPPORTED)
         cursor.version("timers", _VERSIONS)
@@ -123,14 +123,14 @@ class RawTimersSource:
                         f"{blocked.class_name}: {blocked.reason}", "timers", ErrorKind.UNSUPPORTED
                     )
                 for _ in range(count):
-                    entry, size = _read_timer(readers, data, cursor.byte_offset, key_group, what)
+                    entry, size = _read_timer(readers, data, cursor.byte_offset, key_group, label)
                     cursor.skip(size, "timer")
                     yield name, timer, state_number, entry
         cursor.finish("timers")
 
 
 def _read_timer(
-    readers: Readers, data: bytes, start: int, key_group: int, what: str
+    readers: Readers, data: bytes, start: int, key_group: int, label: str
 ) -> tuple[Entry, int]:
     try:
         key, position = readers.key(data, start)
@@ -138,8 +138,8 @@ def _read_timer(
         namespace, position = readers.namespace(data, position)
         timestamp = _i64(data, position)[0]
     except (IndexError, struct_error):
-        fail_truncated(what, readers.info.name, start)
+        fail_truncated(label, readers.info.name, start)
     except DecodeError as error:
-        raise with_location(error, what, readers.info.name, start) from error
+        raise with_location(error, label, readers.info.name, start) from error
     entry = Entry(key_group, key, namespace, None, timestamp, None)
     return entry, position + _TIMESTAMP_BYTES - start

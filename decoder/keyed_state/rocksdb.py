@@ -62,7 +62,7 @@ class RocksSource:
     head: Head
     files: StateFiles
     max_parallelism: int
-    what: str
+    label: str
 
     @property
     def key_groups(self) -> range:
@@ -81,16 +81,16 @@ class RocksSource:
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         info = self.head.states[number]
         reader = CanonicalReader(Readers(info, self.max_parallelism), number, self.max_parallelism)
-        what = f"{self.what} key group {key_group}"
+        label = f"{self.label} key group {key_group}"
         batch: list[Entry] = []
         size = 0
         for key, value in self._rows(number, key_group):
             try:
                 batch.append(reader.entry(key, key_group, 0, len(key), value, 0, len(value)))
             except (IndexError, struct_error):
-                fail_truncated(what, info.name)
+                fail_truncated(label, info.name)
             except DecodeError as error:
-                raise with_location(error, what, info.name) from error
+                raise with_location(error, label, info.name) from error
             size += len(key) + len(value)
             if len(batch) == BATCH or size >= BATCH_BYTES:
                 yield batch
@@ -114,23 +114,23 @@ class RocksSource:
 
     @cached_property
     def _database(self) -> _Database:
-        return _Database(self.handle, self.files, self.what)
+        return _Database(self.handle, self.files, self.label)
 
 
 class _Database:
     """An open RocksDB on a copy of the files; the copy is deleted with this object."""
 
-    def __init__(self, handle: IncrementalState, files: StateFiles, what: str) -> None:
+    def __init__(self, handle: IncrementalState, files: StateFiles, label: str) -> None:
         rocksdict = _import_rocksdict()
-        self._what = what
+        self._what = label
         self._directory = tempfile.TemporaryDirectory(prefix="flink-keyed-state-")
         path = Path(self._directory.name)
         for name, stream in handle.files:
             if not _NAME.fullmatch(name):
                 raise DecodeError(
-                    ErrorKind.CORRUPT, f"{name!r} is not a file of RocksDB's", file=what
+                    ErrorKind.CORRUPT, f"{name!r} is not a file of RocksDB's", file=label
                 )
-            _copy(stream, files, path / name, f"{what} {name}")
+            _copy(stream, files, path / name, f"{label} {name}")
         (path / _CONFIG).write_text(_RAW)
         try:
             options, families = rocksdict.Options.load_latest(
@@ -144,7 +144,7 @@ class _Database:
             )
         except Exception as error:  # rocksdict has no error class of its own
             raise DecodeError(
-                ErrorKind.CORRUPT, f"RocksDB does not open it: {error}", file=what
+                ErrorKind.CORRUPT, f"RocksDB does not open it: {error}", file=label
             ) from error
         self._families = set(families)
 
@@ -189,15 +189,15 @@ def _import_rocksdict() -> Any:
     return rocksdict
 
 
-def _copy(stream: StreamState, files: StateFiles, path: Path, what: str) -> None:
+def _copy(stream: StreamState, files: StateFiles, path: Path, label: str) -> None:
     if path.name.startswith("OPTIONS"):
-        path.write_bytes(_LOG_DIRECTORY.sub(rb"\1", files.read(stream, what)))
+        path.write_bytes(_LOG_DIRECTORY.sub(rb"\1", files.read(stream, label)))
         return
     size = stream.size
     if size <= _COPY_BYTES or isinstance(stream, InlineState | EmptySegment):
-        path.write_bytes(files.read(stream, what))
+        path.write_bytes(files.read(stream, label))
         return
     with path.open("wb") as file:
         for start in range(0, size, _COPY_BYTES):
             part = min(_COPY_BYTES, size - start)
-            file.write(files.read_range(stream, start, part, what))
+            file.write(files.read_range(stream, start, part, label))

@@ -227,8 +227,8 @@ class _Reader:
         first, second = self.parts(2)
         return first, second
 
-    def number(self, what: str, highest: int) -> int:
-        field = f"{what} of {self.name}"
+    def number(self, label: str, highest: int) -> int:
+        field = f"{label} of {self.name}"
         value = self.cursor.i32(field)
         if not 0 <= value <= highest:
             self.cursor.fail(f"not between 0 and {highest}: {value}", field, back=4)

@@ -61,13 +61,13 @@ class Part:
         A range has at most ``max_bytes`` bytes if possible; see ``StateSource.shares``. The part
         can be pickled.
         """
-        with translate_os_errors(self.source.what):
+        with translate_os_errors(self.source.label):
             return self.source.shares(max_bytes)
 
     @property
     def layout(self) -> KeyGroupLayout | None:
         """The layout of ``frames``; None if the part can only be read with ``batches``."""
-        with translate_os_errors(self.source.what):
+        with translate_os_errors(self.source.label):
             return self.source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
@@ -76,7 +76,7 @@ class Part:
         Raises:
             DecodeError: as for ``KeyedState.entries``.
         """
-        with translate_os_errors(self.source.what):
+        with translate_os_errors(self.source.label):
             yield from self.source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
@@ -88,9 +88,9 @@ class Part:
             DecodeError: as for ``KeyedState.entries``.
         """
         for key_group in self.key_groups if key_groups is None else key_groups:
-            with translate_os_errors(self.source.what):
+            with translate_os_errors(self.source.label):
                 for batch in self.source.batches(self.number, key_group):
-                    check_keys(self.info, batch, self.source.what)
+                    check_keys(self.info, batch, self.source.label)
                     yield batch
 
 
@@ -211,13 +211,13 @@ def _read_operator(
         ):
             if byte_offset is None:
                 continue
-            what = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
+            label = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
             try:
-                with translate_os_errors(what):
+                with translate_os_errors(label):
                     cursor = Cursor(file.data, file.path, byte_offset)
                     sources = [
-                        open_source(handle, operator, file, files, what)
-                        for handle in _state_handles(read_keyed_handle(cursor, what))
+                        open_source(handle, operator, file, files, label)
+                        for handle in _state_handles(read_keyed_handle(cursor, label))
                     ]
                     heads = [(source, source.head, source.blocked()) for source in sources]
             except DecodeError as error:
@@ -259,7 +259,7 @@ def _managed_source(
     operator: Operator,
     file: MetadataFile,
     files: StateFiles,
-    what: str,
+    label: str,
 ) -> StateSource:
     """Return the source of managed keyed state.
 
@@ -268,10 +268,10 @@ def _managed_source(
     """
     kryo_version = _kryo_version(file)
     if isinstance(handle, KeyGroupsState):
-        stream = KeyGroupsStream(handle, Stream(handle.stream, files, what))
-        return KeyGroupsSource(stream, stream.head(kryo_version), operator.max_parallelism, what)
-    head = read_head(Cursor(files.read(handle.meta, what), what), kryo_version)
-    return RocksSource(handle, head, files, operator.max_parallelism, what)
+        stream = KeyGroupsStream(handle, Stream(handle.stream, files, label))
+        return KeyGroupsSource(stream, stream.head(kryo_version), operator.max_parallelism, label)
+    head = read_head(Cursor(files.read(handle.meta, label), label), kryo_version)
+    return RocksSource(handle, head, files, operator.max_parallelism, label)
 
 
 def _raw_source(
@@ -279,14 +279,14 @@ def _raw_source(
     operator: Operator,
     file: MetadataFile,
     files: StateFiles,
-    what: str,
+    label: str,
 ) -> StateSource:
     """Return the source of raw keyed state, of which only timers can be read."""
     if not isinstance(handle, KeyGroupsState):
-        raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=what)
+        raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=label)
     # Raw keyed state has no head, so a key group may begin at offset 0.
-    stream = KeyGroupsStream(handle, Stream(handle.stream, files, what), first_offset=0)
-    return RawTimersSource(stream, _kryo_version(file), operator.max_parallelism, what)
+    stream = KeyGroupsStream(handle, Stream(handle.stream, files, label), first_offset=0)
+    return RawTimersSource(stream, _kryo_version(file), operator.max_parallelism, label)
 
 
 def _kryo_version(file: MetadataFile) -> int:

@@ -31,12 +31,12 @@ def attributes_without(instance: object, cached: str) -> dict[str, Any]:
 
 
 class Stream:
-    """A stream's bytes by range; ``what`` names it in errors."""
+    """A stream's bytes by range; ``label`` names it in errors."""
 
-    def __init__(self, stream: StreamState, files: StateFiles, what: str) -> None:
+    def __init__(self, stream: StreamState, files: StateFiles, label: str) -> None:
         self._stream = stream
         self._files = files
-        self.what = what
+        self.label = label
         self._read_ahead = (0, b"")  # (start of the bytes that were read ahead, the bytes)
 
     def read(self, start: int, end: int | None) -> bytes:
@@ -53,7 +53,7 @@ class Stream:
                 raise DecodeError(
                     ErrorKind.TRUNCATED,
                     f"it ends early: bytes {start} to {end} wanted, {len(self._whole)} there",
-                    file=self.what,
+                    file=self.label,
                 )
             return self._whole[start:end]
         stream = self._stream
@@ -62,13 +62,13 @@ class Stream:
         if end is None and stream.size:
             end = stream.size
         if end is None:
-            return self._files.read_range(stream, start, None, self.what)
+            return self._files.read_range(stream, start, None, self.label)
         first, data = self._read_ahead
         if not first <= start <= end <= first + len(data):
             # Do not read ahead after the head: often only the head is needed.
             until = min(start + _AHEAD_BYTES, stream.size) if start else end
             first = start
-            data = self._files.read_range(stream, start, max(start, end, until) - start, self.what)
+            data = self._files.read_range(stream, start, max(start, end, until) - start, self.label)
         self._read_ahead = (first, data) if end < first + len(data) else (0, b"")
         return data[start - first : end - first]
 
@@ -84,7 +84,7 @@ class Stream:
     def _whole(self) -> bytes | None:
         stream = self._stream
         if isinstance(stream, InlineState | EmptySegment) or 0 < stream.size <= _MAX_WHOLE_BYTES:
-            return self._files.read(stream, self.what)
+            return self._files.read(stream, self.label)
         return None
 
 
@@ -106,7 +106,7 @@ class KeyGroupsStream:
         offsets = [offset for offset in self.handle.byte_offsets if offset >= self.first_offset]
         if offsets != sorted(set(offsets)):
             raise DecodeError(
-                ErrorKind.CORRUPT, "its key groups are not in order", file=self.stream.what
+                ErrorKind.CORRUPT, "its key groups are not in order", file=self.stream.label
             )
         return dict(zip(offsets, [*offsets[1:], None], strict=False))
 
@@ -118,7 +118,7 @@ class KeyGroupsStream:
                 group.
         """
         end = next(iter(self._ends), None)
-        cursor = Cursor(self.stream.read(0, end), self.stream.what)
+        cursor = Cursor(self.stream.read(0, end), self.stream.label)
         head = read_head(cursor, kryo_version)
         if head.end is not None:
             cursor.finish("head of a keyed state's stream")

@@ -53,12 +53,12 @@ def can_be_empty(type_: types.Type) -> bool:
         case types.Row(fields, has_kind):
             return not fields and not has_kind
         case types.Avro(_, schema):
-            return avro_may_be_empty(schema)
+            return avro_can_be_empty(schema)
         case _:
             return False
 
 
-def avro_may_be_empty(type_: types.AvroType) -> bool:
+def avro_can_be_empty(type_: types.AvroType) -> bool:
     """Return whether an Avro value may take no bytes; True for every reference."""
     match type_:
         case types.AvroScalar(kind):
@@ -66,7 +66,7 @@ def avro_may_be_empty(type_: types.AvroType) -> bool:
         case types.AvroFixed(_, size):
             return size == 0
         case types.AvroRecord(_, fields):
-            return all(avro_may_be_empty(field) for _, field in fields)
+            return all(avro_can_be_empty(field) for _, field in fields)
         case types.AvroReference():
             return True
         case _:

@@ -41,8 +41,8 @@ _INCREMENTAL = {
 }
 
 
-def _unknown(cursor: Cursor, what: str, kind: int, field: str) -> NoReturn:
-    cursor.fail(f"unknown kind of {what}: {kind}", field, ErrorKind.UNSUPPORTED, back=1)
+def _unknown(cursor: Cursor, label: str, kind: int, field: str) -> NoReturn:
+    cursor.fail(f"unknown kind of {label}: {kind}", field, ErrorKind.UNSUPPORTED, back=1)
 
 
 def _check_depth(cursor: Cursor, depth: int, field: str) -> None:

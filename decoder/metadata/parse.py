@@ -131,55 +131,55 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None
     operator_id = cursor.raw(16, "operator id").hex()
-    what = f"operator {operator_id}"
-    parallelism = cursor.i32(f"{what} parallelism")
-    max_parallelism = cursor.i32(f"{what} max parallelism")
+    label = f"operator {operator_id}"
+    parallelism = cursor.i32(f"{label} parallelism")
+    max_parallelism = cursor.i32(f"{label} max parallelism")
     if not 1 <= parallelism <= max_parallelism <= MAX_PARALLELISM:
         cursor.fail(
             f"parallelism {parallelism} does not lie between 1 and the max parallelism "
             f"{max_parallelism}, or that is more than Flink's {MAX_PARALLELISM}",
-            what,
+            label,
             back=8,
         )
     if layout.since_1_11:
-        coordinator_state = _read_coordinator_state(cursor, what)
+        coordinator_state = _read_coordinator_state(cursor, label)
     else:
         coordinator_state = None
-        cursor.i32(f"{what} chain length")
-    count = cursor.i32(f"{what} subtasks")
+        cursor.i32(f"{label} chain length")
+    count = cursor.i32(f"{label} subtasks")
     finished = count < 0
     if finished and not layout.since_1_11:
-        cursor.fail(f"a count cannot be negative: {count}", what, back=4)
+        cursor.fail(f"a count cannot be negative: {count}", label, back=4)
     if finished and coordinator_state is not None:
-        cursor.fail("a fully finished operator has no coordinator state", what, back=4)
+        cursor.fail("a fully finished operator has no coordinator state", label, back=4)
     if count > parallelism:
-        cursor.fail(f"{count} subtasks of a parallelism of {parallelism}", what, back=4)
-    subtasks = _read_subtasks(cursor, layout, what, max(0, count), parallelism)
+        cursor.fail(f"{count} subtasks of a parallelism of {parallelism}", label, back=4)
+    subtasks = _read_subtasks(cursor, layout, label, max(0, count), parallelism)
     return Operator(
         operator_id, name, uid, parallelism, max_parallelism, finished, coordinator_state, subtasks
     )
 
 
-def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
+def _read_coordinator_state(cursor: Cursor, label: str) -> InlineState | None:
     """Read a NULL or BYTE_STREAM handle; refuse other kinds, as Flink does."""
-    state = read_stream(cursor, f"{what} coordinator state")
+    state = read_stream(cursor, f"{label} coordinator state")
     if state is not None and not isinstance(state, InlineState):
-        cursor.fail("coordinator state is not in the metadata", what)
+        cursor.fail("coordinator state is not in the metadata", label)
     return state
 
 
 def _read_subtasks(
-    cursor: Cursor, layout: MetadataLayout, what: str, count: int, parallelism: int
+    cursor: Cursor, layout: MetadataLayout, label: str, count: int, parallelism: int
 ) -> tuple[Subtask, ...]:
-    index_field = f"{what} subtask index"
-    subtasks = tuple(_read_subtask(cursor, layout, what, index_field) for _ in range(count))
+    index_field = f"{label} subtask index"
+    subtasks = tuple(_read_subtask(cursor, layout, label, index_field) for _ in range(count))
     indices = {subtask.index for subtask in subtasks}
     if len(indices) != count or max(indices, default=0) >= parallelism:
-        cursor.fail("its subtasks are not distinct, or beyond its parallelism", what)
+        cursor.fail("its subtasks are not distinct, or beyond its parallelism", label)
     return subtasks
 
 
-def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field: str) -> Subtask:
+def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_field: str) -> Subtask:
     """Read a subtask.
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
@@ -191,33 +191,33 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field
     if index < 0 and layout.since_1_11:
         return _finished_subtask(-(index + 1))
     if index < 0:
-        cursor.fail(f"an index cannot be negative: {index}", what, back=4)
+        cursor.fail(f"an index cannot be negative: {index}", label, back=4)
     if layout.since_1_11 and cursor.skip_if(_NO_STATE):
         return Subtask(index, False, None, None, 0, 0, 0)
-    what = f"{what} subtask {index}"
+    label = f"{label} subtask {index}"
     if not layout.since_1_11:
-        _skip_unused_fields(cursor, what)
+        _skip_unused_fields(cursor, label)
     managed = raw = None
     if not cursor.skip_if(_NO_OPERATOR_STATE):
-        managed = read_operator_state(cursor, f"{what} managed operator state")
+        managed = read_operator_state(cursor, f"{label} managed operator state")
         if not cursor.skip_if(_ABSENT):
-            raw = read_operator_state(cursor, f"{what} raw operator state")
+            raw = read_operator_state(cursor, f"{label} raw operator state")
     keyed = raw_keyed = in_flight = 0
     keyed_at = raw_keyed_at = None
     if not cursor.skip_if(_NULL):
         keyed_at = cursor.byte_offset
-        keyed = skip_keyed_state(cursor, f"{what} managed keyed state")
+        keyed = skip_keyed_state(cursor, f"{label} managed keyed state")
     if layout.since_1_11 and cursor.skip_if(_NO_OTHER_STATE):
         return Subtask(index, False, managed, raw, keyed, 0, 0, keyed_at)
     if not cursor.skip_if(_NULL):
         raw_keyed_at = cursor.byte_offset
-        raw_keyed = skip_keyed_state(cursor, f"{what} raw keyed state")
+        raw_keyed = skip_keyed_state(cursor, f"{label} raw keyed state")
     if layout.since_1_11:
         typed = layout.typed_channel_handles
         in_flight = skip_channel_states(
-            cursor, f"{what} input channel state", typed, _INPUT_CHANNEL
+            cursor, f"{label} input channel state", typed, _INPUT_CHANNEL
         ) + skip_channel_states(
-            cursor, f"{what} result subpartition state", typed, _RESULT_SUBPARTITION
+            cursor, f"{label} result subpartition state", typed, _RESULT_SUBPARTITION
         )
     return Subtask(index, False, managed, raw, keyed, raw_keyed, in_flight, keyed_at, raw_keyed_at)
 
@@ -232,12 +232,12 @@ def _finished_subtask(index: int) -> Subtask:
     return Subtask(index, True, None, None, 0, 0, 0)
 
 
-def _skip_unused_fields(cursor: Cursor, what: str) -> None:
-    cursor.i64(f"{what} duration")
-    if cursor.i32(f"{what} legacy states") > 0:
+def _skip_unused_fields(cursor: Cursor, label: str) -> None:
+    cursor.i64(f"{label} duration")
+    if cursor.i32(f"{label} legacy states") > 0:
         cursor.fail(
             "state of Flink 1.1 and older (the Checkpointed interface), which no later Flink reads",
-            what,
+            label,
             ErrorKind.UNSUPPORTED,
             back=4,
         )

@@ -39,27 +39,27 @@ class SubtaskState(NamedTuple):
 
 
 def byte_array_states(
-    states: Iterable[SubtaskState], files: StateFiles, what: str
+    states: Iterable[SubtaskState], files: StateFiles, label: str
 ) -> Iterator[tuple[int, ByteArrays]]:
     """Yield (subtask index, elements) of each ``byte[]`` list state that is not empty, in order.
 
-    ``what`` names the operator.
+    ``label`` names the operator.
 
     Raises:
         DecodeError: a file is missing, or not the checkpoint's. Iterating over the elements raises
             it for a corrupt element.
     """
-    for owner, part in _read_ahead(states, files, what):
+    for owner, part in _read_ahead(states, files, label):
         yield (
             owner.subtask,
-            byte_arrays(part, owner.handle, owner.state, _label(owner, what)),
+            byte_arrays(part, owner.handle, owner.state, _label(owner, label)),
         )
 
 
 def state_elements(
-    states: Iterable[SubtaskState], files: StateFiles, what: str, *, sized: bool = True
+    states: Iterable[SubtaskState], files: StateFiles, label: str, *, sized: bool = True
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (subtask index, element) of every state, in order; ``what`` names the operator.
+    """Yield (subtask index, element) of every state, in order; ``label`` names the operator.
 
     ``sized``: whether each element begins with its length, as in a ``byte[]`` list.
 
@@ -67,20 +67,20 @@ def state_elements(
         DecodeError: a file is missing, not the checkpoint's, or corrupt.
     """
     elements = byte_arrays if sized else unsized_elements
-    for owner, part in _read_ahead(states, files, what):
-        for element in elements(part, owner.handle, owner.state, _label(owner, what)):
+    for owner, part in _read_ahead(states, files, label):
+        for element in elements(part, owner.handle, owner.state, _label(owner, label)):
             yield owner.subtask, element
 
 
-def _label(owner: SubtaskState, what: str) -> str:
-    return f"{what} subtask {owner.subtask} operator state"
+def _label(owner: SubtaskState, label: str) -> str:
+    return f"{label} subtask {owner.subtask} operator state"
 
 
 def _read_ahead(
-    states: Iterable[SubtaskState], files: StateFiles, what: str
+    states: Iterable[SubtaskState], files: StateFiles, label: str
 ) -> Iterator[tuple[SubtaskState, Excerpt]]:
     def read(owner: SubtaskState) -> Excerpt:
-        return read_excerpt(owner.handle, owner.state, files, _label(owner, what))
+        return read_excerpt(owner.handle, owner.state, files, _label(owner, label))
 
     def next_result() -> tuple[SubtaskState, Excerpt]:
         owner, future = pending.popleft()

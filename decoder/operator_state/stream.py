@@ -73,16 +73,16 @@ class ByteArrays(Iterable[bytes]):
         part: the part of the stream that holds the elements.
         byte_offsets: the start of each element in the stream.
         end: the end of the state in the stream.
-        what: the stream's name in errors.
+        label: the stream's name in errors.
     """
 
     part: Excerpt
     byte_offsets: tuple[int, ...]
     end: int
-    what: str
+    label: str
 
     def __iter__(self) -> Iterator[bytes]:
-        for cursor, compressed in _element_cursors(self.part, self.byte_offsets, self.what):
+        for cursor, compressed in _element_cursors(self.part, self.byte_offsets, self.label):
             yield _read_compressed(cursor) if compressed else cursor.blob("element")
 
     @property
@@ -134,7 +134,7 @@ def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> 
 
 
 def read_excerpt(
-    handle: OperatorStateHandle, state: NamedState, files: StateFiles, what: str
+    handle: OperatorStateHandle, state: NamedState, files: StateFiles, label: str
 ) -> Excerpt:
     """Read the part of a handle's stream that holds the elements of one state.
 
@@ -144,24 +144,24 @@ def read_excerpt(
     stream = handle.stream
     span = extent(handle, state)
     if span is None or isinstance(stream, InlineState | EmptySegment):
-        data = files.read(stream, what)
+        data = files.read(stream, label)
         return Excerpt(data, data)
     size = max(0, span.end - span.start)
-    data = files.read_range(stream, span.start, size, what)
+    data = files.read_range(stream, span.start, size, label)
     if span.start == 0:
         return Excerpt(data, data)
-    return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, what), data, span.start)
+    return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, label), data, span.start)
 
 
 def byte_arrays(
-    part: Excerpt, handle: OperatorStateHandle, state: NamedState, what: str
+    part: Excerpt, handle: OperatorStateHandle, state: NamedState, label: str
 ) -> ByteArrays:
     """Return the elements of a ``byte[]`` list state, which ``part`` holds."""
-    return ByteArrays(part, state.byte_offsets, _end(handle, state, part.end), what)
+    return ByteArrays(part, state.byte_offsets, _end(handle, state, part.end), label)
 
 
 def unsized_elements(
-    part: Excerpt, handle: OperatorStateHandle, state: NamedState, what: str
+    part: Excerpt, handle: OperatorStateHandle, state: NamedState, label: str
 ) -> Iterator[bytes]:
     """Yield the elements of a list state whose serializer writes no length, in order.
 
@@ -171,7 +171,7 @@ def unsized_elements(
         DecodeError: as for ``ByteArrays``.
     """
     ends = iter((*state.byte_offsets[1:], _end(handle, state, part.end)))
-    for cursor, compressed in _element_cursors(part, state.byte_offsets, what):
+    for cursor, compressed in _element_cursors(part, state.byte_offsets, label):
         end = next(ends)
         if not compressed:
             yield cursor.raw(end - cursor.byte_offset, "element")
@@ -184,7 +184,7 @@ def unsized_elements(
 
 
 def _element_cursors(
-    part: Excerpt, byte_offsets: tuple[int, ...], what: str
+    part: Excerpt, byte_offsets: tuple[int, ...], label: str
 ) -> Iterator[tuple[Cursor, bool]]:
     """Yield a cursor at the start of each element, and whether the stream is compressed.
 
@@ -192,7 +192,7 @@ def _element_cursors(
     """
     if not byte_offsets:
         return
-    header = Cursor(part.header, what)
+    header = Cursor(part.header, label)
     version = header.version("operator state", _PROXY_VERSIONS)
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
     end = max(header.byte_offset, part.start)
@@ -204,7 +204,7 @@ def _element_cursors(
                 f"that ends at byte {end}",
                 "element",
             )
-        cursor = Cursor(part.data, what, byte_offset - part.start, origin=part.start)
+        cursor = Cursor(part.data, label, byte_offset - part.start, origin=part.start)
         yield cursor, compressed
         end = cursor.byte_offset
 
