@@ -63,7 +63,7 @@ class Cursor:
         )
 
     def finish(self, label: str) -> None:
-        """Refuse bytes that are left over after ``label``."""
+        """Refuse bytes that are left over; ``label`` names the part that was read."""
         if self._pos != self._end:
             self.fail(f"{self._end - self._pos} bytes are left over after the {label}", label)
 
@@ -91,7 +91,7 @@ class Cursor:
     def check_version(
         self, version: int, label: str, known: Collection[int], *, back: int = 4
     ) -> None:
-        """Refuse a version of ``label`` that is not ``known``."""
+        """Refuse a version that is not ``known``; ``label`` names the versioned part."""
         if version not in known:
             self.fail(
                 f"{label} version {version} is not read here (known: {', '.join(map(str, known))})",
@@ -193,7 +193,7 @@ class Cursor:
         return value
 
     def version(self, label: str, known: Collection[int]) -> int:
-        """Read the i32 version of ``label``; refuse one that is not ``known``."""
+        """Read an i32 version, and check it as ``check_version`` does."""
         value = self.i32(f"{label} version")
         if value not in known:
             self.check_version(value, label, known)

@@ -74,7 +74,7 @@ class StateSource(Protocol):
             DecodeError: as for ``batches``.
         """
 
-    def blocked(self) -> dict[int, str]:
+    def blocked_reasons(self) -> dict[int, str]:
         """Return why states after an unreadable state cannot be read, by state number."""
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
@@ -183,7 +183,7 @@ class KeyGroupsSource:
     def __getstate__(self) -> dict[str, Any]:
         return attributes_without(self, "_readers")
 
-    def blocked(self) -> dict[int, str]:
+    def blocked_reasons(self) -> dict[int, str]:
         """Find the states after an unreadable state with entries, in the heap backend's form.
 
         Each key group is parsed up to the unreadable state.

@@ -53,7 +53,7 @@ class RawTimersSource:
     def key_groups(self) -> range:
         return self.stream.key_groups
 
-    def blocked(self) -> dict[int, str]:
+    def blocked_reasons(self) -> dict[int, str]:
         return {}
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:

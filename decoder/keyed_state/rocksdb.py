@@ -68,7 +68,7 @@ class RocksSource:
     def key_groups(self) -> range:
         return range(self.handle.first, self.handle.first + self.handle.key_groups)
 
-    def blocked(self) -> dict[int, str]:
+    def blocked_reasons(self) -> dict[int, str]:
         return {}
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:

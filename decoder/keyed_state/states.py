@@ -219,7 +219,7 @@ def _read_operator(
                         open_source(handle, operator, file, files, label)
                         for handle in _state_handles(read_keyed_handle(cursor, label))
                     ]
-                    heads = [(source, source.head, source.blocked()) for source in sources]
+                    heads = [(source, source.head, source.blocked_reasons()) for source in sources]
             except DecodeError as error:
                 errors.setdefault(error.problem, error)
                 continue

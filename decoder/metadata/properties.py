@@ -36,12 +36,12 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
 
 def _read_cached(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
     """Read with a cache, because all checkpoints of one type end in the same bytes."""
-    result = _walk(data[start:end]) if end - start <= _MAX_CACHED_BYTES else None
+    result = _parse_stream(data[start:end]) if end - start <= _MAX_CACHED_BYTES else None
     return (start + result[0], result[1]) if result is not None else None
 
 
 @lru_cache(32)
-def _walk(stream: bytes) -> tuple[int, CheckpointType] | None:
+def _parse_stream(stream: bytes) -> tuple[int, CheckpointType] | None:
     cursor = Cursor(stream, "")
     try:
         checkpoint_type = _read(cursor)

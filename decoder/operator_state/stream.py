@@ -40,7 +40,7 @@ _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\
 # source at most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
 # A smaller gap between the header and the state is read too: a second request would cost more.
-_SMALLEST_GAP = 64 * 1024
+_MIN_GAP_BYTES = 64 * 1024
 
 
 class Excerpt(NamedTuple):
@@ -117,7 +117,7 @@ def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
         case FileState(stored_size=None) | RelativeFileState(stored_size=None):
             return None
     start = min(state.byte_offsets)
-    if start < _SMALLEST_GAP:
+    if start < _MIN_GAP_BYTES:
         start = 0
     return Extent(start, _end(handle, state, handle.stream.size))
 

@@ -51,7 +51,7 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
             raise InputError(f"{path}: it is CSV, not JSON; name it csv:{path}")
         offsets = topic_offsets(parse_json(text))
         check_count(len(offsets), path)
-        starts = {place: _start(number) for place, number in offsets.items()}
+        starts = {place: _parse_start(number) for place, number in offsets.items()}
     except NotOffsets as error:
         raise InputError(f'{path}: {error}; expected {{"topic":{{"partition":offset}}}}') from error
     except UnicodeDecodeError as error:
@@ -73,7 +73,9 @@ def parse_json(text: str) -> Any:
         NotOffsets: the text is not valid JSON, or is refused.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(
+            text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant
+        )
     except NotOffsets:
         raise
     except ValueError as error:
@@ -112,7 +114,7 @@ def _valid_topic(topic: str) -> str:
     return topic
 
 
-def _start(number: int) -> Start:
+def _parse_start(number: int) -> Start:
     if number >= 0:
         return number
     if number in _SPARK_MARKERS:
@@ -122,7 +124,7 @@ def _start(number: int) -> Start:
     )
 
 
-def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
@@ -131,7 +133,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _no_constant(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise NotOffsets(f"{constant} is not an offset")
 
 

@@ -17,7 +17,7 @@ from migrate.model.topic_pattern import TopicPattern
 from migrate.model.wording import close_names
 
 # The maximum number of missing topics for which similar names are searched.
-_MOST_MISSPELT = 5
+_MAX_MISSPELT = 5
 
 # A topic's id is 16 bytes in base64: with the standard alphabet from librdkafka, and with the
 # alphabet for URLs in Kafka's tools.
@@ -65,7 +65,7 @@ def snapshot(
 ) -> ClusterSnapshot:
     """Return a snapshot of topics; groups and transactions are not in it."""
     names = set(topics)
-    matching = _matching(connection, pattern) - names if pattern is not None else set()
+    matching = _matching_topics(connection, pattern) - names if pattern is not None else set()
     descriptions = _describe_topics(connection, names | matching)
     partitions = [
         TopicPartition(name, partition.id)
@@ -128,7 +128,7 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
     return descriptions
 
 
-def _matching(connection: Connection, pattern: TopicPattern) -> set[str]:
+def _matching_topics(connection: Connection, pattern: TopicPattern) -> set[str]:
     """Return the topics that match the pattern and that this user may see."""
     try:
         known = connection.admin.list_topics(timeout=connection.timeout).topics
@@ -139,7 +139,7 @@ def _matching(connection: Connection, pattern: TopicPattern) -> set[str]:
 
 def _close_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return existing topics with similar names for each missing topic; none if listing fails."""
-    if len(missing) > _MOST_MISSPELT:
+    if len(missing) > _MAX_MISSPELT:
         return {}
     try:
         known = connection.admin.list_topics(timeout=connection.timeout).topics

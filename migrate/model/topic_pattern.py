@@ -118,11 +118,11 @@ def suggested_pattern(
         excluded: topics that are excluded, even if their names match.
     """
     named = ({topic for topic in topics if _TOPIC.fullmatch(topic)} for topics in families)
-    texts = sorted({text for topics in named if (text := _in_common(sorted(topics)))})
+    texts = sorted({text for topics in named if (text := _common_pattern(sorted(topics)))})
     return TopicPattern("|".join(texts), True, excluded) if texts else None
 
 
-def _in_common(topics: list[str]) -> str:
+def _common_pattern(topics: list[str]) -> str:
     if len(topics) < 2:
         return ""
     prefix = _common_prefix(topics)

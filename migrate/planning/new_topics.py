@@ -19,7 +19,7 @@ from migrate.model.wording import counted, iso_time
 # or if one of the two times is not known. A job looks for topics every five minutes, or at its
 # configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so it has found the
 # older topics that it reads.
-_YOUNG = 24 * 60 * 60 * 1000
+_YOUNG_MS = 24 * 60 * 60 * 1000
 # The maximum number of topics that the warnings name.
 _SHOWN = 5
 
@@ -71,7 +71,7 @@ def found_topic_warnings(
             for topic in pattern.matching(snapshot.matched_topics)
             if written_at is None
             or (first := snapshot.matched_topics[topic]) is None
-            or first > written_at - _YOUNG
+            or first > written_at - _YOUNG_MS
         ]
         if young:
             yield (

@@ -140,7 +140,7 @@ class Verification:
 
         False without partitions. For a query that has run, see also ``passed_by_log_start``.
         """
-        return self._all(StartOutcome.OK) and not self.first_batches_gone
+        return self._outcomes_are(StartOutcome.OK) and not self.first_batches_gone
 
     @property
     def verified_or_moved_on(self) -> bool:
@@ -148,9 +148,9 @@ class Verification:
 
         False without partitions.
         """
-        return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
+        return self._outcomes_are(StartOutcome.OK, StartOutcome.MOVED_ON)
 
-    def _all(self, *outcomes: StartOutcome) -> bool:
+    def _outcomes_are(self, *outcomes: StartOutcome) -> bool:
         if self.state is not None and not self.state.is_right:
             return False
         if self.plan is not None and self.plan.differences:

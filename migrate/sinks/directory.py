@@ -70,7 +70,7 @@ def parse(content: bytes, what: str) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UnreadableSink(f"{what}: {short(str(error))}") from error
+        raise UnreadableSink(f"{what}: {shorten(str(error))}") from error
 
 
 def to_integer(value: object, what: str) -> int:
@@ -83,7 +83,7 @@ def to_integer(value: object, what: str) -> int:
         return value
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         return int(value)
-    raise UnreadableSink(f"{what}: {short(repr(value))} is no number")
+    raise UnreadableSink(f"{what}: {shorten(repr(value))} is no number")
 
 
 def json_object(value: object, what: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def json_object(value: object, what: str) -> dict[str, Any]:
         UnreadableSink: the value is not an object.
     """
     if not isinstance(value, dict):
-        raise UnreadableSink(f"{what}: {short(repr(value))} where an object should be")
+        raise UnreadableSink(f"{what}: {shorten(repr(value))} where an object should be")
     return value
 
 
@@ -104,10 +104,10 @@ def json_array(value: object, what: str) -> list[Any]:
         UnreadableSink: the value is not an array.
     """
     if not isinstance(value, list):
-        raise UnreadableSink(f"{what}: {short(repr(value))} where an array should be")
+        raise UnreadableSink(f"{what}: {shorten(repr(value))} where an array should be")
     return value
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text for a message, cut if it is long."""
     return clipped(text, _SHOWN)

@@ -88,13 +88,13 @@ def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
     heads.setdefault("main", metadata.get("current-snapshot-id"))
     last: dict[_Writer, int] = {}
     for branch, head in heads.items():
-        summaries = _back_from(head, snapshots, what)
-        for writer, last_number in _newest_of_each(summaries, branch, what).items():
+        summaries = _summaries_from(head, snapshots, what)
+        for writer, last_number in _last_numbers(summaries, branch, what).items():
             last[writer] = max(last_number, last.get(writer, last_number))
     return last
 
 
-def _back_from(
+def _summaries_from(
     head: object, snapshots: Mapping[int, dict[str, Any]], what: str
 ) -> Iterable[dict[str, Any]]:
     """Yield the summaries of a snapshot and its ancestors; stop if the parents form a cycle."""
@@ -105,7 +105,7 @@ def _back_from(
         head = snapshots[head].get("parent-snapshot-id")
 
 
-def _newest_of_each(
+def _last_numbers(
     summaries: Iterable[dict[str, Any]], branch: str, what: str
 ) -> dict[_Writer, int]:
     last: dict[_Writer, int] = {}

@@ -14,7 +14,14 @@ from __future__ import annotations
 
 import re
 
-from migrate.sinks.directory import Directory, UnreadableSink, json_object, parse, short, to_integer
+from migrate.sinks.directory import (
+    Directory,
+    UnreadableSink,
+    json_object,
+    parse,
+    shorten,
+    to_integer,
+)
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "snapshot"
@@ -35,7 +42,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
         snapshot = json_object(parse(directory.read(f"{LOG}/{name}"), what), what)
         user = snapshot.get("commitUser")
         if not isinstance(user, str):
-            raise UnreadableSink(f"{what}: {short(repr(user))} is no commitUser")
+            raise UnreadableSink(f"{what}: {shorten(repr(user))} is no commitUser")
         last.setdefault(user, to_integer(snapshot.get("commitIdentifier"), what))
     remembered = (Remembered(WriterKind.COMMIT_USER, *item) for item in sorted(last.items()))
     return SinkMemory(("a Paimon table",), tuple(remembered))

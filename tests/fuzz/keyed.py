@@ -99,7 +99,7 @@ def fuzz_stream(data: bytes) -> object:
     source = _source(data)
     if source is None:
         return None
-    source.blocked()
+    source.blocked_reasons()
     return _entries(source)
 
 
@@ -123,7 +123,7 @@ def fuzz_kernel(data: bytes) -> object:
     source = _source(data)
     if source is None:
         return None
-    blocked = source.blocked()
+    blocked = source.blocked_reasons()
     return [
         both_ways(
             KeyedState(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from migrate.sinks.avro import is_avro, read_map
-from migrate.sinks.directory import UnreadableSink, short, to_integer
+from migrate.sinks.directory import UnreadableSink, shorten, to_integer
 from tests.unit.test_sink_memory import avro, long
 
 _MAP = {"type": "map", "values": "string"}
@@ -240,8 +240,8 @@ def test_what_is_no_file_of_records() -> None:
 
 
 def test_what_a_message_bears_of_a_text() -> None:
-    assert short("x" * 60) == "x" * 60
-    assert short("x" * 61) == "x" * 60 + "…"
+    assert shorten("x" * 60) == "x" * 60
+    assert shorten("x" * 61) == "x" * 60 + "…"
 
 
 @pytest.mark.parametrize("value", [7, "7", "0", "9" * 19, -7])

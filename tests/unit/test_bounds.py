@@ -118,7 +118,7 @@ def test_the_type_of_a_checkpoint_is_walked_once(monkeypatch: pytest.MonkeyPatch
         return read(cursor)
 
     monkeypatch.setattr(properties, "_read", counted)
-    properties._walk.cache_clear()
+    properties._parse_stream.cache_clear()
     first = properties.read_checkpoint_type(Cursor(stream, "f"))
     again = properties.read_checkpoint_type(Cursor(stream, "f"))
     assert first == again

@@ -51,16 +51,20 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
             fields = (topic, partition, _NEXT, start, stop, subtask, cluster, "")
             of_topic[partition] = _position(fields)
         else:
-            of_topic[partition] = _not_read_yet(
+            of_topic[partition] = _unread_position(
                 Split(topic, partition, start, stop), subtask, cluster
             )
-    for copies in _copies(state.reader_splits, duplicates):
+    for copies in _group_duplicates(state.reader_splits, duplicates):
         first = copies[0].split
         if any(copy.split != first for copy in copies):
-            known[first.topic][first.partition] = _ambiguous(copies, cluster)
-    for entry in _without_reader(state.enumerator, known):
+            known[first.topic][first.partition] = _ambiguous_position(copies, cluster)
+    for entry in _entries_without_reader(state.enumerator, known):
         is_assigned = entry.status is AssignmentStatus.ASSIGNED
-        position = _finished(entry, cluster) if is_assigned else _unassigned(entry, cluster)
+        position = (
+            _finished_position(entry, cluster)
+            if is_assigned
+            else _unassigned_position(entry, cluster)
+        )
         known.setdefault(entry.topic, {})[entry.partition] = position
     positions: list[Position] = []
     for topic in sorted(known):
@@ -69,7 +73,7 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
     return positions
 
 
-def _without_reader(
+def _entries_without_reader(
     enumerator: EnumeratorState | None, known: Mapping[str, Mapping[int, Position]]
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
@@ -86,7 +90,7 @@ def _without_reader(
     return list(compress(entries, unknown)) if any(unknown) else []
 
 
-def _copies(
+def _group_duplicates(
     reader_splits: Iterable[ReaderSplit], duplicates: set[TopicPartition]
 ) -> Iterable[list[ReaderSplit]]:
     """Return the splits of each topic-partition that occurs twice, as only in damaged state."""
@@ -98,7 +102,7 @@ def _copies(
     return copies.values()
 
 
-def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
+def _unread_position(split: Split, subtask: int, cluster: str | None) -> Position:
     """Return the position of a split of which no record was read yet."""
     topic, partition, stop = split.topic, split.partition, split.stopping_offset
     if split.starting_offset in _MARKERS:
@@ -111,7 +115,7 @@ def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
     )
 
 
-def _ambiguous(copies: list[ReaderSplit], cluster: str | None) -> Position:
+def _ambiguous_position(copies: list[ReaderSplit], cluster: str | None) -> Position:
     first = copies[0].split
     starts = [copy.split.starting_offset for copy in copies]
     return unresolved_position(
@@ -124,10 +128,10 @@ def _ambiguous(copies: list[ReaderSplit], cluster: str | None) -> Position:
     )
 
 
-def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
+def _finished_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
     """Return the position of an assigned split without a reader: it was read to its end."""
     split = entry.split
-    finished_at = _finished_at(split) if split is not None else None
+    finished_at = _finished_offset(split) if split is not None else None
     if split is not None and finished_at is not None:
         return Position(
             entry.topic,
@@ -147,7 +151,7 @@ def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
     )
 
 
-def _finished_at(split: Split) -> int | None:
+def _finished_offset(split: Split) -> int | None:
     """Return the next offset of a finished split, or None if it is not known.
 
     The next offset is the stop, or the start if it is higher. The start ``earliest`` was not
@@ -162,7 +166,7 @@ def _finished_at(split: Split) -> int | None:
     return stop if start == EARLIEST else None
 
 
-def _unassigned(entry: EnumeratorEntry, cluster: str | None) -> Position:
+def _unassigned_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
     topic, partition, split = entry.topic, entry.partition, entry.split
     if split is None:
         reason = "it was not yet assigned, and the starting policy of the job is not in the state"

@@ -71,7 +71,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
         FlinkRestError: the JobManager did not answer in time, or refused.
     """
     check_address(url)
-    parts, shown_address = urlsplit(url), _shown_address(url)
+    parts, shown_address = urlsplit(url), _display_address(url)
     http_request = urllib.request.Request(
         f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{path}",
         data=json.dumps(body).encode() if body is not None else None,
@@ -115,8 +115,8 @@ def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
 
 
 def _not_a_job_manager(url: str) -> FlinkRestError:
-    return FlinkRestError(f"{_shown_address(url)}: what answers there is no JobManager")
+    return FlinkRestError(f"{_display_address(url)}: what answers there is no JobManager")
 
 
-def _shown_address(url: str) -> str:
+def _display_address(url: str) -> str:
     return f"the JobManager at {urlsplit(url).hostname}"

@@ -19,7 +19,7 @@ _HEAD = 100
 _SPARK_NAMES = {"metadata", "offsets", "sources"}
 # The errors with suggestions. Others get none: a store that did not answer would not answer again.
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
-_EXPLAINED = (ErrorKind.NOT_FOUND, *_DAMAGED)
+_KINDS_WITH_SUGGESTION = (ErrorKind.NOT_FOUND, *_DAMAGED)
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -49,7 +49,9 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     """Return what is wrong, and what to name instead."""
     if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
         return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
-    suggestion = _suggestion(pointer, error.kind, files) if error.kind in _EXPLAINED else ""
+    suggestion = (
+        _suggestion(pointer, error.kind, files) if error.kind in _KINDS_WITH_SUGGESTION else ""
+    )
     if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
         return f"damaged: {error.problem}; {suggestion or 'take another checkpoint'}"
     return f"{error.problem}; {suggestion}" if suggestion else error.problem

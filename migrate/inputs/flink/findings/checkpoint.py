@@ -41,7 +41,7 @@ def is_last_output(checkpoint: Checkpoint) -> bool:
 def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the findings about a whole checkpoint."""
     if checkpoint.newer_siblings:
-        yield _ran_on(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
+        yield _ran_on_finding(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
     elif not is_last_output(checkpoint):
         what = {
             CheckpointKind.CHECKPOINT: "a checkpoint",
@@ -61,7 +61,7 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             "their times; then the job ran on after this checkpoint",
         )
     elif checkpoint.contradicting:
-        yield _contradiction(checkpoint.checkpoint_id, checkpoint.contradicting)
+        yield _contradiction_finding(checkpoint.checkpoint_id, checkpoint.contradicting)
     finished = [operator for operator in checkpoint.operators if operator.finished]
     if finished:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
@@ -72,7 +72,7 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
         )
     yield from _beam_findings(checkpoint)
     yield from _sink_findings(checkpoint)
-    yield _written_by(checkpoint)
+    yield _written_by_finding(checkpoint)
 
 
 def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -116,7 +116,7 @@ def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
         )
 
 
-def _ran_on(number: int, newest: int) -> Finding:
+def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
@@ -134,7 +134,7 @@ def _ran_on(number: int, newest: int) -> Finding:
     )
 
 
-def _contradiction(number: int, others: Sequence[int]) -> Finding:
+def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     """Return the finding about checkpoints whose times contradict their numbers.
 
     They are from two runs of the job, or copies with other times. The user must decide.
@@ -157,12 +157,14 @@ def _contradiction(number: int, others: Sequence[int]) -> Finding:
     return warning(Code.NUMBERING_BEGAN_ANEW, message)
 
 
-def _written_by(checkpoint: Checkpoint) -> Finding:
+def _written_by_finding(checkpoint: Checkpoint) -> Finding:
     """Return the finding about the releases that may have written the checkpoint."""
     version = checkpoint.metadata_version
     writers = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
     connectors = {
-        text for source in checkpoint.sources.values() if (text := _connector(source)) is not None
+        text
+        for source in checkpoint.sources.values()
+        if (text := _connector_releases(source)) is not None
     }
     writers += sorted(connectors)
     return note(
@@ -171,14 +173,14 @@ def _written_by(checkpoint: Checkpoint) -> Finding:
     )
 
 
-def _connector(source: KafkaState | UnknownSource) -> str | None:
+def _connector_releases(source: KafkaState | UnknownSource) -> str | None:
     match source:
         case KafkaSource(enumerator=enumerator) if enumerator is not None:
             version, releases = enumerator.version, ENUMERATOR_WRITTEN_BY
         case DynamicKafkaSource(enumerator=dynamic) if dynamic is not None:
             version, releases = dynamic.version, DYNAMIC_ENUMERATOR_WRITTEN_BY
         case HybridSource():
-            return _connector(source.current)
+            return _connector_releases(source.current)
         case LegacyConsumer():
             return "a Kafka connector up to 3.4 (FlinkKafkaConsumer)"
         case BeamKafkaIO():

@@ -211,7 +211,7 @@ def _sink_finding(
 ) -> Finding:
     """Return the finding about a sink that commits its output when a checkpoint is complete."""
     if isinstance(sink, SinkState) and not sink.pending:
-        return note(Code.SINK_STATE, _nothing_pending(sink), operator.operator_id)
+        return note(Code.SINK_STATE, _nothing_pending_text(sink), operator.operator_id)
     match sink:
         case SinkState():
             prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
@@ -244,7 +244,7 @@ def _sink_finding(
     )
 
 
-def _nothing_pending(sink: SinkState) -> str:
+def _nothing_pending_text(sink: SinkState) -> str:
     if not sink.writers:
         return "it is a sink's committer, and no transaction is waiting to be committed"
     prefixes = ", ".join(repr(prefix) for prefix in sorted({w.prefix for w in sink.writers}))
