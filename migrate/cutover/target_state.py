@@ -229,10 +229,9 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
 
 def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
     name, record = target.name, facts.record
-    if target.last_planned_batch is not None and target.last_planned_batch > last_primed_batch(
-        facts, target
-    ):
-        return Started.YES, f"the query of {name} has planned batch {target.last_planned_batch}"
+    batch = target.last_planned_batch
+    if batch is not None and batch > last_primed_batch(facts, target):
+        return Started.YES, f"the query of {name} has planned batch {batch}"
     if record.moved_with is None and not target.is_empty:
         return Started.MAYBE, f"{name} holds what this record has not written"
     if target.has_logs and not facts.spec.states:

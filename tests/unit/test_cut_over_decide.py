@@ -422,8 +422,13 @@ _MOVED: dict[str, Any] = {"moved_with": {"target.checkpoint-dir": "/q"}}
 _SEEDED: dict[str, Any] = {**_MOVED, "query_id": "q1", "written": "now"}
 _PRIMED: dict[str, Any] = {**_SEEDED, "primed": 0}
 _STATES = {"states": True, "start": True}
-_LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
-_BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": True}
+_LEFT = {"last_committed_batch": 0, "last_planned_batch": 0, "has_logs": True}  # by a priming
+_BY_ANOTHER = {
+    "query_id": "q2",
+    "last_committed_batch": 57,
+    "last_planned_batch": 57,
+    "has_logs": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -492,7 +497,7 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
         # With states.
         (_PRIMED, _location(**_LEFT), _STATES, "done", Started.NO),
         (_PRIMED, _location(**_LEFT), {"states": True}, "done", Started.MAYBE),
-        (_PRIMED, _location(**{**_LEFT, "planned": 1}), _STATES, "done", Started.YES),
+        (_PRIMED, _location(**{**_LEFT, "last_planned_batch": 1}), _STATES, "done", Started.YES),
         (
             _MOVED,
             _location(**_LEFT),
