@@ -121,7 +121,7 @@ class WayBack:
 def main() -> int:
     """Run the demo; return 0 if no order was lost or repeated."""
     console.print(
-        "This runs a real Kafka, Flink, S3 and Spark on this machine, for about five minutes. "
+        "This runs a real Kafka, Flink, S3 and Spark on this machine, for three to five minutes. "
         "Afterwards all of it is stopped and removed.",
         soft_wrap=True,
     )
@@ -267,7 +267,7 @@ def _by_customer(orders: Sequence[Order]) -> Totals:
 def _cut_over(stack: LocalStack, way: str) -> None:
     """Run the script. A warning that several of its commands print is shown once."""
     warnings: set[str] = set()
-    with step(f"cut-over {way}") as going:
+    with step("Running the script") as going:
 
         def say(line: str) -> None:
             if line.startswith("warning"):
