@@ -74,11 +74,8 @@ def did_you_mean(names: Iterable[str]) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra of this package."""
-    return (
-        f"pip install 'flink-offset-migrate[{extra}]' (from a wheel: pip install "
-        f"'FILE.whl[{extra}]')"
-    )
+    """Return the commands that install an extra of this package, from a clone or a wheel."""
+    return f"pip install '.[{extra}]' in a clone, or pip install 'FILE.whl[{extra}]'"
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")

@@ -250,7 +250,7 @@ def test_without_pyspark_the_room_is_there_and_its_names_say_what_is_missing() -
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "pip install 'flink-offset-migrate[spark]'" in done.stdout
+    assert "pip install '.[spark]'" in done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     chk = _checkpoint()
     words = [chk if word == "CHK" else word for word in arguments]
     result = _run(installed / "migrate", *words, code=2)
-    assert f"pip install 'flink-offset-migrate[{extra}]'" in " ".join(result.stderr.split())
+    assert f"pip install '.[{extra}]'" in " ".join(result.stderr.split())
 
 
 def test_beside_another_package_of_its_name_one_line_says_so(wheel: Path, tmp_path: Path) -> None:

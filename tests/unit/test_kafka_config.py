@@ -445,7 +445,7 @@ def test_without_awss_signer_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     message = _refusal(tmp_path, "sasl.mechanism=AWS_MSK_IAM")
-    assert "pip install 'flink-offset-migrate[msk]'" in message
+    assert "pip install '.[msk]'" in message
 
 
 # -- what librdkafka says ------------------------------------------------------------------------

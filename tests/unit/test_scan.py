@@ -284,7 +284,7 @@ def _without(package: str, *arguments: str | Path) -> subprocess.CompletedProces
 def test_without_pyspark_it_says_how_to_get_it(tmp_path: Path) -> None:
     done = _without("pyspark", tmp_path, "--master", "local[1]")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'flink-offset-migrate[spark]'" in done.stderr
+    assert "pip install '.[spark]'" in done.stderr
 
 
 @pytest.mark.slow
@@ -292,7 +292,7 @@ def test_without_pyarrow_it_says_how_to_get_it_and_writes_csv(tmp_path: Path) ->
     chk = write_source(tmp_path / "e" / "chk-7", {0: splits("t", [3, 4])})
     done = _without("pyarrow", chk, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'flink-offset-migrate[parquet]'" in done.stderr
+    assert "pip install '.[parquet]'" in done.stderr
     assert done.stderr.endswith("; or add --format csv\n")
     assert not (tmp_path / "out").exists()
     done = _without("pyarrow", chk, "--output", tmp_path / "out", "--format", "csv")

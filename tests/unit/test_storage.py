@@ -640,7 +640,7 @@ def test_a_missing_extra_names_the_command_that_installs_it(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert f"pip install 'flink-offset-migrate[{extra}]'" in ended.stderr
+    assert f"pip install '.[{extra}]'" in ended.stderr
 
 
 def test_a_path_is_never_taken_for_a_chain_of_file_systems(tmp_path: Path) -> None:
