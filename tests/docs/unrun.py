@@ -22,7 +22,7 @@ UNRUN = {
     ): "tests/unit/test_cut_over_spec.py reads it",
     (
         "README.md",
-        "make demo          # a running job moves from Flink to Spark and back: 5 minutes",
+        "make demo          # running jobs move from Flink to Spark and back: 3 to 5 minutes",
     ): "minutes; tests/integration/test_examples.py runs the demo's story, test_howtos.py the "
     "playground",
     (
