@@ -32,6 +32,23 @@ from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 
 
+def query_directory(pointer: str, files: Files) -> str:
+    """Return the checkpoint location that ``spark:DIR`` names: an absolute path, or a URL."""
+    return files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
+
+
+def query_operator_id(directory: str, files: ByteSource) -> str:
+    """Return the id of a query as plans have it: 32 hex digits.
+
+    Raises:
+        InputError: the location has no metadata, or as for ``query_id``.
+    """
+    own_id = query_id(directory, files)
+    if own_id is None:
+        raise InputError(f"{directory}: there is no metadata in it")
+    return own_id.replace("-", "")
+
+
 def query_positions(pointer: str) -> ListedPositions:
     """Return the committed positions of a query as the input of a plan.
 
@@ -43,7 +60,7 @@ def query_positions(pointer: str) -> ListedPositions:
         Refused: the query has not committed a batch yet, or as for ``committed_positions``.
     """
     files = Files()
-    directory = files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
+    directory = query_directory(pointer, files)
     batch = newest_committed_batch(directory, files)
     # Called before the check of ``batch``, because it refuses a directory without a query.
     committed = committed_positions(pointer, directory, files)
@@ -53,14 +70,12 @@ def query_positions(pointer: str) -> ListedPositions:
             "can be committed instead (in Real-Time Mode a query writes before it logs a "
             "batch: that would be written again)"
         )
-    own_id = query_id(directory, files)
-    if own_id is None:
-        raise InputError(f"{directory}: there is no metadata in it")
+    operator_id = query_operator_id(directory, files)
     url = directory if "://" in directory else f"//{directory}"
     written_at = files.modified_at(commit_path(directory, batch))
     return ListedPositions(
         Origin("batch", SPARK_PREFIX + url, batch, written_at=written_at),
-        (listed_source(own_id.replace("-", ""), "Spark query", committed, starts_others=True),),
+        (listed_source(operator_id, "Spark query", committed, starts_others=True),),
         tuple(_findings(directory, files, batch)),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from migrate.inputs.flink.choose_source import choose
 from migrate.inputs.flink.source import topics_of
 from migrate.inputs.spark_log import committed_positions, query_id
-from migrate.inputs.spark_query import query_positions
+from migrate.inputs.spark_query import query_directory, query_positions
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT, SPARK_PREFIX, Origin
@@ -19,7 +19,7 @@ from migrate.moves.options import Request
 from migrate.moves.pipeline import plan_parts
 from migrate.moves.sink import check_sink_of_a_copy, named_location
 from migrate.storage.files import Files
-from migrate.storage.uris import is_within, path_of
+from migrate.storage.uris import is_within
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import (
@@ -74,7 +74,7 @@ def copy_query(
     if not old.startswith(SPARK_PREFIX):
         raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
     files = Files()
-    directory = files.absolute(path_of(old.removeprefix(SPARK_PREFIX), files))
+    directory = query_directory(old, files)
     if is_within(str(target.path), directory):
         raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
     batch = check_can_be_copied(directory, files)

@@ -10,15 +10,14 @@ from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import listed_source
 from migrate.inputs.position_inputs import FILE_READERS, parse_side, side_input
-from migrate.inputs.spark_log import newest_committed_batch, positions_after, query_id
+from migrate.inputs.spark_log import newest_committed_batch, positions_after
 from migrate.inputs.spark_log_entries import offsets_path
+from migrate.inputs.spark_query import query_directory, query_operator_id
 from migrate.model.errors import InputError
-from migrate.model.positions import SPARK_PREFIX, Origin
 from migrate.planning import Plan
 from migrate.planning.compare_origin import count_other_starts, plan_differences
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
-from migrate.storage.uris import path_of
 
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
@@ -74,12 +73,11 @@ def _sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 def _source_after_batch(plan: Plan) -> Source:
     """Return the positions of the plan's Spark query after the plan's batch, as a source."""
     origin, files = plan.origin, Files()
-    directory = _query_directory(origin, files)
-    name = _check_query(plan, directory, files)
+    directory, operator_id = _find_query(plan, files)
     if not files.is_file(offsets_path(directory, origin.number)):
         raise InputError(f"{directory}: its log does not hold batch {origin.number} any more")
     positions = positions_after(origin.pointer, directory, origin.number, files)
-    return listed_source(name, "Spark query", positions, starts_others=True)
+    return listed_source(operator_id, "Spark query", positions, starts_others=True)
 
 
 def batches_since(plan: Plan) -> str:
@@ -90,8 +88,7 @@ def batches_since(plan: Plan) -> str:
     """
     files = Files()
     try:
-        directory = _query_directory(plan.origin, files)
-        _check_query(plan, directory, files)
+        directory, _ = _find_query(plan, files)
         newest = newest_committed_batch(directory, files)
     except _UNREADABLE as error:
         return f"whether it has committed another batch is not known ({error})"
@@ -102,22 +99,15 @@ def batches_since(plan: Plan) -> str:
     return f"it has committed batch {newest}, and the plan is of batch {plan.origin.number}"
 
 
-def _query_directory(origin: Origin, files: Files) -> str:
-    """Return the checkpoint location of the Spark query that the origin names."""
-    return files.absolute(path_of(origin.pointer.removeprefix(SPARK_PREFIX), files))
-
-
-def _check_query(plan: Plan, directory: str, files: Files) -> str:
-    """Return the id of the query in a checkpoint location, without hyphens, as in plans.
+def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
+    """Return the checkpoint location of the plan's Spark query, and the query's operator id.
 
     Raises:
         InputError: the checkpoint location has no metadata.
         _AnotherOrigin: the query is not the plan's.
     """
-    own_id = query_id(directory, files)
-    if own_id is None:
-        raise InputError(f"{directory}: there is no metadata in it")
-    name = own_id.replace("-", "")
-    if name not in plan.operators:
+    directory = query_directory(plan.origin.pointer, files)
+    operator_id = query_operator_id(directory, files)
+    if operator_id not in plan.operators:
         raise _AnotherOrigin(f"{directory} is of another query now")
-    return name
+    return directory, operator_id
