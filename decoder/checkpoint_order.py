@@ -23,7 +23,7 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 # In milliseconds: longer than the time between the copies of two small checkpoints, and shorter
 # than the time from a job's start to its first checkpoint.
 _MIN_GAP_MS = 10_000
-# The next three constants limit the requests to a store: it takes one for the time of a checkpoint.
+# The next three constants limit the requests to a store: a checkpoint's time takes one request.
 # The maximum number of runs of lower numbers that are examined.
 _MAX_LOWER_RUNS = 16
 # How many checkpoints at the end of a run are tried: an incomplete one has no time.

@@ -23,23 +23,23 @@ class Rows(Sequence[_T_co]):
     third of the time.
     """
 
-    __slots__ = ("_length", "_walk", "fields")
+    __slots__ = ("_length", "_make_items", "fields")
 
     def __init__(
         self,
         length: int,
-        walk: Callable[[], Iterator[_T_co]],
+        make_items: Callable[[], Iterator[_T_co]],
         fields: Callable[[], Iterator[tuple[Any, ...]]],
     ) -> None:
         self._length = length
-        self._walk = walk
+        self._make_items = make_items
         self.fields = fields
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[_T_co]:
-        return self._walk()
+        return self._make_items()
 
     @overload
     def __getitem__(self, index: int) -> _T_co: ...
@@ -80,7 +80,7 @@ class SplitColumns(NamedTuple):
     starting_offsets: Sequence[int]
     stopping_offsets: Sequence[int | None]
 
-    def walk(self) -> Iterator[Split]:
+    def make_items(self) -> Iterator[Split]:
         return make_rows(
             Split, self.topics, self.partitions, self.starting_offsets, self.stopping_offsets
         )

@@ -189,11 +189,11 @@ def _entries_from_columns(columns: EntryColumns) -> Rows[EnumeratorEntry]:
         repeat(AssignmentStatus.ASSIGNED) if codes is None else [_STATUSES[code] for code in codes]
     )
 
-    def walk() -> Iterator[EnumeratorEntry]:
-        listed = splits.walk() if splits is not None else repeat(None)
+    def make_items() -> Iterator[EnumeratorEntry]:
+        listed = splits.make_items() if splits is not None else repeat(None)
         return make_rows(EnumeratorEntry, topics, partitions, statuses, listed)
 
-    return Rows(len(topics), walk, lambda: zip(topics, partitions, strict=True))
+    return Rows(len(topics), make_items, lambda: zip(topics, partitions, strict=True))
 
 
 def _read_framed_split(cursor: Cursor) -> Split:

@@ -164,9 +164,9 @@ class _Readers:
             self.beam += [(subtask, mark) for mark in marks]
 
     def plain_splits(self) -> Rows[ReaderSplit]:
-        def walk() -> Iterator[ReaderSplit]:
+        def make_items() -> Iterator[ReaderSplit]:
             return chain.from_iterable(
-                make_rows(ReaderSplit, repeat(subtask), columns.walk())
+                make_rows(ReaderSplit, repeat(subtask), columns.make_items())
                 for subtask, columns in self.plain
             )
 
@@ -175,7 +175,7 @@ class _Readers:
                 zip(repeat(subtask), *columns, strict=False) for subtask, columns in self.plain
             )
 
-        return Rows(sum(len(columns.topics) for _, columns in self.plain), walk, fields)
+        return Rows(sum(len(columns.topics) for _, columns in self.plain), make_items, fields)
 
     @property
     def kinds(self) -> list[str]:

@@ -1,9 +1,10 @@
 """Key groups in the heap backend's own form: checkpoints, and native savepoints.
 
-A key group is its ``i32`` number, never compressed; then for each state of the head, in any order,
-``i16`` number of the state, ``i32 n`` x entry. An entry of key-value state is namespace, key and
-value, each in its serializer's form (the value of a LIST or a MAP begins with ``i32 n``). An entry
-of a priority queue is a timer. If the stream is compressed, each state is a separate Snappy stream.
+A key group is its ``i32`` number, never compressed; then for each state listed in the stream's
+head, in any order, ``i16`` number of the state, ``i32 n`` x entry. An entry of key-value state is
+namespace, key and value, each in its serializer's form (the value of a LIST or a MAP begins with
+``i32 n``). An entry of a priority queue is a timer. If the stream is compressed, each state is a
+separate Snappy stream.
 
 No length precedes an entry or a value. So after a value that cannot be read, the rest of the key
 group is unreadable.
@@ -113,7 +114,7 @@ def read_states(
             if not 0 <= count <= len(data) - position:
                 raise IndexError
             yield number, []
-            read = _reader(readers)
+            read = _choose_reader(readers)
             entries: list[Entry] = []
             begin = position
             for _ in range(count):
@@ -153,19 +154,21 @@ def blocked_reason(name: str, problem: str) -> str:
 _Read = Callable[[Readers, bytes, int, int, list[Entry]], int]
 
 
-def _reader(readers: Readers) -> _Read:
+def _choose_reader(readers: Readers) -> _Read:
     match readers.info.kind:
         case StateKind.TIMERS:
-            return _timer
+            return _read_timer
         case StateKind.MAP:
-            return _map
+            return _read_map
         case StateKind.LIST:
-            return _list
+            return _read_list
         case _:
-            return _simple if readers.simple else _value
+            return _read_simple if readers.simple else _read_value
 
 
-def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
+def _read_simple(
+    readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
+) -> int:
     """Read an entry of a ``simple`` state, whose namespace is one byte."""
     start = position + 1
     key, position = readers.key(data, start)
@@ -175,7 +178,7 @@ def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: l
     return position
 
 
-def _key_value(
+def _read_key_value(
     readers: Readers, data: bytes, position: int, key_group: int
 ) -> tuple[Any, Any, Any, int]:
     """Read a namespace, a key, and their value."""
@@ -187,28 +190,36 @@ def _key_value(
     return namespace, key, value, position
 
 
-def _value(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
-    namespace, key, value, position = _key_value(readers, data, position, key_group)
+def _read_value(
+    readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
+) -> int:
+    namespace, key, value, position = _read_key_value(readers, data, position, key_group)
     out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
     return position
 
 
-def _list(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
+def _read_list(
+    readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
+) -> int:
     """Read a LIST; leave out an empty one, as canonical form does."""
-    namespace, key, value, position = _key_value(readers, data, position, key_group)
+    namespace, key, value, position = _read_key_value(readers, data, position, key_group)
     if value:
         out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
     return position
 
 
-def _map(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
-    namespace, key, pairs, position = _key_value(readers, data, position, key_group)
+def _read_map(
+    readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
+) -> int:
+    namespace, key, pairs, position = _read_key_value(readers, data, position, key_group)
     for map_key, value in pairs:
         out.append(Entry(key_group, key, namespace, map_key, *split_ttl(readers, value)))
     return position
 
 
-def _timer(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
+def _read_timer(
+    readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
+) -> int:
     (timestamp, key, namespace), end = readers.whole_value(data, position)
     readers.check_key_group(key_group, data, position + _TIMESTAMP_BYTES, key)
     out.append(Entry(key_group, key, namespace, None, timestamp, None))
@@ -262,7 +273,7 @@ def split_heap_key_group(
             return
         left.remove(number)
         position += _STATE_HEADER_BYTES
-        read = _reader(states[number])
+        read = _choose_reader(states[number])
         first, done = position, 0  # the start and the number of the entries that were not yielded
         while done < count:
             try:

@@ -264,7 +264,7 @@ def _enumerator_agrees(version: int, data: bytes) -> None:
     assert list(columns.topics) == [entry.topic for entry in one_by_one]
     assert list(columns.partitions) == [entry.partition for entry in one_by_one]
     assert list(columns.statuses or (0,) * count) == [entry.status.value for entry in one_by_one]
-    splits = list(columns.splits.walk()) if columns.splits is not None else [None] * count
+    splits = list(columns.splits.make_items()) if columns.splits is not None else [None] * count
     assert splits == [entry.split for entry in one_by_one]
     assert len({entry[:2] for entry in one_by_one}) == count
 
@@ -305,7 +305,9 @@ def reader_state_is_read_by_the_column(draw: st.DataObject) -> None:
     assert state.plain is not None
     alike = read_uniform_splits(state.plain, {})
     assert alike is not None
-    assert list(alike.walk()) == [read_reader_element(element, "element") for element in state]
+    assert list(alike.make_items()) == [
+        read_reader_element(element, "element") for element in state
+    ]
 
 
 def reader_state_agrees_with_element_by_element(draw: st.DataObject) -> None:

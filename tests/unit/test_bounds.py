@@ -76,7 +76,7 @@ def test_what_the_system_refuses_is_an_error_of_the_decoder(
 
 def test_rows_are_a_sequence() -> None:
     columns = SplitColumns(["a", "a", "b"], [0, 1, 0], [5, 6, 7], [None, 9, None])
-    rows = Rows[Split](3, columns.walk, lambda: iter(()))
+    rows = Rows[Split](3, columns.make_items, lambda: iter(()))
     whole = (Split("a", 0, 5, None), Split("a", 1, 6, 9), Split("b", 0, 7, None))
     assert (len(rows), tuple(rows), list(reversed(rows))) == (3, whole, list(reversed(whole)))
     assert [rows[n] for n in (0, 2, -1, -3)] == [whole[0], whole[2], whole[2], whole[0]]

@@ -300,7 +300,7 @@ def test_an_entry_of_many_blocks_is_begun_a_few_times(monkeypatch: pytest.Monkey
     monkeypatch.setattr(parts, "_MAX_WHOLE_BYTES", 0)
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", 1024)
     begun: list[int] = []
-    reader = heap._reader
+    reader = heap._choose_reader
 
     def counted(readers: Readers) -> heap._Read:
         read = reader(readers)
@@ -311,7 +311,7 @@ def test_an_entry_of_many_blocks_is_begun_a_few_times(monkeypatch: pytest.Monkey
 
         return begin
 
-    monkeypatch.setattr(heap, "_reader", counted)
+    monkeypatch.setattr(heap, "_choose_reader", counted)
     found, _ = _read(data, offsets, heap=True)
     (part,) = only(found).parts
     (frame,) = part.frames(7)
