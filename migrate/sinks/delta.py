@@ -28,7 +28,7 @@ from migrate.sinks.directory import (
     Directory,
     UnreadableSink,
     json_object,
-    parse,
+    parse_object,
     to_integer,
 )
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
@@ -98,7 +98,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
     for line in content.splitlines():
         if not line.strip():
             continue
-        action = json_object(parse(line, what), what)
+        action = parse_object(line, what)
         if (txn := action.get("txn")) is not None:
             app = json_object(txn, what).get("appId")
             if not isinstance(app, str):

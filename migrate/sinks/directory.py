@@ -61,14 +61,14 @@ class Directory:
         return content
 
 
-def parse(content: bytes, what: str) -> Any:
-    """Parse JSON.
+def parse_object(content: bytes, what: str) -> dict[str, Any]:
+    """Parse a JSON object.
 
     Raises:
-        UnreadableSink: the content is not JSON, or is nested too deeply.
+        UnreadableSink: the content is not a JSON object, or is nested too deeply.
     """
     try:
-        return json.loads(content)
+        return json_object(json.loads(content), what)
     except (ValueError, RecursionError) as error:
         raise UnreadableSink(f"{what}: {shorten(str(error))}") from error
 

@@ -25,7 +25,7 @@ from migrate.sinks.directory import (
     Directory,
     UnreadableSink,
     json_object,
-    parse,
+    parse_object,
     to_integer,
 )
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
@@ -74,13 +74,11 @@ def _batches(directory: Directory, path: str) -> dict[str, int]:
     if is_avro(content):
         extra = read_map(content, "extraMetadata", what)
     else:
-        extra = json_object(
-            json_object(parse(content, what), what).get("extraMetadata") or {}, what
-        )
+        extra = json_object(parse_object(content, what).get("extraMetadata") or {}, what)
     checkpoint = extra.get(_CHECKPOINT_KEY)
     if not checkpoint:
         return {}
     if not isinstance(checkpoint, str):
         raise UnreadableSink(f"{what}: {_CHECKPOINT_KEY} is no text")
-    batches = json_object(parse(checkpoint.encode(), what), what)
+    batches = parse_object(checkpoint.encode(), what)
     return {identifier: to_integer(batch, what) for identifier, batch in batches.items()}

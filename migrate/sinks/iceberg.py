@@ -30,7 +30,7 @@ from migrate.sinks.directory import (
     UnreadableSink,
     json_array,
     json_object,
-    parse,
+    parse_object,
     to_integer,
 )
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
@@ -74,7 +74,7 @@ def _read(directory: Directory, name: str) -> bytes:
 
 def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
     """Return the last number of each writer in all branches of a table."""
-    metadata = json_object(parse(content, what), what)
+    metadata = parse_object(content, what)
     snapshots = {
         to_integer(json_object(snapshot, what).get("snapshot-id"), what): snapshot
         for snapshot in json_array(metadata.get("snapshots") or [], what)

@@ -14,14 +14,7 @@ from __future__ import annotations
 
 import re
 
-from migrate.sinks.directory import (
-    Directory,
-    UnreadableSink,
-    json_object,
-    parse,
-    shorten,
-    to_integer,
-)
+from migrate.sinks.directory import Directory, UnreadableSink, parse_object, shorten, to_integer
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "snapshot"
@@ -39,7 +32,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
     last: dict[str, int] = {}
     for _, name in sorted(snapshots, reverse=True)[:_MOST]:
         what = f"{LOG}/{name}: not a snapshot of Paimon's"
-        snapshot = json_object(parse(directory.read(f"{LOG}/{name}"), what), what)
+        snapshot = parse_object(directory.read(f"{LOG}/{name}"), what)
         user = snapshot.get("commitUser")
         if not isinstance(user, str):
             raise UnreadableSink(f"{what}: {shorten(repr(user))} is no commitUser")
