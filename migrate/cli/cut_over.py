@@ -119,6 +119,4 @@ def _verdict(steps: Sequence[StepResult], *, back: bool) -> str:
         return "dry run: nothing was changed; add --execute"
     if not todo:
         return "dry run: nothing to do: every step is done"
-    return (
-        f"dry run: nothing that was looked at stands in the way; --execute goes on with {todo[0]}"
-    )
+    return f"dry run: no obstacle was found; --execute goes on with {todo[0]}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decoder import DecodeError, ErrorKind
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts
+from migrate.cutover.spec_keys import with_spec_keys
 from migrate.inputs.flink.read import read
 from migrate.model.log import log
 from migrate.model.positions import target_of
@@ -103,7 +104,7 @@ def _record_plan(context: CutOverContext, move: PlannedMove, savepoint: str) -> 
                 f"{finding.severity.value}: {finding.code}: {finding.message}"
                 for finding in findings
             ],
-            warnings=list(plan.warnings),
+            warnings=list(map(with_spec_keys, plan.warnings)),
             states=list(move.states.lines(_HANDED)) if move.states is not None else [],
             streams={str(number): sorted(topics) for number, topics in move.streams.items()},
         ),

@@ -150,10 +150,7 @@ def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:
         raise Refused(reason)
-    refusals = [
-        line.replace("add --allow-moved-on", "set move.allow-moved-on: true in the spec")
-        for line in moved_on_refusals(group.view, plan.next_offsets)
-    ]
+    refusals = list(moved_on_refusals(group.view, plan.next_offsets))
     if refusals and not context.spec.move.allow_moved_on:
         raise Refused(refusals)
 

@@ -17,6 +17,7 @@ from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record, locked
 from migrate.cutover.roll_back import plan_roll_back, restart_advice, roll_back
+from migrate.cutover.spec_keys import refusals_with_spec_keys, with_spec_keys
 from migrate.cutover.start import watch_group
 from migrate.cutover.steps import ACTIONS, NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
 from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
@@ -104,7 +105,9 @@ def cut_over(
 
     with _each_message_once():
         if not execute:
-            return _dry_roll_back(context(False)) if back else _dry_run(context(False), until)
+            with refusals_with_spec_keys():
+                empty = context(False)
+                return _dry_roll_back(empty) if back else _dry_run(empty, until)
         with locked(file.folder):
             kept = context(True)
             return _roll_back(kept, confirm) if back else _run(kept, until, confirm)
@@ -112,10 +115,15 @@ def cut_over(
 
 @contextmanager
 def _each_message_once() -> Iterator[None]:
-    """Log each message once, because several steps make the same plan with the same warnings."""
+    """Log each message once, because several steps make the same plan with the same warnings.
+
+    Warnings name keys of the spec instead of options.
+    """
     logged: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
+        if record.levelno == logging.WARNING:
+            record.msg, record.args = with_spec_keys(record.getMessage()), None
         text = record.getMessage()
         if record.levelno < logging.INFO or text not in logged:
             logged.add(text)
@@ -265,7 +273,8 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
         progress = _Progress(_BACK, left, changed=False)
     record.begin_run(command)
     try:
-        yield progress
+        with refusals_with_spec_keys():
+            yield progress
     except BaseException as error:
         name, next_step = progress.step, "the same command goes on from here"
         is_refused = isinstance(error, Refused)

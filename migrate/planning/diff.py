@@ -125,6 +125,11 @@ class Diff:
         """Whether any row has a relation other than ``same``."""
         return any(row.relation is not Relation.SAME for row in self.rows)
 
+    @property
+    def is_clipped(self) -> bool:
+        """Whether the log of a partition lacks some of the offsets between the sides."""
+        return any(row.records_between not in (None, abs(row.difference or 0)) for row in self.rows)
+
 
 def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str, ...] = ()) -> Diff:
     """Compare two sides.

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from migrate.model.wording import counted
-from migrate.report.cut_over import CutOverRecord, RunReport, VerificationReport
+from migrate.report.cut_over import CutOverRecord, VerificationReport
 from migrate.report.page import render_page
 
-_STATES = {"begun": "not finished", "done": "done", "went back": "went back"}
+_STATES = {"begun": "not finished", "done": "done", "went back": "rolled back"}
 
 
 def cut_over_page(record: CutOverRecord) -> str:
     """Return the HTML page of a cut-over's record."""
-    last = record.runs[-1] if record.runs else None
+    last_end = record.runs[-1].end if record.runs else None
     checks = {check.when: check for check in record.verifications}
     checked = checks.get("after") or checks.get("before")
     lost, repeated, note = _totals(checked)
-    css = "bad" if last is not None and last.end not in (None, "done") else ""
+    css = "bad" if last_end not in (None, "done") else ""
     if record.state == "done" and record.lost == record.repeated == 0:
         css = "good"
     return render_page(
@@ -26,9 +26,8 @@ def cut_over_page(record: CutOverRecord) -> str:
         title=f"Cut-over {record.name}",
         record=record,
         plan=record.plan,
-        state=_STATES[record.state],
+        state=_state(record),
         css=css,
-        last_run=_last_run(last),
         checked=checked,
         lost=lost,
         repeated=repeated,
@@ -38,12 +37,16 @@ def cut_over_page(record: CutOverRecord) -> str:
     )
 
 
-def _last_run(last: RunReport | None) -> str:
-    """Return how the last run ended; empty if the record's state already says so."""
-    if last is None or (last.asked == "execute" and last.end == "done"):
-        return ""
-    end = last.end if last.end is not None else "has not ended, or was killed"
-    return f"its last run ({last.asked}): {end}"
+def _state(record: CutOverRecord) -> str:
+    """Return the state of the cut-over, and how the last run ended unless it was done."""
+    if not record.runs:
+        return "not begun"
+    state, last = _STATES[record.state], record.runs[-1]
+    if last.end is None:
+        return f"{state}; run {last.number} ({last.asked}) has not ended, or was killed"
+    if last.end != "done":
+        return f"{state}; run {last.number} ({last.asked}): {last.end}"
+    return f"{state}: done {last.asked}" if record.state == "begun" else state
 
 
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:

@@ -196,7 +196,7 @@ def diff_table(
         topics = list(diff.by_topic.items())
         lines += draw(_columns_of_topics(topics), topics, screen, wide=wide)
     else:
-        lines += draw(_columns(diff.rows), diff.rows, screen, wide=wide)
+        lines += draw(_columns(clipped=diff.is_clipped), diff.rows, screen, wide=wide)
     lines.append(screen.text(totals_line(diff.totals), "bold") + "\n")
     if folded:
         lines.append("shown by topic; --all shows every partition\n")
@@ -217,10 +217,7 @@ def totals_line(totals: DiffTotals) -> str:
     return counted(totals.partitions, "partition") + (f": {texts}" if texts else "")
 
 
-def _columns(rows: Sequence[DiffRow]) -> tuple[Column[DiffRow], ...]:
-    # The log may hold only some of the offsets between the sides. Without --wide, the column
-    # OFFSETS-BETWEEN is shown only in this case.
-    clipped = any(row.records_between not in (None, abs(row.difference or 0)) for row in rows)
+def _columns(*, clipped: bool) -> tuple[Column[DiffRow], ...]:
     return (
         Column("RELATION", lambda row: row.relation.value, style=lambda row: _STYLES[row.relation]),
         Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),

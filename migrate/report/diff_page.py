@@ -38,6 +38,7 @@ def diff_page(diff: Diff, made: datetime) -> str:
         notes=notes,
         made=made.isoformat(sep=" ", timespec="seconds"),
         count=counted(len(diff.rows), "partition"),
+        clipped=diff.is_clipped,
         rows=[
             (
                 row,

@@ -191,7 +191,7 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
     assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
-    assert "nothing that was looked at stands in the way; --execute goes on with stop" in dry.stderr
+    assert "no obstacle was found; --execute goes on with stop" in dry.stderr
     assert not spec.folder.exists() and stack.flink.running() == jobs
 
     # Ctrl-C at the question: nobody has asked Flink for anything.

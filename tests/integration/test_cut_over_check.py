@@ -66,7 +66,7 @@ def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Pa
     spec.write_text(yaml.safe_dump({k: v for k, v in fields.items() if v is not None}))
     dry = migrate("cut-over", spec)
     assert dry.code == 0, dry.stderr
-    assert "stands in the way; --execute goes on with apply" in dry.stderr
+    assert "no obstacle was found; --execute goes on with apply" in dry.stderr
     assert broker.committed(spec.name) == {}
 
 

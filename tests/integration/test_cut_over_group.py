@@ -368,7 +368,7 @@ def test_the_dry_run_names_what_would_fail_after_the_stop(cut_over: CutOver) -> 
     dry = migrate("cut-over", cut_over.spec(start="true"))
     assert dry.code == 0, dry.stderr
     assert f"group {cut_over.group} does not exist yet and will be created" in dry.stderr
-    assert "nothing that was looked at stands in the way" in dry.stderr
+    assert "no obstacle was found" in dry.stderr
     assert "whether the job was started from the savepoint again is not looked at" in dry.stderr
     # Of a group no query is spoken of.
     words = dry.stdout.replace("first-batch ", "")

@@ -21,6 +21,10 @@ _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
         ("sh missing.sh", [_NO_SCRIPT]),
         (["sh", "missing.sh"], [_NO_SCRIPT]),
         ("sh -e missing.sh", [_NO_SCRIPT]),
+        (
+            "spark-submit --master local missing.py",
+            ["spark-submit is given missing.py, which does not exist in {home}"],
+        ),
         ("sh missing.sh && true", [_NO_SCRIPT]),
         ("sh missing.sh >out.sh", [_NO_SCRIPT]),
         ("sh \\\n missing.sh", [_NO_SCRIPT]),

@@ -272,29 +272,33 @@ def test_what_is_warned_of_twice_is_told_once(
     from migrate.model.log import log
 
     def warn(_: object, __: object) -> str:
-        log.warning("a warning")
+        log.warning("a warning of --source")
         log.debug("a detail")
         return "well"
 
     monkeypatch.setattr(run, "ACTIONS", dict.fromkeys(_ACTIONS.values(), warn))
     caplog.set_level(logging.DEBUG)
     world.run(execute=True)
-    assert caplog.messages.count("a warning") == 1
+    assert caplog.messages.count("a warning of move.source") == 1
     assert caplog.messages.count("a detail") == 4
     caplog.clear()
     world.run()
-    assert caplog.messages.count("a warning") == 1
+    assert caplog.messages.count("a warning of move.source") == 1
+
+
+_OF_AN_OPTION = "two clusters; if not, add --one-cluster"
+_OF_A_KEY = "two clusters; if not, set move.one-cluster: true in the spec"
 
 
 @pytest.mark.parametrize(
     "error",
-    [Refused(("it is in the way", "move it")), CutOverStopped("it is in the way", "move it")],
+    [Refused((_OF_AN_OPTION, "move it")), CutOverStopped(_OF_AN_OPTION, "move it")],
 )
 def test_a_step_that_halts_is_kept_in_the_record(error: Exception, world: World) -> None:
     world.halts["look"] = error
     for asked in ({}, {"execute": True}):
         with pytest.raises(type(error)) as halted:
             world.run(**asked)
-        assert halted.value.reasons == ("it is in the way", "move it")  # type: ignore[attr-defined]
+        assert halted.value.reasons == (_OF_A_KEY, "move it")  # type: ignore[attr-defined]
     world.halts.clear()
-    assert _kept(world.run()) == [("look", "failed", "it is in the way; move it")]
+    assert _kept(world.run()) == [("look", "failed", f"{_OF_A_KEY}; move it")]

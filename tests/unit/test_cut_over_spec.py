@@ -256,7 +256,7 @@ def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None
     assert done.code == 6
     assert "stopped at check: nothing was changed, and the job runs on" in done.stderr
     record = json.loads((tmp_path / "orders.cut-over" / "record.json").read_text())
-    assert record["runs"][0]["end"].startswith("failed at check: the JobManager at 127.0.0.1")
+    assert record["runs"][0]["end"].startswith("failed at check: the JobManager at 127.0.0.1:")
 
 
 def test_a_step_that_is_none_is_named(tmp_path: Path) -> None:

@@ -119,4 +119,7 @@ def _not_a_job_manager(url: str) -> FlinkRestError:
 
 
 def _display_address(url: str) -> str:
-    return f"the JobManager at {urlsplit(url).hostname}"
+    """Return the host and port of an address, without its path, which may hold a password."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"the JobManager at {parts.hostname}:{port}"

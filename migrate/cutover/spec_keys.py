@@ -1,0 +1,50 @@
+"""Name keys of the spec in refusals and warnings, instead of options that ``cut-over`` lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from migrate.cutover.decision import CutOverStopped
+from migrate.cutover.spec import MoveSpec
+from migrate.model.errors import Refused
+
+_KEYS = {
+    "bootstrap-servers": "kafka.bootstrap-servers",
+    "kafka-config": "kafka.config",
+    "flink-rest": "flink.rest",
+    "sink": "sink",
+    "sink-writer": "sink-writer",
+    **{str(field.alias): f"move.{field.alias}" for field in MoveSpec.model_fields.values()},
+}
+# No key of the spec has the value of this option.
+_WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
+_FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
+# A value follows: a word of a policy, or a placeholder in capitals.
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?")
+
+
+def with_spec_keys(text: str) -> str:
+    """Return a text with keys of the spec instead of options."""
+
+    def flag(match: re.Match[str]) -> str:
+        key = _KEYS.get(match[1])
+        return f"set {key}: true in the spec" if key is not None else match[0]
+
+    def option(match: re.Match[str]) -> str:
+        key = _KEYS.get(match[1])
+        return f"{key}{': ' if match[2] else ''}" if key is not None else match[0]
+
+    return _OPTION.sub(option, _FLAG.sub(flag, _WITHOUT_KEY.sub("", text)))
+
+
+@contextmanager
+def refusals_with_spec_keys() -> Iterator[None]:
+    """Name keys of the spec, instead of options, in the reasons of an error from the block."""
+    try:
+        yield
+    except (Refused, CutOverStopped) as error:
+        error.reasons = tuple(map(with_spec_keys, error.reasons))
+        error.args = ("; ".join(error.reasons),)
+        raise

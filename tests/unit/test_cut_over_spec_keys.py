@@ -1,0 +1,33 @@
+"""Refusals and warnings of a cut-over name keys of the spec, not options of other commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate.cutover.spec_keys import with_spec_keys
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "gone; add --allow-moved-on to go back",
+            "gone; set move.allow-moved-on: true in the spec to go back",
+        ),
+        ("or add --one-cluster", "or set move.one-cluster: true in the spec"),
+        ("leave it out with --gone skip", "leave it out with move.gone: skip"),
+        (
+            "choose with --unresolved earliest|latest",
+            "choose with move.unresolved: earliest|latest",
+        ),
+        ("--source-group GROUP shows it", "move.source-group: GROUP shows it"),
+        ("--partitions leaves out 2", "move.partitions leaves out 2"),
+        ("one by one with --source", "one by one with move.source"),
+        ("move from a newer one, or add --allow-ran-on to repeat them", "move from a newer one"),
+        # Options of cut-over itself, and of Flink.
+        ("add --adopt to take it over", "add --adopt to take it over"),
+        ("stop the job with --drain", "stop the job with --drain"),
+    ],
+)
+def test_options_become_keys(text: str, expected: str) -> None:
+    assert with_spec_keys(text) == expected
