@@ -24,8 +24,8 @@ _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
 # Options that only other commands have, with the message that replaces Typer's suggestion.
 _OPTIONS_OF_OTHER_COMMANDS = {
-    "--execute": "No such option: --execute: this command changes no group or job; it writes only "
-    "new files, where its options say"
+    "--execute": "No such option: this command has no --execute: it writes only new files, where "
+    "its options say"
 }
 
 # Typer has no public names for the types of contexts and parameters, so they are Any here.

@@ -77,8 +77,13 @@ class Origin:
 
     @property
     def title(self) -> str:
-        """Return ``checkpoint 42`` or ``batch 7``."""
-        return self.kind if self.kind == "positions" else f"{self.kind} {self.number}"
+        """Return ``checkpoint 42``, ``savepoint 43`` or ``batch 7``."""
+        if self.kind == "positions":
+            return self.kind
+        # Flink names the directory of a savepoint savepoint-<job>-<random>.
+        name = self.pointer.rstrip("/").rpartition("/")[2]
+        is_savepoint = self.stopped or name.startswith("savepoint-")
+        return f"{'savepoint' if is_savepoint else self.kind} {self.number}"
 
     @property
     def group(self) -> str | None:

@@ -21,9 +21,7 @@ from migrate.moves.load_inputs import ask_about, read_input
 from migrate.moves.options import Request
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 
-LAST_OUTPUT = (
-    "stopped: this savepoint is the job's last output, unless it was started from it again"
-)
+LAST_OUTPUT = "ok: the job was stopped with this savepoint"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from migrate.model.log import log, timed
 from migrate.moves.options import Kafka, kafka
 from migrate.storage.uris import local_path
 from migrate.targets.group import rollback_file as rollback_files
-from migrate.targets.group.rollback_file import check_rollback_path
+from migrate.targets.group.rollback_file import ChangeProgress, check_rollback_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
     from migrate.targets.group.commit import ChangeOutcome
     from migrate.targets.group.rollback_decision import RestoredOffset, RollbackPreview
+
+_PROGRESS = {
+    ChangeProgress.APPLIED: "{} was made on {}; rolling back restores what was there before",
+    ChangeProgress.UNCHANGED: "{} of {} changed nothing, or was rolled back since",
+    ChangeProgress.IN_PART: "{} of {} was made in part; rolling back restores what was there "
+    "before",
+    ChangeProgress.MOVED_ON: "the group has moved on since {} of {}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +129,8 @@ def rollback(
     config = _brokers(change.bootstrap_servers, arguments).config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
         preview = read_preview(config, file, change)
-    log.info(
-        f"group {change.group}, {change.change} of {change.created_at}: {preview.progress.value}"
-    )
+    progress = _PROGRESS[preview.progress].format(f"this {change.change}", change.created_at)
+    log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:
         log.warning(warning)
     found = GroupRollback(

@@ -131,7 +131,7 @@ def _warn(warnings: tuple[str, ...]) -> tuple[str, ...]:
 
 def _report_formats(name: str, memory: SinkMemory) -> None:
     if memory.empty:
-        log.info(f"{name}: there is nothing in it that could be remembered")
+        log.info(f"{name}: the sink is empty")
     for format in memory.formats:
         log.info(f"{name}: {format}")
 

@@ -100,7 +100,7 @@ def test_partitions_that_are_not_there_are_told_beside_those_that_are(chk: Path)
 def test_execute_is_of_the_commands_that_change_a_group(chk: Path) -> None:
     result = migrate("to-spark", chk, "--execute")
     assert result.code == 2
-    assert "this command changes no group" in " ".join(result.stderr.split())
+    assert "this command has no --execute" in " ".join(result.stderr.split())
     assert "--cluster" not in result.stderr
 
 

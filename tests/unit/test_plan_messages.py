@@ -373,3 +373,18 @@ def test_a_plan_in_lines_tells_what_does_not_simply_go_on() -> None:
         "after all",
     ]
     assert _lines(_planned(0, 5)) == ["1 partition of 1 topic: 1 ok"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "title"),
+    [
+        (Origin("checkpoint", "a/chk-7", 7), "checkpoint 7"),
+        (Origin("checkpoint", "a/savepoint-0523e1-e100894c09db", 3), "savepoint 3"),
+        (Origin("checkpoint", "s3://b/savepoint-0523e1-e100894c09db/", 3), "savepoint 3"),
+        (Origin("checkpoint", "a/renamed", 3, stopped=True), "savepoint 3"),
+        (Origin("batch", "spark:q", 3), "batch 3"),
+        (Origin("positions", "group:g", 0), "positions"),
+    ],
+)
+def test_the_title_of_an_origin(origin: Origin, title: str) -> None:
+    assert origin.title == title
