@@ -10,6 +10,7 @@ Source: the Java Object Serialization Specification, version 6.0, section 6.4 (g
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from decoder.cursor import Cursor
@@ -72,7 +73,8 @@ class JavaClass(NamedTuple):
     name: str
 
 
-class JavaObject(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JavaObject:
     """An object: its class, its fields, and the objects that its class wrote after the fields.
 
     Fields of type float, double and char are left out; a boolean is 0 or 1. An object may contain

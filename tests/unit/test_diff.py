@@ -435,7 +435,7 @@ def test_a_right_side_without_offsets_is_not_written(format: RightFormat) -> Non
     ("arguments", "told"),
     [
         (("diff", "json:a"), "Missing argument 'RIGHT'"),
-        (("diff", "json:a", "broker:noon"), "'broker:noon': broker:earliest, broker:latest or"),
+        (("diff", "json:a", "broker:noon"), "broker:noon: name a time, as broker:"),
         (("to-flink", "chk", "--out", "o"), "Missing option '--from'"),
         (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 needs a broker"),
     ],

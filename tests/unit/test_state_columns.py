@@ -215,5 +215,5 @@ def test_no_type_is_told_of_what_cannot_be_read() -> None:
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"flink-offset-migrate\[parquet\]"):
+    with pytest.raises(UsageError, match=r"'\.\[parquet\]'"):
         migrate.read_state("nothing", state="x")

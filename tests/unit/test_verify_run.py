@@ -71,7 +71,7 @@ def test_without_pyspark_the_extra_is_named(
     tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
-    with pytest.raises(UsageError, match=r"flink-offset-migrate\[spark\]"):
+    with pytest.raises(UsageError, match=r"'\.\[spark\]'"):
         resume_check.run_first_batch(query, str(tmp_path / "query"), {}, {})
 
 
