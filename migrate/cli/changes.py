@@ -1,4 +1,4 @@
-"""Parts shared by commands that change something: flags, the question, plans, rollback files."""
+"""Options and steps that several commands share: plans, confirmation, changes of a group."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
     """Refuse --dry-run with --execute, and --execute without --yes if there is no terminal.
 
     Raises:
-        UsageError: one of these is the case.
+        UsageError: the options are refused.
     """
     if execute and dry_run:
         raise UsageError("--execute and --dry-run: one of them")
@@ -54,7 +54,7 @@ def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
 
 
 def ask(question: str, yes: bool) -> None:
-    """Ask the user once, unless ``--yes`` was given.
+    """Ask the user to confirm a change, unless ``--yes`` was given.
 
     Raises:
         Refused: the answer was not "yes".
@@ -75,15 +75,15 @@ def save_plan(
     *,
     wide: bool = False,
 ) -> None:
-    """Plan, and write the plan.
+    """Make a plan, show it, and save it.
 
     Args:
         path: the value of ``--plan-out``.
-        chk: the checkpoint or other side to plan for.
+        chk: the checkpoint, or another source of positions.
         applied: the value of ``--plan``, which cannot be combined with ``--plan-out``.
         group: the consumer group; None plans for Spark.
         arguments: as for ``plan``.
-        wide: whether the plan's table shows every column.
+        wide: whether to show every column.
 
     Raises:
         Refused, UsageError: as for ``plan`` and its ``save``.
@@ -119,15 +119,15 @@ def carry_out(
         rollback_path: the rollback file that ``change`` writes.
 
     Raises:
-        typer.Exit: the group does not hold what it should hold, or the name of the rollback file
-            could not be written to stdout.
+        typer.Exit: the group does not have all of its new offsets, or the name of the rollback
+            file could not be written to stdout.
         KeyboardInterrupt: the user interrupted; a message says whether the group may have changed.
     """
     try:
         outcome = change()
         _report(outcome)
     except (KeyboardInterrupt, SystemError) as error:
-        # This can happen at any moment, even between a request to Kafka and Kafka's answer.
+        # Ctrl-C may come between a request to Kafka and its answer.
         if not is_interrupt(error):
             raise
         if rollback_path.exists():
@@ -155,7 +155,7 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The name of the file is part of the result: a script that needs it must not continue.
+            # The file name is part of the result. A script that needs it must not continue.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:
@@ -163,7 +163,7 @@ def _report(outcome: ChangeOutcome) -> None:
 
 
 def _exit_code(outcome: ChangeOutcome) -> Exit | None:
-    """Return the exit code of a change; None if the group holds what it should hold."""
+    """Return the exit code of a change, or None if the group has all of its new offsets."""
     from migrate.targets.group.commit import Applied
 
     match outcome.applied:
@@ -172,7 +172,7 @@ def _exit_code(outcome: ChangeOutcome) -> Exit | None:
         case Applied.NOTHING:
             codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
             joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
-            # Either a consumer has joined meanwhile, or Kafka did not accept the offsets.
+            # A consumer has joined the group meanwhile, or Kafka rejected the offsets.
             return Exit.REFUSED if joined else Exit.SERVICE
         case Applied.PARTLY | Applied.UNVERIFIED:
             return Exit.NOT_VERIFIED

@@ -36,8 +36,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
         from migrate.kafka.config import ConfigError
 
-        # A denied file of Kafka's properties is an unreadable input. Any other denied file was to
-        # be written.
+        # Without permission, a file of Kafka properties is an unreadable input. Any other file is
+        # an output.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

@@ -1,7 +1,6 @@
-"""``-h``, the daily options of a command, and ``--help``, all of them in sections.
+"""The help texts: ``-h`` shows a command's daily options, ``--help`` shows all of its options.
 
-Neither the column of flags nor the column of text is truncated. Typer's own help leaves 22 of 80
-columns for the text, and truncates the metavars.
+No text is truncated. Typer's own help truncates metavars, and leaves 22 of 80 columns for the text.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any
 
 # Typer has no public names for the types of contexts and parameters, so they are Any here.
 
-# The widest text, in columns, that is easy to read, and the narrowest that is used.
+# The maximum and the minimum width of the help, in columns.
 _WIDEST = 100
 _NARROWEST = 40
-# The text about a longer flag begins on the next line.
+# The help text of a longer flag begins on the next line.
 _LONGEST_FLAG = 25
 _OPTIONS = "Options"
 # The last section: the options that every command has.
@@ -37,7 +36,7 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     Args:
         command: Typer's command.
         ctx: the command's context.
-        all_options: whether to list all options, paragraphs and examples; otherwise only the first
+        all_options: whether to show all options, paragraphs and examples, or only the first
             section of the options, the first paragraph and two examples.
     """
     arguments: list[Any] = []
@@ -85,7 +84,7 @@ def _usage(argument: Any) -> str:
 
 
 def _sections(options: Iterable[Any]) -> Iterator[str]:
-    """Yield ``Options`` first, then the other sections; last the options that every command has."""
+    """Yield the section ``Options``, then the others, then the options that every command has."""
     sections: dict[str, list[Row]] = {_OPTIONS: []}
     alike: list[Row] = []
     for option in options:
@@ -164,7 +163,7 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if on_a_terminal and not os.environ.get("NO_COLOR") else text
 
 
-# Each command with its line of help, which is also the summary of its function's docstring.
+# The help line of each command, which is also the summary of its function's docstring.
 _LOOK = {
     "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
     "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",

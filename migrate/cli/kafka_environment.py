@@ -9,8 +9,8 @@ from migrate.model.log import log
 from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
-# An option takes precedence over these environment variables. A variable that is used is logged, so
-# that the user notices that a broker is asked.
+# Command-line options take precedence over these variables. The log names each variable that is
+# used, so that the user sees why a broker is asked.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 
 _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
@@ -32,8 +32,7 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         check_servers(_SERVERS_VARIABLE, its_servers)
         log.info(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
         arguments["bootstrap_servers"] = its_servers
-    # The file is used only if something names brokers: login settings alone are no reason to ask a
-    # broker.
+    # Without brokers the file is not used: login settings alone are no reason to ask a broker.
     named = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if its_file and (named or _names_brokers(its_file)):
         log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")

@@ -1,4 +1,4 @@
-"""The Typer app: its commands, and how a command ends."""
+"""The Typer app, and the messages and exit codes of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_function(name: str) -> Any:
 
 
 def load_command(name: str) -> Any:
-    """Return the command of this name, which Typer makes from the command's function."""
+    """Return a command that Typer has made from the command's function."""
     alone = typer.Typer(add_completion=False)
     alone.command(name, cls=Command, context_settings={"help_option_names": ["--help"]})(
         load_function(name)
@@ -42,7 +42,7 @@ class _Commands(Group):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx, SECTIONS))
 
-    # Any: the types belong to Typer's private copy of click, or in older versions to click itself.
+    # Any: the types are those of Typer's private copy of click, or of click in older versions.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name is not None else command, rest
@@ -115,12 +115,12 @@ def main() -> None:
 def _exit_code(end: SystemExit) -> Any:
     """Return the exit code, even if the reader has closed the pipe (``migrate --help | head -1``).
 
-    If the pipe is closed, Typer and rich (which draws Typer's errors) exit with 1 instead.
+    Typer itself would exit with 1 then.
     """
     unread = end.__context__
     if not isinstance(unread, BrokenPipeError):
         return end.code
-    # Typer was writing an error about the arguments (with an exit code), or the help.
+    # Typer was writing an error about the arguments, which has an exit code, or the help.
     return getattr(unread.__context__, "exit_code", 0)
 
 

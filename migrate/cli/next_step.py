@@ -1,4 +1,4 @@
-"""The command that a user should run next, as text that can be copied."""
+"""The command that a user should run next, as text to copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
-    """Return a ``migrate`` command with the options that reach Kafka; ``-X`` is only hinted at."""
+    """Return a ``migrate`` command with its Kafka options; ``-X …`` replaces all properties."""
     arguments = [*(os.fspath(word) for word in words), *_reaching(kafka or {})]
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *arguments]) + more
@@ -31,13 +31,12 @@ def verification(
 ) -> str | None:
     """Return the ``verify`` command that checks a move, or None if no command can check it.
 
-    No command can check a move whose options changed the checkpoint's positions, if no plan was
-    saved.
+    Without a saved plan, ``verify`` cannot check a move whose options changed the positions.
 
     Args:
         chk: the checkpoint that was moved.
-        plan: the file of the plan that was applied.
-        origin: the origin of the positions.
+        plan: the plan file that was applied.
+        origin: what the positions were read from.
         target: the target, as ``verify`` takes it.
         arguments: the arguments of the move.
     """

@@ -21,10 +21,10 @@ from migrate.model.wording import counted
 from migrate.moves import state as reading_state
 from migrate.moves.declare_options import ReadArguments
 
-# How many characters are buffered before anything is written. If reading a state fails before that,
-# nothing is on stdout.
-_HELD_BACK = 4 * 1024 * 1024
-# How many rows a table of entries has without --limit.
+# The number of characters that are buffered before the first is written. If reading fails within
+# them, stdout stays empty.
+_BUFFER_SIZE = 4 * 1024 * 1024
+# The number of rows in a table of entries without --limit.
 _ROWS = 50
 
 
@@ -90,7 +90,7 @@ def state(
 
 
 def _summary(chk: str, states: Sequence[KeyedState]) -> str:
-    """Return a line about the states, and how to see the entries of the first readable one."""
+    """Return the numbers of states, and the command that prints a state, on one line."""
     operators = len({state.operator_id for state in states})
     unread = sum(not state.readable for state in states)
     summary = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
@@ -144,14 +144,14 @@ def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) ->
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces, but only after ``_HELD_BACK`` characters, or all pieces, have been read."""
+    """Yield the pieces, once ``_BUFFER_SIZE`` characters or all pieces have been read."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)
     for piece in remaining:
         buffered.append(piece)
         size += len(piece)
-        if size >= _HELD_BACK:
+        if size >= _BUFFER_SIZE:
             break
     yield from buffered
     try:

@@ -1,9 +1,9 @@
-"""``migrate scan`` as a file for spark-submit; the arguments after the file are those of ``scan``.
+"""``migrate scan`` as a file for spark-submit, followed by the arguments of ``scan``.
 
     submit=$(python -c 'from migrate.cli import submit; print(submit.__file__)')
     spark-submit --master yarn "$submit" s3://bucket/flink --output s3a://bucket/inventory
 
-spark-submit writes stderr to stdout, too. With ``--quiet``, stdout has the table only.
+spark-submit also writes stderr to stdout. With ``--quiet``, stdout has only the table.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""A command's output: data on stdout, messages on stderr, and a line while a step takes long."""
+"""A command's output: data on stdout, messages and a progress line on stderr."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import STAGE, log
 from migrate.model.wording import printable
 
-# Possible values of ``loudness``. Messages whose ``logging`` level is at least ``loudness`` are
-# shown.
+# The values of ``loudness``: the lowest ``logging`` level that is shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
 
@@ -31,7 +30,7 @@ _START_OF_LINE = "\r\x1b[K"
 
 
 class BusyLine:
-    """A line on the terminal about the innermost running step, once the step takes long."""
+    """A progress line on the terminal, which shows the current step if it takes long."""
 
     def __init__(self) -> None:
         self._doing: list[tuple[str, float]] = []
@@ -98,7 +97,7 @@ class BusyLine:
 
 
 def _shortened(what: str) -> str:
-    """Return a text shortened to the terminal's width, because a wrapped line cannot be erased."""
+    """Shorten a text to the terminal's width, because a wrapped line cannot be erased."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:
@@ -138,11 +137,10 @@ def emit_pieces(pieces: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def after_writing(written: str) -> Iterator[None]:
-    """If an output fails inside the block, say what the command has written, and exit with 5.
+    """Exit with 5 if output inside the block fails, with a message about the files written before.
 
     Args:
-        written: a phrase about what the command has written; if it is empty, the error is raised
-            as it is.
+        written: the phrase about these files; if it is empty, the error is raised unchanged.
     """
     try:
         yield
@@ -154,17 +152,14 @@ def after_writing(written: str) -> Iterator[None]:
 
 
 def show(text: str, *, needed: bool) -> None:
-    """Show lines on stderr. With -q, only what is ``needed`` to understand the rest."""
+    """Show lines on stderr; with -q only if they are ``needed``."""
     if needed or loudness < QUIET:
         for line in text.splitlines():
             say(line)
 
 
 def say(line: str) -> None:
-    """Write a line to stderr, if there is one; a failure to write is ignored.
-
-    A line may quote text from elsewhere, so credentials in URLs are removed from it.
-    """
+    """Write a line to stderr without the credentials of its URLs; ignore errors of writing."""
     from decoder.urls import redact_urls  # imported here, because --help does not need the decoder
 
     if sys.stderr is not None:  # otherwise print would write to stdout
@@ -173,7 +168,7 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler that shows the messages of the logger ``migrate``, control characters escaped."""
+    """A handler that shows the messages of the logger ``migrate``."""
 
     def emit(self, record: logging.LogRecord) -> None:
         stage = getattr(record, STAGE, None)
@@ -191,10 +186,9 @@ class _Messages(logging.Handler):
 
 
 class _MessagesOfLibraries(logging.Handler):
-    """A handler that shows each line of storage libraries' warnings once, and only with ``-v``.
+    """A handler that shows each warning of other libraries once, and only with ``-v``.
 
-    Without ``-v`` the warnings are not shown, because the error that ends the command names the
-    cause. Without any handler, Python would print all warnings.
+    Without ``-v`` the final error is enough. Without this handler Python would print the warnings.
     """
 
     def __init__(self) -> None:
@@ -236,7 +230,7 @@ def _set_loudness(level: int) -> None:
 
 
 def reset_loudness() -> None:
-    """Reset the effect of -v and -q of an earlier command in the same process."""
+    """Undo -v or -q of an earlier command in the same process."""
     global loudness
     loudness = NORMAL
 

@@ -1,9 +1,9 @@
 """Typer classes: they refuse repeated options, avoid pydantic, and hide credentials in errors.
 
-Typer 0.29 converts each parameter by pydantic, even a parameter that is not given. Importing
-pydantic takes 0.1 s of CPU time, more than half of what ``inspect`` of a small checkpoint takes. So
-parameters of type ``str``, ``list[str]`` or an enum are read here; Typer converts all other
-parameters, and handles values that are not valid.
+Typer 0.29 converts every parameter with pydantic, even if the parameter is not given. The import
+of pydantic takes 0.1 s, more than half of the CPU time of ``inspect`` for a small checkpoint. So
+values of type ``str``, ``list[str]`` and enums are converted here. Typer converts all others, and
+reports invalid values.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _OPTIONS_OF_OTHER_COMMANDS = {
 
 
 class _Option(TyperOption):
-    """An option that Typer converts only if it is not a text, a list of texts or an enum."""
+    """An option whose texts, lists of texts and enums are converted without pydantic."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
-        """Return the value of a text on the command line."""
+        """Convert the option's text on the command line."""
         return _value(self, ctx, value, super().process_value)
 
 
 class _Argument(TyperArgument):
-    """An argument that Typer converts only if it is not a text, a list of texts or an enum."""
+    """An argument whose texts, lists of texts and enums are converted without pydantic."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
-        """Return the value of a text on the command line."""
+        """Convert the argument's text on the command line."""
         return _value(self, ctx, value, super().process_value)
 
 
@@ -92,7 +92,7 @@ class Command(TyperCommand):
         return rest
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
-        """Refuse an option that is given twice, because Typer would silently use the last value."""
+        """Refuse an option that is given twice; Typer would silently use its last value."""
         order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or option.is_flag):

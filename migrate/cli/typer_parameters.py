@@ -1,7 +1,4 @@
-"""Options that several commands share, and options made from the TypedDicts of the Python API.
-
-The TypedDicts are those of ``migrate.moves.options``, and ``ReadArguments``.
-"""
+"""Options that several commands share, and options made from the TypedDicts of the Python API."""
 
 from __future__ import annotations
 
@@ -73,7 +70,7 @@ def with_options(
 
     Args:
         command: a function with a parameter whose type is a TypedDict, such as ``MoveArguments``.
-        help: help texts, by option name, that replace the options' own.
+        help: by option name, help texts that replace those of the TypedDict.
     """
     parameters: list[Parameter] = []
     typeddict_parameter, declared = "", dict[str, tuple[Any, Option]]()

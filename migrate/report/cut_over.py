@@ -1,8 +1,8 @@
 """The record of a cut-over: the models behind its JSON.
 
-The record holds no secrets: Kafka's properties are not in it, except for the brokers' addresses,
-and neither is the command that starts the query. ``docs/schemas/cut-over.schema.json`` is generated
-from here (``python -m migrate.report.cut_over``).
+The record has no secrets: it has the brokers' addresses, but no other Kafka properties, and not the
+command that starts the query. ``python -m migrate.report.cut_over`` prints the schema in
+``docs/schemas/cut-over.schema.json``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ StepState = Literal["done", "failed"]
 
 
 class StepReport(Model):
-    """The newest try of a step: what came of it, when, for how long, and in which run."""
+    """The last attempt of a step: its outcome, end, duration, and the number of its run."""
 
     name: str
     state: StepState
@@ -37,21 +37,21 @@ class StepReport(Model):
 
 
 class RunReport(Model):
-    """One run of the command; ``ended_at`` is null of one that was killed."""
+    """A run of the command; if it was killed, ``ended_at`` is null."""
 
     number: Annotated[int, Field(ge=1)]
     asked: Annotated[str, Field(description="execute, until STEP or back")]
     user: str
     host: str
-    migrate: Annotated[str, Field(description="its version")]
+    migrate: Annotated[str, Field(description="the version of migrate")]
     python: str
     began_at: str
     ended_at: str | None
-    end: Annotated[str | None, Field(description="how it ended, in words")]
+    end: Annotated[str | None, Field(description="how the run ended, in words")]
 
 
 class FlinkReport(Model):
-    """The job that was stopped; null what is not known."""
+    """The job that was stopped; an unknown value is null."""
 
     host: str | None
     version: str | None
@@ -69,10 +69,9 @@ class FlinkReport(Model):
 
 
 class PartitionReport(Model):
-    """Before: the checkpoint and the log. After: where the target started, and has come to.
+    """A partition: its offsets before the cut-over, and those at which the target started.
 
-    ``lost`` and ``repeated`` count where ``outcome`` is known; where it is "cannot tell" both are 0
-    and ``reason`` says why.
+    If ``outcome`` is "cannot tell", ``lost`` and ``repeated`` are 0, and ``reason`` explains it.
     """
 
     topic: str
@@ -83,30 +82,32 @@ class PartitionReport(Model):
     log_start: Offset | None
     log_end: Offset | None
     held: Annotated[
-        Offset | None, Field(description="what the group held when the plan was made")
+        Offset | None, Field(description="the group's offset when the plan was made")
     ] = None
     log_start_seen: Annotated[
-        Offset | None, Field(description="the log start at the newest look at the target")
+        Offset | None, Field(description="the log start at the last check of the target")
     ] = None
     members_seen: Annotated[
-        bool, Field(description="whether the group had members while our commit still stood")
+        bool, Field(description="whether a member had the partition before the first commit")
     ] = False
     first_commit: Annotated[
-        Offset | None, Field(description="the first commit by others that was seen")
+        Offset | None, Field(description="the first offset seen that a consumer committed")
     ] = None
     began_right: Annotated[
-        bool, Field(description="whether it was seen after the start that it began at the plan")
+        bool, Field(description="whether a check after the start found it right")
     ] = False
     started: Offset | None = None
     outcome: StartOutcome | None = None
-    reason: Annotated[str | None, Field(description="why the outcome cannot be told")] = None
+    reason: Annotated[str | None, Field(description="why the outcome is unknown")] = None
     lost: Offset = 0
     repeated: Offset = 0
-    reached: Annotated[Offset | None, Field(description="after the newest committed batch")] = None
+    reached: Annotated[
+        Offset | None, Field(description="the next offset after the last committed batch")
+    ] = None
 
 
 class PlanReport(Model):
-    """The plan, as it was saved."""
+    """The saved plan."""
 
     sha256: Sha256
     made_at: str
@@ -122,25 +123,25 @@ class PlanReport(Model):
 
 
 class VerificationReport(Model):
-    """Whether the target started where it should: ``after`` its first batch, or before."""
+    """Whether the target starts as planned, checked before or after its first batch."""
 
     when: Literal["before", "after"]
     verified: bool
     partitions: Annotated[int, Field(ge=0)]
-    unknown: Annotated[int, Field(ge=0, description="partitions whose start cannot be told")]
+    unknown: Annotated[int, Field(ge=0, description="partitions whose start is unknown")]
     lost: Offset
     repeated: Offset
 
 
 class StartReport(Model):
-    """The command that starts the query; ``returned`` is null as long as it runs."""
+    """The run of the command that starts the query; while it runs, ``returned`` is null."""
 
     at: str
     returned: int | None
 
 
 class CutOverRecord(Model):
-    """A cut-over, as far as it has come."""
+    """A cut-over and its progress."""
 
     kind: Literal["flink-offset-migrate cut-over"]
     version: Literal[2]
@@ -153,7 +154,7 @@ class CutOverRecord(Model):
     sink: str | None
     moved_with: Annotated[
         dict[str, str] | None,
-        Field(description="what of the spec the target was written with; null before"),
+        Field(description="the parts of the spec that the target was written with; null before"),
     ]
     written: Annotated[
         str | None, Field(description="when the target was written completely; null before")
@@ -164,7 +165,7 @@ class CutOverRecord(Model):
     flink: FlinkReport
     plan: PlanReport | None
     primed: Annotated[
-        int | None, Field(ge=0, description="the last batch that the priming has left")
+        int | None, Field(ge=0, description="the last batch that the priming has written")
     ]
     start: StartReport | None
     verifications: list[VerificationReport]

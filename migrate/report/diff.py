@@ -1,6 +1,6 @@
 """``migrate diff``: the models behind its JSON, and its table and CSV.
 
-``docs/schemas/diff.schema.json`` is generated from here (``python -m migrate.report.diff``).
+``python -m migrate.report.diff`` prints the schema in ``docs/schemas/diff.schema.json``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
-# If there are more partitions than this, the table has a row for each topic instead.
+# For more partitions, the table has a row for each topic instead.
 FOLD_ABOVE = 200
 
 CSV_COLUMNS = (
@@ -251,7 +251,7 @@ def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
 
 
 def start_text(start: Start, next_offset: int | None) -> str:
-    """Return the offset; or the state in words, with the offset that it means if that is known."""
+    """Return an offset, or a state with its offset if known, such as ``earliest = 5``."""
     match start:
         case Unknown.ABSENT:
             return "-"

@@ -11,10 +11,10 @@ from migrate.report.diff import start_text
 from migrate.report.page import render_page
 from migrate.report.text import difference_text
 
-# Width and inner margin of a bar in CSS pixels. diff.css has the same width; half a mark fits the
-# margin.
+# Width and inner margin of a bar in CSS pixels. diff.css has the same width. The margin has room
+# for half a mark.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
-# The least width of a stretch, so that a difference of one record in a million is visible.
+# The minimum width of a stretch: a difference of one record in a million must be visible.
 _LEAST_WIDTH = 2.0
 
 

@@ -1,7 +1,7 @@
 """The output of ``migrate inspect``: JSON (``schemas`` has its format) and CSV.
 
-A source may have 100,000 positions. As JSON and CSV each position is written on one line, and the
-positions are never all in memory as text or as dictionaries.
+Each position is one line. The output is produced in pieces, because a source may have 100,000
+positions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from migrate.inputs.flink.source import Source
 from migrate.model.positions import Position
 from migrate.report.text import LINES_AT_ONCE, csv_pieces
 
-# The fields of the reports in ``schemas`` whose values are those of the attributes of that name.
+# The attributes that the reports in ``schemas`` have as fields of the same name.
 _SOURCE = (
     *("operator_id", "name", "uid", "kind", "parallelism", "max_parallelism"),
     "initial_discovery_finished",
@@ -61,7 +61,7 @@ def inspection_json(extraction: Extraction) -> Iterator[str]:
 
 
 def _array(elements: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Yield a JSON array of the report; each element is given as pieces of text."""
+    """Yield a JSON array; each element is an iterable of pieces of text."""
     opening = "[\n    "
     for element in elements:
         yield opening
@@ -111,7 +111,7 @@ def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
 
 
 class _Texts(dict[str | None, str]):
-    """A cache of texts as JSON, because topic names are repeated many times."""
+    """A cache of texts as JSON: topic names are repeated many times."""
 
     def __missing__(self, text: str | None) -> str:
         quoted = self[text] = json.dumps(text)

@@ -1,8 +1,7 @@
 """Self-contained HTML pages, made by Jinja2 from the templates in ``pages/``.
 
-A page loads nothing from elsewhere. Its content security policy allows only its own style and
-script, by their hashes. The names on a page come from files that anyone may have written, so Jinja2
-escapes them.
+A page loads no other files. Its content security policy allows only its own style and script, by
+their hashes. Names come from files of unknown origin, so Jinja2 escapes them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from migrate.model.wording import printable
 
 
 def render_page(name: str, **values: object) -> str:
-    """Return a page in ASCII, so that its bytes are the same in every encoding.
+    """Return a page in ASCII, which has the same bytes in every encoding.
 
     Args:
         name: the template's name: its files are ``<name>.html``, ``<name>.css`` and, if the page
@@ -48,11 +47,11 @@ def render_page(name: str, **values: object) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return a value as a template shows it: None as nothing, control characters escaped."""
+    """Return a value for a template: None is an empty text, control characters are escaped."""
     if value is None:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    if type(value) is not str or value.isprintable():  # not Markup, which is a str
+    if type(value) is not str or value.isprintable():  # Markup is a str, too
         return value
     return printable(value)

@@ -23,7 +23,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
-        # The checkpoint's position is shown only if some new offset differs from it.
+        # Without --wide, shown only if some new offset differs from it.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
         numbers("CURRENT-OFFSET", lambda row: row.current),
@@ -45,7 +45,7 @@ def _position(planned: PlannedPartition) -> str:
 
 
 def _origin(planned: PlannedPartition) -> str:
-    """Return the operator id, shortened, and the subtask if a reader's state held the position."""
+    """Return the first digits of the operator id, and the subtask if it is known."""
     if planned.operator_id is None:
         return ""
     subtask = "" if planned.subtask is None else f"/{planned.subtask}"

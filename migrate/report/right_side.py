@@ -12,18 +12,17 @@ from migrate.model.positions import Marker, TopicPartition, Unknown, format_star
 from migrate.model.wording import join_some
 from migrate.planning.diff import Diff
 
-# How many partitions one warning names.
+# The number of partitions that a warning names.
 _NAMED = 20
 
 RightFormat = Literal["groups-csv", "flink-sql"]
 
 
 def export_right_side(diff: Diff, format: RightFormat) -> str:
-    """Return the right side for another program; warn about partitions that this side lacks.
+    """Return the right side for another program; warn about partitions that it lacks.
 
-    ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` gives
-    the options of one table for each topic, because a table accepts specific offsets of one topic
-    only.
+    ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` has
+    the options of one table for each topic, because a table accepts the offsets of one topic only.
 
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 

@@ -50,7 +50,7 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
 
 
 def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
-    """Return the ``BulkPlan`` of a job for which no plan file was saved, with the reasons."""
+    """Return the refused plan of a job; None if its plan was saved, or no plans were made."""
     plan = plans[job.pointer] if plans is not None else None
     return plan if plan is not None and plan.file is None else None
 
@@ -80,7 +80,7 @@ def _lag(job: ScannedJob) -> str:
 
 
 def summary_lines(inventory: Inventory) -> Iterator[str]:
-    """Yield a few lines with the totals of all jobs."""
+    """Yield the totals of all jobs."""
     totals = inventory.totals
     unreadable = inventory.unreadable - totals.nowhere
     unread = f", {unreadable} of them unreadable" if unreadable else ""

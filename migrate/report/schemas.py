@@ -1,9 +1,9 @@
 """The JSON formats of ``migrate inspect`` and ``migrate state``, and their JSON Schemas.
 
-These formats are a public contract, because other programs read them. The schemas in
-``docs/schemas`` are generated from here (``python -m migrate.report.schemas inspect``, ``state``),
-and tests compare real output with them. No command imports this module, because importing pydantic
-takes longer than reading a checkpoint.
+Other programs read these formats, so they are a public contract. ``python -m
+migrate.report.schemas inspect`` (or ``state``) prints the schemas in ``docs/schemas``, and tests
+compare real output with them. No command imports this module, because the import of pydantic takes
+longer than reading a checkpoint.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ class OperatorReport(TypedDict):
     keyed_state_bytes: Count | None
     operator_state_bytes: Count | None
     in_flight_bytes: Count | None
-    raw_state_bytes: Annotated[Count, Field(description="the part of both that is raw state")]
+    raw_state_bytes: Annotated[
+        Count, Field(description="the raw state in keyed_state_bytes and operator_state_bytes")
+    ]
     finished_subtasks: list[Count]
 
 
@@ -107,22 +109,22 @@ class InspectReport(TypedDict):
 
 Ddl = Annotated[
     str,
-    Field(min_length=3, description="a type as Spark's DDL has it: BIGINT, STRUCT<f0: STRING>"),
+    Field(min_length=3, description="a type in Spark's DDL, such as BIGINT or STRUCT<f0: STRING>"),
 ]
 
 
 class StateReport(TypedDict):
-    """A keyed state. A type is null where there is none, or where its values cannot be read."""
+    """A keyed state. A type is null if the state has none, or if its values cannot be read."""
 
     operator_id: OperatorId
     uid: str | None
-    name: Annotated[str | None, Field(description="the operator's")]
-    state: Annotated[str, Field(description="its name")]
+    name: Annotated[str | None, Field(description="the operator's name")]
+    state: Annotated[str, Field(description="the state's name")]
     kind: Annotated[str, Field(json_schema_extra={"enum": [kind.value for kind in StateKind]})]
     key_type: Ddl | None
     namespace_type: Ddl | None
     value_type: Annotated[
-        Ddl | None, Field(description="of the column `value`: of a map, of its values")
+        Ddl | None, Field(description="the type of the column `value`; for a map, of its values")
     ]
     ttl: bool
     readable: bool

@@ -35,14 +35,14 @@ class Screen:
 
     @classmethod
     def of(cls, out: TextIO) -> Screen:
-        """Return the screen of a file. For a terminal, COLUMNS, TERM and NO_COLOR are respected."""
+        """Return the screen of a file; a terminal's follows COLUMNS, TERM and NO_COLOR."""
         if not out.isatty():
             return cls(None, styled=False, colored=False)
         styled = os.environ.get("TERM") not in ("dumb", "unknown")
         return cls(_columns(out), styled, styled and not os.environ.get("NO_COLOR"))
 
     def text(self, text: str, style: str) -> str:
-        """Return text in a style (``""`` is no style), if the screen has styles and colours."""
+        """Return text in a style that the screen supports; the style ``""`` is none."""
         codes = _CODES[style] if style and text and self.styled else ()
         shown = [code for code in codes if self.colored or not code.startswith("3")]
         return f"\x1b[{';'.join(shown)}m{text}\x1b[0m" if shown else text

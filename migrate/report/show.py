@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
-    """Yield a plan: origin, target, partitions as in ``commit-group``, warnings, next command."""
+    """Yield a plan: origin, target, partitions, warnings, and the command that applies it."""
     yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
     stopped = ", with which the job was stopped" if plan.origin.stopped else ""
     yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}{stopped}\n"
@@ -38,7 +38,7 @@ def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iter
 
 
 def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
-    """Yield the offsets that the group held before the change, and should hold after it."""
+    """Yield the group's offsets before the change, and the intended offsets after it."""
     before, after = file.before.committed, file.after.committed
     yield f"rollback file of {file.created_at}, written before a {file.change}\n"
     new = "" if file.before.exists else ", which did not exist before"
@@ -54,7 +54,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
-    """Yield a query's start offsets and its next offsets, as far as they are known."""
+    """Yield the offsets at which a query started and those that it reads next, if known."""
     known = {"STARTS-AT": location.started, "NEXT-OFFSET": location.committed}
     sides = {title: side for title, side in known.items() if side is not None}
     yield f"checkpoint location {printable(location.directory)}\n"

@@ -34,7 +34,7 @@ def entries_json(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
 def entries_csv(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
     """Yield a header, and a row for each entry, in pieces of text.
 
-    A cell is text as it is, or any other value as JSON. Null is an empty cell.
+    A cell is a text, or another value as JSON. Null is an empty cell.
     """
     names = _names(state)
     rows = (map(_cell, map(entry_json(state, entry).get, names)) for entry in entries)
@@ -52,7 +52,7 @@ def _cell(value: object) -> str:
 
 
 def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
-    """Return the tables of all operators, with a row for each state."""
+    """Return a table for each operator, with a row for each state."""
     screen, lines, blank = Screen.of(out), list[str](), ""
     for _, of_operator in groupby(states, lambda state: state.operator_id):
         some = list(of_operator)

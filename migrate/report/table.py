@@ -1,11 +1,13 @@
 """Tables as text.
 
-If a table is wider than the terminal, these steps make it narrower, in this order. First, headings
-are written on two lines. Then the least important columns are left out; the last line names them.
-Last, long cells (a topic, an operator's states) are written on a line of their own. Words and
-numbers are never shortened or broken. If the table is still too wide, the terminal wraps it.
+If a table is wider than the terminal, three steps make it narrower, until it fits:
 
-rich is not used: it takes seconds for ten thousand rows, and shortens numbers to fit.
+1. Headings are written on two lines.
+2. The least important columns are left out. The last line of the output names them.
+3. Long cells (a topic, an operator's states) are written on a line of their own.
+
+Words and numbers are never shortened or broken. rich is not used, because it takes seconds for ten
+thousand rows, and shortens numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _BELOW = "    "  # indents a cell that is written below its row
 
 
 class Line(Enum):
-    """Where a cell is written on a line of its own, if its row is too long."""
+    """The position of a long cell that gets a line of its own: above or below its row."""
 
     ABOVE = "above"  # once for consecutive rows with the same cell
     BELOW = "below"
@@ -35,18 +37,18 @@ class Line(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_Row]):
-    """A column; it is left out if its cell is empty in every row.
+    """A column; it is left out if all of its cells are empty.
 
     Attributes:
-        heading: the heading, which may be broken after a hyphen and at a space.
+        heading: the heading; a line may end at a space or after a hyphen.
         cell: returns the text of the cell in a row; the text has no control characters.
-        right: whether the cells are aligned to the right, as numbers are.
+        right: whether the cells are aligned to the right.
         style: returns the style of the cell in a row on a terminal.
         total: the sum of the numbers, or empty.
         wide: whether the column is shown only with ``--wide``.
-        drop_order: columns are left out in this order if the terminal is too narrow, the highest
-            number first; a column with 0 is never left out.
-        apart: where a cell is written if its row is too long; None keeps it in the row.
+        drop_order: if the table is too wide, columns are left out, the highest number first; a
+            column with 0 is never left out.
+        apart: the line of a cell if the table is too wide; None keeps the cell in its row.
     """
 
     heading: str
@@ -72,7 +74,7 @@ def numbers(
     Args:
         heading: as in ``Column``.
         number: returns the number of a row, or None.
-        total_of: the rows whose numbers add up to the total, if there is one.
+        total_of: the rows to add up; without rows the column has no total.
         wide: as in ``Column``.
         drop_order: as in ``Column``.
     """
@@ -103,8 +105,8 @@ def draw(
         columns: the columns.
         rows: the rows.
         screen: the properties of the terminal or file.
-        wide: whether to show every column that is not empty, and each row on one line, even if the
-            terminal is narrower.
+        wide: whether to show all columns that are not empty, and one line for each row, on a
+            narrow terminal, too.
     """
     chosen = [column for column in columns if wide or not column.wide]
     filled = [_Filled(column, list(map(column.cell, rows))) for column in chosen]
@@ -120,7 +122,7 @@ def draw(
 
 
 class _Filled(Generic[_Row]):
-    """A column with its cells, the lines of its heading, and where its cells are written."""
+    """A column with its cells and the lines of its heading; ``apart`` is None for cells in rows."""
 
     def __init__(self, column: Column[_Row], cells: list[str]) -> None:
         self.column = column
@@ -136,7 +138,7 @@ class _Filled(Generic[_Row]):
 
 
 def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
-    """Make the columns fit a width if possible; return the headings of columns left out."""
+    """Make the columns fit a width if possible; return the headings of the columns left out."""
     left_out: list[str] = []
     if _width(filled) > width:
         for column in filled:
@@ -162,7 +164,7 @@ def _indent(filled: Sequence[_Filled[_Row]]) -> str:
 
 
 def _two_lines(heading: str) -> list[str]:
-    """Return a heading as two lines, broken where the longer line is shortest."""
+    """Break a heading into two lines, of lengths as equal as possible."""
     breaks = [at + 1 for at, letter in enumerate(heading) if letter in "- "]
     split = [[heading[:at].rstrip(), heading[at:]] for at in breaks]
     return min(split, key=lambda lines: max(map(len, lines)), default=[heading])
@@ -205,7 +207,7 @@ def _lines(filled: Sequence[_Filled[_Row]], rows: Sequence[_Row], screen: Screen
 
 
 def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> Iterator[str]:
-    """Yield a cell after its heading on lines of their own, wrapped only between words."""
+    """Yield the lines of a cell below its row, with its heading, wrapped between words."""
     if not column.cells[number]:
         return
     lines = wrap(
@@ -220,7 +222,7 @@ def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> I
 
 
 def _length(text: str) -> int:
-    """Return the width in terminal columns; letters of some scripts take two columns."""
+    """Return the width of a text in terminal columns; some characters take two columns."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # here, because the import takes time

@@ -1,4 +1,4 @@
-"""The verification of a move as a table and as lines of text."""
+"""The verification of a move, as a table and explanations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from migrate.report.table import Column, Line, draw, numbers
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
-    """Return a table of how the target started each partition, and a line of totals."""
+    """Return a table of the offsets at which the target started, and a line of totals."""
     screen, rows = Screen.of(out), verification.partitions
     columns: tuple[Column[VerifiedPartition], ...] = (
         Column("OUTCOME", lambda row: row.outcome.value, style=_style),
@@ -50,7 +50,7 @@ def _style(row: VerifiedPartition) -> str:
 
 
 def _up_to(verification: Verification, outcome: StartOutcome) -> str:
-    """Return the suffix `` (up to N offsets)`` for an outcome's partitions, or an empty text."""
+    """Return `` (up to N offsets)`` for an outcome, or an empty text."""
     offsets = sum(row.records for row in verification.partitions if row.outcome is outcome)
     return f" (up to {counted(offsets, 'offset')})" if offsets else ""
 
@@ -74,12 +74,12 @@ _MEANINGS = {
 }
 
 
-# How many differences between a plan and its origin are shown.
+# The number of differences between a plan and its origin that are shown.
 _SHOWN = 20
 
 
 def outcome_lines(verification: Verification) -> Iterator[str]:
-    """Yield lines that explain the outcomes, and what the user should do about them."""
+    """Yield explanations of the outcomes, with advice for the user."""
     yield from _about_the_plan(verification)
     if verification.continuous:
         yield (
@@ -147,7 +147,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
 
 
 def _about_the_plan(verification: Verification) -> Iterator[str]:
-    """Yield how the plan differs from the checkpoint or other side that it was made from."""
+    """Yield the differences between the plan and the positions that it was made from."""
     plan = verification.plan
     if plan is None:
         return
@@ -168,7 +168,7 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
 
 
 def _about_lost_evidence(verification: Verification) -> Iterator[str]:
-    """Yield what cannot be verified any more, because the query has run on."""
+    """Yield what can no longer be verified, because the query or the log has moved on."""
     passed = verification.passed_by_log_start
     if passed:
         topic, partition = passed[0]
@@ -185,7 +185,7 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
 
 
 def _about_moving_on(verification: Verification) -> Iterator[str]:
-    """Yield what it means that others have committed for the group, and who this may be."""
+    """Yield an explanation of commits that others have made for the group."""
     moved_on = verification.counts.get(StartOutcome.MOVED_ON)
     if moved_on is None:
         return

@@ -328,7 +328,7 @@ def test_of_damaged_state_no_parquet_file_is_left(tmp_path: Path) -> None:
 def test_what_is_printed_before_the_damage_is_told_not_to_be_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_command, "_HELD_BACK", 10_000)
+    monkeypatch.setattr(state_command, "_BUFFER_SIZE", 10_000)
     chk = write_totals(tmp_path / "savepoint-1", 500)
     state = chk / "totals"
     data = bytearray(state.read_bytes())
