@@ -69,7 +69,7 @@ def ask(question: str, yes: bool) -> None:
 def save_plan(
     path: str,
     chk: str | None,
-    applied: str | None,
+    plan_to_apply: str | None,
     group: str | None,
     arguments: MoveArguments,
     *,
@@ -80,7 +80,7 @@ def save_plan(
     Args:
         path: the value of ``--plan-out``.
         chk: the checkpoint, or another source of positions.
-        applied: the value of ``--plan``, which cannot be combined with ``--plan-out``.
+        plan_to_apply: the value of ``--plan``, which cannot be combined with ``--plan-out``.
         group: the consumer group; None plans for Spark.
         arguments: as for ``plan``.
         wide: whether to show every column.
@@ -88,7 +88,7 @@ def save_plan(
     Raises:
         Refused, UsageError: as for ``plan`` and its ``save``.
     """
-    if applied is not None:
+    if plan_to_apply is not None:
         raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")
     if chk is None:
         raise UsageError("name a checkpoint (CHK) to plan for")

@@ -75,7 +75,7 @@ def cut_over(
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:
-        done = calls.cut_over(
+        result = calls.cut_over(
             spec,
             execute=execute,
             until=until,
@@ -91,26 +91,26 @@ def cut_over(
             say(line)
         raise typer.Exit(Exit.NOT_VERIFIED) from stopped
     if not execute:
-        emit(_table(done.steps), end="")
-        log.info(_verdict(done.steps, back=back))
+        emit(_table(result.steps), end="")
+        log.info(_verdict(result.steps, back=back))
         return
-    for step in done.steps:
+    for step in result.steps:
         if step.state == "to do":
             log.info(f"next: {step.text}")
-    emit(str(done.record_path))
-    log.info(f"its page: {done.page_path}")
+    emit(str(result.record_path))
+    log.info(f"its page: {result.page_path}")
 
 
 def _table(steps: Sequence[StepResult]) -> str:
     from migrate.report.screen import Screen
-    from migrate.report.table import Column, draw
+    from migrate.report.table import Column, table_lines
 
     columns: tuple[Column[StepResult], ...] = (
         Column("STEP", lambda step: step.name),
         Column("STATE", lambda step: step.state),
         Column("WHAT", lambda step: printable(step.text)),
     )
-    return "".join(draw(columns, steps, Screen.of(sys.stdout)))
+    return "".join(table_lines(columns, steps, Screen.of(sys.stdout)))
 
 
 def _verdict(steps: Sequence[StepResult], *, back: bool) -> str:

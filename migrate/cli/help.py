@@ -23,7 +23,7 @@ _LONGEST_FLAG = 25
 _OPTIONS = "Options"
 # The last section: the options that every command has.
 _LAST_TITLE = "Messages"
-_OF_EVERY_COMMAND = frozenset(
+_COMMON_FLAGS = frozenset(
     ("-v", "-q", "--version", "--install-completion", "--show-completion", "-h", "--help")
 )
 
@@ -86,14 +86,14 @@ def _usage(argument: Any) -> str:
 def _sections(options: Iterable[Any]) -> Iterator[str]:
     """Yield the section ``Options``, then the others, then the options that every command has."""
     sections: dict[str, list[Row]] = {_OPTIONS: []}
-    alike: list[Row] = []
+    common: list[Row] = []
     for option in options:
         row = (_flags(option), _text(option))
-        if not _OF_EVERY_COMMAND.isdisjoint(option.opts):
-            alike.append(row)
+        if not _COMMON_FLAGS.isdisjoint(option.opts):
+            common.append(row)
         else:
             sections.setdefault(option.rich_help_panel or _OPTIONS, []).append(row)
-    for title, rows in (*sections.items(), (_LAST_TITLE, alike)):
+    for title, rows in (*sections.items(), (_LAST_TITLE, common)):
         yield from _section(title, rows)
 
 

@@ -26,26 +26,26 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     from migrate.kafka.config import check_servers
 
     kafka_options = kafka(arguments, MoveArguments)
-    its_servers = None if kafka_options.names_brokers else os.environ.get(_SERVERS_VARIABLE)
-    its_file = os.environ.get(_CONFIG_VARIABLE) if kafka_options.kafka_config is None else None
-    if its_servers and not _names_brokers(its_file):
-        check_servers(_SERVERS_VARIABLE, its_servers)
-        log.info(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
-        arguments["bootstrap_servers"] = its_servers
+    servers = None if kafka_options.names_brokers else os.environ.get(_SERVERS_VARIABLE)
+    file = os.environ.get(_CONFIG_VARIABLE) if kafka_options.kafka_config is None else None
+    if servers and not _names_brokers(file):
+        check_servers(_SERVERS_VARIABLE, servers)
+        log.info(f"{_SERVERS_VARIABLE} names the brokers: {servers}")
+        arguments["bootstrap_servers"] = servers
     # Without brokers the file is not used: login settings alone are no reason to ask a broker.
     named = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
-    if its_file and (named or _names_brokers(its_file)):
-        log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")
-        arguments["kafka_config"] = local_path(its_file)
+    if file and (named or _names_brokers(file)):
+        log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {file}")
+        arguments["kafka_config"] = local_path(file)
     return arguments
 
 
-def _names_brokers(its_file: str | None) -> bool:
+def _names_brokers(file: str | None) -> bool:
     from migrate.kafka.config import ConfigError, names_brokers
 
-    if not its_file:
+    if not file:
         return False
     try:
-        return names_brokers(local_path(its_file), ())
+        return names_brokers(local_path(file), ())
     except ConfigError as error:
         raise ConfigError(f"{_CONFIG_VARIABLE}: {error}") from error

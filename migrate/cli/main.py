@@ -27,11 +27,11 @@ def load_function(name: str) -> Any:
 
 def load_command(name: str) -> Any:
     """Return a command that Typer has made from the command's function."""
-    alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=Command, context_settings={"help_option_names": ["--help"]})(
+    single = typer.Typer(add_completion=False)
+    single.command(name, cls=Command, context_settings={"help_option_names": ["--help"]})(
         load_function(name)
     )
-    command = typer.main.get_command(alone)
+    command = typer.main.get_command(single)
     command.params += terminal.common_options()
     return command
 
@@ -117,11 +117,11 @@ def _exit_code(end: SystemExit) -> Any:
 
     Typer itself would exit with 1 then.
     """
-    unread = end.__context__
-    if not isinstance(unread, BrokenPipeError):
+    pipe_error = end.__context__
+    if not isinstance(pipe_error, BrokenPipeError):
         return end.code
     # Typer was writing an error about the arguments, which has an exit code, or the help.
-    return getattr(unread.__context__, "exit_code", 0)
+    return getattr(pipe_error.__context__, "exit_code", 0)
 
 
 def _exit_with(error: Exception) -> NoReturn:

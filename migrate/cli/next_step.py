@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
     """Return a ``migrate`` command with its Kafka options; ``-X …`` replaces all properties."""
-    arguments = [*(os.fspath(word) for word in words), *_reaching(kafka or {})]
+    arguments = [*(os.fspath(word) for word in words), *_kafka_options(kafka or {})]
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *arguments]) + more
 
 
-def _reaching(kafka: KafkaArguments) -> Iterator[str]:
+def _kafka_options(kafka: KafkaArguments) -> Iterator[str]:
     if servers := kafka.get("bootstrap_servers"):
         yield from ("-b", servers)
     if file := kafka.get("kafka_config"):
@@ -48,7 +48,7 @@ def verification(
 
     if policies_of(arguments).change_positions:
         return None
-    chosen = [
+    options = [
         word
         for flag, value in (
             ("--source", arguments.get("source")),
@@ -58,7 +58,7 @@ def verification(
         for word in (flag, value)
     ]
     if arguments.get("allow_external_files"):
-        chosen.append("--allow-external-files")
+        options.append("--allow-external-files")
     if arguments.get("one_cluster"):
-        chosen.append("--one-cluster")
-    return command("verify", chk, target, *chosen, kafka=arguments)
+        options.append("--one-cluster")
+    return command("verify", chk, target, *options, kafka=arguments)

@@ -25,7 +25,7 @@ from migrate.moves.declare_options import ReadArguments
 # them, stdout stays empty.
 _BUFFER_SIZE = 4 * 1024 * 1024
 # The number of rows in a table of entries without --limit.
-_ROWS = 50
+_DEFAULT_ROWS = 50
 
 
 class StateFormat(str, Enum):
@@ -65,7 +65,7 @@ def state(
         typer.Option(
             metavar="N",
             min=1,
-            help=f"Print only the first N entries. [default: all; in a table {_ROWS}]",
+            help=f"Print only the first N entries. [default: all; in a table {_DEFAULT_ROWS}]",
         ),
     ] = None,
     reading: ReadArguments,
@@ -134,13 +134,15 @@ def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) ->
     if format is StateFormat.TABLE:
         from migrate.report.state import entries_table
 
-        emit(entries_table(state, islice(entries, limit or _ROWS), sys.stdout), end="")
+        emit(entries_table(state, islice(entries, limit or _DEFAULT_ROWS), sys.stdout), end="")
         if next(entries, None) is not None and limit is None:
-            log.info(f"only the first {_ROWS} entries are shown: --limit N, or --format json")
+            log.info(
+                f"only the first {_DEFAULT_ROWS} entries are shown: --limit N, or --format json"
+            )
         return
-    some = islice(entries, limit)
+    limited = islice(entries, limit)
     print_as = entries_json if format is StateFormat.JSON else entries_csv
-    emit_pieces(_buffered(print_as(state, some)))
+    emit_pieces(_buffered(print_as(state, limited)))
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:

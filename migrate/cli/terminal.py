@@ -33,7 +33,7 @@ class BusyLine:
     """A progress line on the terminal, which shows the current step if it takes long."""
 
     def __init__(self) -> None:
-        self._doing: list[tuple[str, float]] = []
+        self._steps: list[tuple[str, float]] = []
         self._lock = threading.RLock()
         self._drawn = False
         self._ended = threading.Event()
@@ -41,21 +41,21 @@ class BusyLine:
 
     def begin(self, what: str) -> None:
         with self._lock:
-            self._doing.append((what, time.monotonic()))
-            if len(self._doing) == 1 and sys.stderr is not None and sys.stderr.isatty():
+            self._steps.append((what, time.monotonic()))
+            if len(self._steps) == 1 and sys.stderr is not None and sys.stderr.isatty():
                 self._ended = threading.Event()
                 threading.Thread(target=self._watch, args=(self._ended,), daemon=True).start()
 
     def end(self) -> None:
         with self._lock:
-            if self._doing:
-                self._doing.pop()
-            if not self._doing:
+            if self._steps:
+                self._steps.pop()
+            if not self._steps:
                 self._ended.set()
             self._erase()
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def erased(self) -> Iterator[None]:
         """Erase the line while the caller writes another line to stderr."""
         with self._lock:
             self._erase()
@@ -73,8 +73,8 @@ class BusyLine:
     def _watch(self, ended: threading.Event) -> None:
         while not ended.wait(_BETWEEN_SECONDS):
             with self._lock:
-                if self._doing and not ended.is_set():
-                    self._draw(*self._doing[-1])
+                if self._steps and not ended.is_set():
+                    self._draw(*self._steps[-1])
 
     def _draw(self, what: str, begun: float) -> None:
         seconds = time.monotonic() - begun
@@ -163,7 +163,7 @@ def say(line: str) -> None:
     from decoder.urls import redact_urls  # imported here, because --help does not need the decoder
 
     if sys.stderr is not None:  # otherwise print would write to stdout
-        with busy.away(), contextlib.suppress(OSError):
+        with busy.erased(), contextlib.suppress(OSError):
             print(redact_urls(line), file=sys.stderr, flush=True)
 
 
@@ -277,9 +277,9 @@ ShortHelp = Annotated[
 
 def common_options() -> list[Any]:
     """Return -v, -q and -h as parameters of a command."""
-    alone = typer.Typer(add_completion=False)
+    single = typer.Typer(add_completion=False)
 
-    @alone.command()
+    @single.command()
     def _(verbose: Verbose = False, quiet: Quiet = False, short: ShortHelp = False) -> None: ...
 
-    return list(typer.main.get_command(alone).params)
+    return list(typer.main.get_command(single).params)

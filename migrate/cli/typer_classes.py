@@ -36,7 +36,7 @@ class _Option(TyperOption):
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         """Convert the option's text on the command line."""
-        return _value(self, ctx, value, super().process_value)
+        return _convert(self, ctx, value, super().process_value)
 
 
 class _Argument(TyperArgument):
@@ -44,10 +44,12 @@ class _Argument(TyperArgument):
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         """Convert the argument's text on the command line."""
-        return _value(self, ctx, value, super().process_value)
+        return _convert(self, ctx, value, super().process_value)
 
 
-def _value(parameter: Any, ctx: Any, value: Any, coerced: Callable[[Any, Any], Any]) -> Any:
+def _convert(
+    parameter: Any, ctx: Any, value: Any, convert_by_typer: Callable[[Any, Any], Any]
+) -> Any:
     described = getattr(parameter, "type_descriptor", None)  # missing before Typer 0.29
     kind = described.annotation if described is not None else None
     if isinstance(kind, type) and issubclass(kind, Enum) and value in {m.value for m in kind}:
@@ -57,7 +59,7 @@ def _value(parameter: Any, ctx: Any, value: Any, coerced: Callable[[Any, Any], A
         or (kind is str and isinstance(value, str))
         or (kind == list[str] and value)
     ):
-        return coerced(ctx, value)
+        return convert_by_typer(ctx, value)
     return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
 
 

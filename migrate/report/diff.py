@@ -21,7 +21,7 @@ from migrate.model.positions import (
 from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.table import Column, Line, numbers, table_lines
 from migrate.report.text import csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
@@ -194,9 +194,9 @@ def diff_table(
     folded = len(diff.rows) > FOLD_ABOVE and not every_partition
     if folded:
         topics = list(diff.by_topic.items())
-        lines += draw(_columns_of_topics(topics), topics, screen, wide=wide)
+        lines += table_lines(_columns_of_topics(topics), topics, screen, wide=wide)
     else:
-        lines += draw(_columns(clipped=diff.is_clipped), diff.rows, screen, wide=wide)
+        lines += table_lines(_columns(clipped=diff.is_clipped), diff.rows, screen, wide=wide)
     lines.append(screen.text(totals_line(diff.totals), "bold") + "\n")
     if folded:
         lines.append("shown by topic; --all shows every partition\n")
@@ -220,7 +220,7 @@ def totals_line(totals: DiffTotals) -> str:
 def _columns(*, clipped: bool) -> tuple[Column[DiffRow], ...]:
     return (
         Column("RELATION", lambda row: row.relation.value, style=lambda row: _STYLES[row.relation]),
-        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
         Column("LEFT", lambda row: start_text(row.left, row.left_offset), right=True),
         Column("RIGHT", lambda row: start_text(row.right, row.right_offset), right=True),
@@ -238,13 +238,13 @@ def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
     def counts(heading: str, count: Callable[[DiffTotals], int]) -> Column[_Topic]:
         return numbers(heading, lambda topic: count(topic[1]) or None, total_of=topics)
 
-    def of(relation: Relation) -> Column[_Topic]:
+    def partitions(relation: Relation) -> Column[_Topic]:
         return counts(relation.value.upper(), lambda totals: totals.of(relation))
 
     return (
-        Column("TOPIC", lambda topic: printable(topic[0]), apart=Line.ABOVE),
+        Column("TOPIC", lambda topic: printable(topic[0]), own_line=Line.ABOVE),
         counts("PARTITIONS", lambda totals: totals.partitions),
-        *map(of, Relation),
+        *map(partitions, Relation),
         counts("OFFSETS-AHEAD", lambda totals: totals.offsets_ahead),
         counts("OFFSETS-BEHIND", lambda totals: totals.offsets_behind),
     )

@@ -76,12 +76,12 @@ def _fields(item: object, names: Iterable[str]) -> str:
 
 def _indented(value: object, depth: int = 2) -> str:
     """Return a value as JSON; indent all lines but the first by ``depth`` more spaces."""
-    text = json.dumps(value, indent=2, default=_value)
+    text = json.dumps(value, indent=2, default=_enum_value)
     return text.replace("\n", "\n" + " " * depth)
 
 
-def _value(name: Enum) -> str:
-    return str(name.value)
+def _enum_value(member: Enum) -> str:
+    return str(member.value)
 
 
 def _source_pieces(source: Source) -> Iterator[str]:

@@ -12,7 +12,7 @@ from migrate.model.finding import Severity
 from migrate.model.positions import Position
 from migrate.model.wording import counted, printable
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.table import Column, Line, numbers, table_lines
 from migrate.report.text import operator_names
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -37,12 +37,12 @@ def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
     )
     for source in extraction.sources:
         yield _heading(source, screen)
-        yield from draw(_POSITIONS, source.positions, screen, wide=wide)
+        yield from table_lines(_POSITIONS, source.positions, screen, wide=wide)
     if not extraction.sources:
         yield "no Kafka source in this checkpoint\n"
     yield "\n" + screen.text("operators", "bold") + "\n"
     operators = checkpoint.operators
-    yield from draw(_columns(operators), operators, screen, wide=wide)
+    yield from table_lines(_columns(operators), operators, screen, wide=wide)
     yield "\n"
     for finding in extraction.findings:
         where = f" {finding.operator_id[:8]}" if finding.operator_id is not None else ""
@@ -58,7 +58,7 @@ def _heading(source: Source, screen: Screen) -> str:
 
 _POSITIONS: tuple[Column[Position], ...] = (
     Column("CLUSTER", lambda position: printable(position.cluster or "")),
-    Column("TOPIC", lambda position: printable(position.topic), apart=Line.ABOVE),
+    Column("TOPIC", lambda position: printable(position.topic), own_line=Line.ABOVE),
     numbers("PARTITION", lambda position: position.partition),
     Column("STATE", lambda position: position.state.value),
     numbers("NEXT-OFFSET", lambda position: position.next_offset),
@@ -75,7 +75,7 @@ def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
         Column(
             "NAME",
             lambda operator: printable(operator.name or operator.uid or ""),
-            apart=Line.BELOW,
+            own_line=Line.BELOW,
         ),
         numbers("PARALLELISM", lambda operator: operator.parallelism),
         numbers("KEYED-BYTES", lambda operator: operator.keyed_state_bytes, total_of=operators),
@@ -94,7 +94,7 @@ def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
             total_of=operators,
             wide=not in_flight,
         ),
-        Column("STATE", lambda operator: ", ".join(_states(operator)), apart=Line.BELOW),
+        Column("STATE", lambda operator: ", ".join(_states(operator)), own_line=Line.BELOW),
     )
 
 

@@ -21,7 +21,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     """Return a table of a plan, with a row for each partition."""
     differs = any(_position(row) != number_text(row.next_offset) for row in partitions)
     columns: tuple[Column[PlannedPartition], ...] = (
-        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
         # Without --wide, shown only if some new offset differs from it.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
@@ -86,7 +86,7 @@ def restoration_table(
 ) -> str:
     """Return a table of a rollback, with a row for each partition that changes."""
     columns: tuple[Column[RestoredOffset], ...] = (
-        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
         Column("CURRENT-OFFSET", lambda row: committed_text(row.now), right=True),
         Column("NEW-OFFSET", lambda row: committed_text(row.target), right=True),
@@ -110,7 +110,7 @@ def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
         return
     done = [row.target for row in outcome.partitions if row.result is Result.COMMITTED]
     removed = done.count(None)
-    yield f"group {outcome.group}: {outcome.applied.value}; {_done(len(done) - removed, removed)}"
+    yield f"group {outcome.group}: {outcome.applied.value}; {_counts(len(done) - removed, removed)}"
     for row in outcome.partitions:
         if row.result in (Result.COMMITTED, Result.UNCHANGED):
             continue
@@ -120,7 +120,7 @@ def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
         yield f"{printable(row.topic)}-{row.partition} {row.result.value}{why}{current}"
 
 
-def _done(written: int, removed: int) -> str:
+def _counts(written: int, removed: int) -> str:
     if removed and not written:
         return f"{counted(removed, 'offset')} removed"
     also = f", {removed} removed" if removed else ""

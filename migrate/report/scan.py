@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from migrate.fleet.inventory import Inventory, ScannedJob
 from migrate.model.wording import counted, printable
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.table import Column, Line, numbers, table_lines
 
 if TYPE_CHECKING:
     from migrate.fleet.inventory import BulkPlan
@@ -33,14 +33,14 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
         Column(
             "CHECKPOINT",
             lambda job: printable(job.pointer.removeprefix(here)),
-            apart=Line.BELOW,
+            own_line=Line.BELOW,
         ),
         numbers("SOURCES", lambda job: job.sources, total_of=jobs, drop_order=1),
         numbers("PARTITIONS", lambda job: job.positions, total_of=jobs),
         Column("LAG", _lag, right=True, total=_total_lag(jobs)),
-        Column("WHY NOT", lambda job: _why_not(job, inventory), apart=Line.BELOW),
+        Column("WHY NOT", lambda job: _why_not(job, inventory), own_line=Line.BELOW),
     )
-    return draw(columns, jobs, Screen.of(out), wide=wide)
+    return table_lines(columns, jobs, Screen.of(out), wide=wide)
 
 
 def _moves(job: ScannedJob, inventory: Inventory) -> str:

@@ -78,7 +78,7 @@ def _table(titles: Sequence[str], rows: Sequence[_Row], out: TextIO) -> str:
         return Column(title, lambda row: row[1][number], right=True)
 
     columns: tuple[Column[_Row], ...] = (
-        Column("TOPIC", lambda row: printable(row[0][0]), apart=Line.ABOVE),
+        Column("TOPIC", lambda row: printable(row[0][0]), own_line=Line.ABOVE),
         numbers("PARTITION", lambda row: row[0][1]),
         *map(offsets, titles, count()),
     )

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from decoder.keyed_state import Entry, KeyedState
 from migrate.model.wording import printable
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, draw, table_text
+from migrate.report.table import Column, Line, table_lines, table_text
 from migrate.report.text import csv_pieces, csv_text, operator_names
 from migrate.state.columns import columns, namespace_type, value_type
 from migrate.state.json_form import entry_json
@@ -57,7 +57,7 @@ def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
     for _, of_operator in groupby(states, lambda state: state.operator_id):
         some = list(of_operator)
         lines.append(blank + _heading(some[0], screen))
-        lines += draw(_COLUMNS, [_cells(state, some) for state in some], screen)
+        lines += table_lines(_COLUMNS, [_cells(state, some) for state in some], screen)
         blank = "\n"
     return "".join(lines)
 
@@ -67,8 +67,8 @@ def _heading(state: KeyedState, screen: Screen) -> str:
     return f"{heading}{operator_names(state.uid, state.operator_name)}\n"
 
 
-def _column(name: str, apart: Line | None) -> Column[Mapping[str, str]]:
-    return Column(name.upper(), lambda cells: printable(cells[name]), apart=apart)
+def _column(name: str, own_line: Line | None) -> Column[Mapping[str, str]]:
+    return Column(name.upper(), lambda cells: printable(cells[name]), own_line=own_line)
 
 
 _COLUMNS = (
@@ -113,5 +113,5 @@ def _entry_column(name: str) -> Column[Mapping[str, Any]]:
     return Column(
         name.upper().replace("_", "-"),
         lambda row: printable(_cell(row[name])),
-        apart=Line.BELOW if name == "value" else None,
+        own_line=Line.BELOW if name == "value" else None,
     )

@@ -48,7 +48,7 @@ class Column(Generic[_Row]):
         wide: whether the column is shown only with ``--wide``.
         drop_order: if the table is too wide, columns are left out, the highest number first; a
             column with 0 is never left out.
-        apart: the line of a cell if the table is too wide; None keeps the cell in its row.
+        own_line: where a cell gets a line of its own if the table is too wide; None: in its row.
     """
 
     heading: str
@@ -58,7 +58,7 @@ class Column(Generic[_Row]):
     total: str = ""
     wide: bool = False
     drop_order: int = 0
-    apart: Line | None = None
+    own_line: Line | None = None
 
 
 def numbers(
@@ -92,11 +92,11 @@ def numbers(
 def table_text(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return a table as ``draw`` does, as one text for the file or terminal ``out``."""
-    return "".join(draw(columns, rows, Screen.of(out), wide=wide))
+    """Return a table as ``table_lines`` does, as one text for the file or terminal ``out``."""
+    return "".join(table_lines(columns, rows, Screen.of(out), wide=wide))
 
 
-def draw(
+def table_lines(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], screen: Screen, *, wide: bool = False
 ) -> Iterator[str]:
     """Yield the lines of a table, each with its newline; no lines if there are no rows.
@@ -122,14 +122,14 @@ def draw(
 
 
 class _Filled(Generic[_Row]):
-    """A column with its cells and the lines of its heading; ``apart`` is None for cells in rows."""
+    """A column with its cells, its heading lines, and the line of its cells (None: in the row)."""
 
     def __init__(self, column: Column[_Row], cells: list[str]) -> None:
         self.column = column
         self.cells = cells
         self.heading = [column.heading]
         self.total = column.total if len(cells) > 1 else ""
-        self.apart: Line | None = None
+        self.own_line: Line | None = None
         self._least = max(map(_length, (*cells, self.total)))
 
     @property
@@ -149,18 +149,18 @@ def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
             left_out.append(column.column.heading)
     for line in (Line.BELOW, Line.ABOVE):
         for column in reversed(filled):
-            if column.column.apart is line and _width(filled) > width:
-                column.apart = line
+            if column.column.own_line is line and _width(filled) > width:
+                column.own_line = line
     return left_out
 
 
 def _width(filled: Sequence[_Filled[_Row]]) -> int:
-    inline = [column.width for column in filled if column.apart is None]
+    inline = [column.width for column in filled if column.own_line is None]
     return sum(inline) + len(_GAP) * (len(inline) - 1) + len(_indent(filled))
 
 
 def _indent(filled: Sequence[_Filled[_Row]]) -> str:
-    return _GAP if any(column.apart is Line.ABOVE for column in filled) else ""
+    return _GAP if any(column.own_line is Line.ABOVE for column in filled) else ""
 
 
 def _two_lines(heading: str) -> list[str]:
@@ -172,7 +172,7 @@ def _two_lines(heading: str) -> list[str]:
 
 def _lines(filled: Sequence[_Filled[_Row]], rows: Sequence[_Row], screen: Screen) -> Iterator[str]:
     above, below, inline = (
-        [column for column in filled if column.apart is line]
+        [column for column in filled if column.own_line is line]
         for line in (Line.ABOVE, Line.BELOW, None)
     )
     widths = [column.width for column in inline]

@@ -8,7 +8,7 @@ from typing import TextIO
 from migrate.model.wording import counted, printable
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.table import Column, Line, numbers, table_lines
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
@@ -16,7 +16,7 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
     screen, rows = Screen.of(out), verification.partitions
     columns: tuple[Column[VerifiedPartition], ...] = (
         Column("OUTCOME", lambda row: row.outcome.value, style=_style),
-        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
         Column("CHECKPOINT" if verification.plan is None else "PLAN", _expected, right=True),
         numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda row: row.started),
@@ -27,7 +27,9 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
         for outcome, count in verification.counts.items()
     )
     total = f"{printable(verification.target)}: {counts}"
-    return "".join(draw(columns, rows, screen, wide=wide)) + screen.text(total, "bold") + "\n"
+    return (
+        "".join(table_lines(columns, rows, screen, wide=wide)) + screen.text(total, "bold") + "\n"
+    )
 
 
 def _expected(row: VerifiedPartition) -> str:
