@@ -168,8 +168,7 @@ _LOOK = {
     "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
     "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
     "diff": "Show two sets of positions side by side.",
-    "scan": "Show all jobs below a directory: newest checkpoint, lag, and whether each can move "
-    "today.",
+    "scan": "Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.",
     "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
     "verify": "Check after a move whether the target started where the checkpoint ended.",
 }
@@ -290,7 +289,7 @@ $ migrate follow spark:/data/query --group orders -b broker:9092 --once --metric
     "scan": """\
 # Every job below a directory
 $ migrate scan s3://bucket/flink --latest-only
-# With lag, as tables, and a plan for each job that can move
+# With lag, as tables, and a plan for each job without an obstacle
 $ migrate scan s3://bucket/flink -b broker:9092 --output inventory --plans plans
 """,
 }

@@ -60,7 +60,7 @@ def scan(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Save a plan for each job that can move, for to-spark --plan, in DIR, a new "
+            help="Save a plan for each job without an obstacle, for to-spark --plan, in DIR, a new "
             "directory. DIR/index.csv lists them.",
         ),
     ] = None,
@@ -83,7 +83,7 @@ def scan(
     ] = None,
     kafka: KafkaArguments,
 ) -> None:
-    """Show all jobs below a directory: newest checkpoint, lag, and whether each can move today.
+    """Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.
 
     A checkpoint that cannot be read has a line of its own, also in the tables of --output.
     """
@@ -120,14 +120,14 @@ def _next(
     plans: str | None,
     kafka: KafkaArguments,
 ) -> str | None:
-    """Return a line with the next command, or None if no job can move."""
+    """Return a line with the next command, or None if each job has an obstacle."""
     if inventory.plans is None:
         if not inventory.totals.movable:
             return None
         brokers = () if kafka else ("-b", "HOST:PORT")
         arguments = (*roots, *(["--latest-only"] if latest_only else []), "--plans", "plans")
         make = next_step.command("scan", *arguments, *brokers, kafka=kafka)
-        return f"next, a plan for each job that can move: {make}"
+        return f"next, a plan for each job without an obstacle: {make}"
     saved = [plan for plan in inventory.plans.values() if plan.file is not None]
     if not saved or plans is None:
         return None

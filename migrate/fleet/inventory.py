@@ -1,4 +1,4 @@
-"""The inventory of a scan: each job's newest complete checkpoint, and whether the job can move."""
+"""The inventory of a scan: each job's newest complete checkpoint, and the obstacles to a move."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ class ScannedJob:
         lag: the upper bound of the number of records between the positions and the log ends; None
             without a broker, or if the lag of every position is unknown.
         lag_unknown: the number of positions whose lag is unknown.
-        obstacles: the codes of the reasons why the job cannot move, sorted; empty if it can. The
-            codes that come from the broker are ``expired``, ``beyond-end``, ``topic-gone`` and
-            ``partition-gone``.
+        obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
+            ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``.
         why_not: the same reasons in words.
         to_check: the codes of what to check before the job moves, sorted.
         error_kind, error: why the checkpoint could not be read.
@@ -77,7 +76,7 @@ class ScannedJob:
 
     @property
     def movable(self) -> bool:
-        """Whether the job's positions can be moved as they are."""
+        """Whether no obstacle to a move was found, in the checkpoint or at the broker."""
         return self.readable and not self.obstacles
 
     @property
@@ -170,9 +169,9 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
         sum(job.movable for job in jobs),
         sum(job.positions or 0 for job in jobs),
         sum(known) if known else None,
-        _most_frequent(code for job in jobs for code in job.obstacles),
-        _most_frequent(code for job in jobs if job.movable for code in job.to_check),
-        _most_frequent(job.error_kind for job in jobs if job.error_kind is not None),
+        most_frequent(code for job in jobs for code in job.obstacles),
+        most_frequent(code for job in jobs if job.movable for code in job.to_check),
+        most_frequent(job.error_kind for job in jobs if job.error_kind is not None),
     )
 
 
@@ -182,7 +181,8 @@ def _is_nowhere(job: ScannedJob) -> bool:
     return job.error_kind in _NOWHERE and not named
 
 
-def _most_frequent(codes: Iterable[str]) -> dict[str, int]:
+def most_frequent(codes: Iterable[str]) -> dict[str, int]:
+    """Return how often each code occurs, the most frequent first."""
     return dict(sorted(Counter(codes).items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -221,7 +221,7 @@ _CHECKPOINTS = (  # values of a CheckpointRow
     ),
     _boolean(
         "movable",
-        "whether its positions can be moved as they are; null where it could not be read",
+        "whether no obstacle to a move was found in it; null where it could not be read",
         lambda row: not row.obstacles,
     ),
     _strings(

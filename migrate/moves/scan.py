@@ -1,4 +1,4 @@
-"""``scan``: make an inventory of many jobs, and save a plan for each job that can move."""
+"""``scan``: make an inventory of many jobs, and save plans of their moves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def scan(
         output: a new or empty directory, below which the tables ``checkpoints``, ``positions``,
             ``operators`` and ``findings`` are written.
         format: the file format of the tables.
-        plans: a new or empty directory, to which a plan is saved for each job that can move.
+        plans: a new or empty directory, to which a plan is saved for each job without an obstacle.
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
             job's id. If it is None, the plans are for Spark.
         master: the Spark master to run on, for example ``spark://host:7077``.

@@ -72,9 +72,9 @@ def plan_each(
     group: str | None,
     **arguments: Unpack[KafkaArguments],
 ) -> Iterator[tuple[str, BulkPlan]]:
-    """Plan each job that can move, and save the plan; yield pointers with results, in job order.
+    """Plan each job without an obstacle, save the plans, and yield them by pointer, in job order.
 
-    A job that cannot move is not planned, and a plan that would be refused is not saved; reasons
+    A job with an obstacle is not planned, and a plan that would be refused is not saved; reasons
     are returned instead. The same holds for a job whose planning fails, for example because the
     broker does not answer; the other jobs are still planned.
 

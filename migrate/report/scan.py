@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from migrate.fleet.inventory import Inventory, ScannedJob
+from migrate.fleet.inventory import Inventory, ScannedJob, most_frequent
 from migrate.model.wording import counted, printable
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, numbers, table_lines
@@ -24,9 +24,7 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
     jobs = inventory.jobs
 
     def style(job: ScannedJob) -> str:
-        if _moves(job, inventory) != "yes":
-            return "red"
-        return "yellow" if job.to_check else "green"
+        return {"yes": "green", "check": "yellow"}.get(_moves(job, inventory), "red")
 
     columns: tuple[Column[ScannedJob], ...] = (
         Column("MOVES", lambda job: _moves(job, inventory), style=style),
@@ -38,15 +36,22 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
         numbers("SOURCES", lambda job: job.sources, total_of=jobs, drop_order=1),
         numbers("PARTITIONS", lambda job: job.positions, total_of=jobs),
         Column("LAG", _lag, right=True, total=_total_lag(jobs)),
-        Column("WHY NOT", lambda job: _why_not(job, inventory), own_line=Line.BELOW),
+        Column("WHY", lambda job: _why(job, inventory), own_line=Line.BELOW),
     )
     return table_lines(columns, jobs, Screen.of(out), wide=wide)
 
 
 def _moves(job: ScannedJob, inventory: Inventory) -> str:
+    """Return whether an obstacle to a move was found, in the checkpoint, at the broker or planning.
+
+    Returns:
+        ``yes`` or ``check`` if there is none, ``no`` if there is one, or ``unreadable``.
+    """
     if not job.readable:
         return "unreadable"
-    return "yes" if job.movable and _refused(job, inventory.plans) is None else "no"
+    if not job.movable or _refused(job, inventory.plans) is not None:
+        return "no"
+    return "check" if job.to_check else "yes"
 
 
 def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
@@ -55,7 +60,7 @@ def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan 
     return plan if plan is not None and plan.file is None else None
 
 
-def _why_not(job: ScannedJob, inventory: Inventory) -> str:
+def _why(job: ScannedJob, inventory: Inventory) -> str:
     if not job.readable:
         return job.error_kind or ""
     if not job.movable:
@@ -63,7 +68,7 @@ def _why_not(job: ScannedJob, inventory: Inventory) -> str:
     refused = _refused(job, inventory.plans)
     if refused is not None:
         return printable("; ".join(refused.reasons))
-    return f"check {', '.join(job.to_check)}" if job.to_check else ""
+    return ", ".join(job.to_check)
 
 
 def _total_lag(jobs: Sequence[ScannedJob]) -> str:
@@ -91,10 +96,18 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
     )
     if totals.lag is not None:
         yield f"lag: up to {counted(totals.lag, 'record')}"
-    check = f" (check before: {_counts(totals.to_check)})" if totals.to_check else ""
-    yield f"can move: {totals.movable}{check}"
-    if totals.blocked:
-        yield f"cannot move: {totals.blocked} ({_counts(totals.obstacles)})"
+    jobs = {
+        moves: [job for job in inventory.jobs if _moves(job, inventory) == moves]
+        for moves in ("yes", "check", "no")
+    }
+    yield f"yes: {len(jobs['yes'])} (no obstacle was found)"
+    if jobs["check"]:
+        codes = most_frequent(code for job in jobs["check"] for code in job.to_check)
+        yield f"check: {len(jobs['check'])} ({_counts(codes)})"
+    if jobs["no"]:
+        refused = sum(job.movable for job in jobs["no"])
+        plans = {"no plan": refused} if refused else {}
+        yield f"no: {len(jobs['no'])} ({_counts({**totals.obstacles, **plans})})"
     if totals.unreadable:
         yield f"unreadable: {totals.unreadable} ({_counts(totals.errors)})"
     if inventory.plans is not None:
@@ -102,9 +115,9 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         failed = len(inventory.failures)
         refused = totals.movable - saved - failed
         yield (
-            f"plans: {saved}"
-            + (f"; {refused} that can move were refused" if refused else "")
-            + (f"; {failed} that can move failed" if failed else "")
+            f"plans: {saved} saved"
+            + (f", {refused} refused" if refused else "")
+            + (f", {failed} failed" if failed else "")
         )
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from migrate.fleet.candidates import Candidate, mark_newest, read_marked
 from migrate.fleet.discovery import discover
-from migrate.fleet.inventory import Inventory, ScannedJob, totals
+from migrate.fleet.inventory import BulkPlan, Inventory, ScannedJob, totals
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
@@ -87,7 +87,7 @@ def test_a_root_that_is_not_there_is_no_savepoint(kind: str) -> None:
     assert list(summary_lines(Inventory((_MOVES, missing), 2, 1))) == [
         "1 job, 2 positions; 1 checkpoint read",
         "lag: up to 16 records",
-        "can move: 1",
+        "yes: 1 (no obstacle was found)",
         f"unreadable: 1 ({kind} 1)",
     ]
 
@@ -95,7 +95,7 @@ def test_a_root_that_is_not_there_is_no_savepoint(kind: str) -> None:
 def test_the_table_and_its_summary() -> None:
     inventory = Inventory((_MOVES, _UNALIGNED, _UNREADABLE), 12, 1)
     assert "".join(inventory_table(inventory, io.StringIO())) == (
-        "MOVES       CHECKPOINT  SOURCES  PARTITIONS  LAG  WHY NOT\n"
+        "MOVES       CHECKPOINT  SOURCES  PARTITIONS  LAG  WHY\n"
         "yes         /e/a/chk-9        1           2   16\n"
         "no          /e/b/chk-1        2           5       in-flight-records\n"
         "unreadable  /e/c/chk-2                            truncated\n"
@@ -104,10 +104,43 @@ def test_the_table_and_its_summary() -> None:
     assert list(summary_lines(inventory)) == [
         "3 jobs, 7 positions; 12 checkpoints read, 1 of them unreadable",
         "lag: up to 16 records",
-        "can move: 1",
-        "cannot move: 1 (in-flight-records 1)",
+        "yes: 1 (no obstacle was found)",
+        "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
     ]
+
+
+def test_the_summary_counts_the_rows_of_the_table() -> None:
+    """Seen: 21 rows said yes, the summary 84, and 63 of those had been refused a plan."""
+    checked = _job("/e/d/chk-1", to_check=("pending-transactions",), positions=1)
+    refused = _job("/e/f/chk-1", to_check=("pending-transactions",), positions=1)
+    jobs = (_MOVES, checked, refused, _UNALIGNED, _UNREADABLE)
+
+    def moves(inventory: Inventory) -> list[str]:
+        table = "".join(inventory_table(inventory, io.StringIO())).splitlines()
+        return [line.split()[0] for line in table[1:-1]]
+
+    before = Inventory(jobs, 5, 1)
+    assert moves(before) == ["yes", "check", "check", "no", "unreadable"]
+    assert list(summary_lines(before))[2:] == [
+        "yes: 1 (no obstacle was found)",
+        "check: 2 (pending-transactions 2)",
+        "no: 1 (in-flight-records 1)",
+        "unreadable: 1 (truncated 1)",
+    ]
+    plans = {job.pointer: BulkPlan(None, f"{number}.json") for number, job in enumerate(jobs)}
+    for job in (refused, _UNALIGNED, _UNREADABLE):
+        plans[job.pointer] = BulkPlan(None, None, reasons=("which cluster?",))
+    after = Inventory(jobs, 5, 1, plans)
+    assert moves(after) == ["yes", "check", "no", "no", "unreadable"]
+    assert list(summary_lines(after))[2:] == [
+        "yes: 1 (no obstacle was found)",
+        "check: 1 (pending-transactions 1)",
+        "no: 2 (in-flight-records 1, no plan 1)",
+        "unreadable: 1 (truncated 1)",
+        "plans: 2 saved, 1 refused",
+    ]
+    assert "which cluster?" in "".join(inventory_table(after, io.StringIO()))
 
 
 def test_names_in_the_table_move_no_cursor() -> None:
@@ -210,7 +243,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
     failures = [type(plans[job.pointer].failure) for job in jobs]
     assert failures == [FileExistsError, KeyError, type(None)]
     inventory = Inventory(tuple(jobs), 3, 0, plans)
-    assert list(summary_lines(inventory))[-1] == "plans: 1; 2 that can move failed"
+    assert list(summary_lines(inventory))[-1] == "plans: 1 saved, 2 failed"
     # The table and its summary first, then what ends it.
     monkeypatch.setattr(scanning, "scan", lambda *_, **__: inventory)  # what Spark would read
     done = migrate("scan", tmp_path / "e", "--plans", tmp_path / "plans")
@@ -218,7 +251,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
     assert [line.split()[1] for line in done.stdout.splitlines()[1:]] == [
         job.pointer for job in jobs
     ]
-    assert "plans: 1; 2 that can move failed" in done.stderr
+    assert "plans: 1 saved, 2 failed" in done.stderr
     assert "Traceback" in done.stderr
     del plans[unlucky.pointer]
     jobs.remove(unlucky)
