@@ -1,4 +1,4 @@
-"""The real systems that tests share: started when first asked for, stopped with the run."""
+"""Fixtures for the real systems that tests share, and the order of the tests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from tests.support.kafka import Broker
     from tests.support.spark import Spark
 
-# Imported where they are used: collecting the unit tests needs neither a JDK nor PySpark.
+# Imported only by the fixtures: the collection of unit tests needs neither a JDK nor PySpark.
 
 
 def pytest_configure() -> None:
-    """Started in the background of a script, this process was told to ignore Ctrl-C, and what it
-    starts would inherit it: here some of them are to be interrupted."""
+    """Handle Ctrl-C again if a script has started this process in the background.
+
+    Child processes would inherit the ignored signal, and some tests interrupt them.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Where two workers share the tests, one of them has all that run Spark: a process has one session,
-# and two Sparks at once are more than a small machine bears.
+# One worker runs all tests on Spark: a process has one Spark session, and a small machine has no
+# memory for two.
 ON_SPARK = frozenset(
     f"tests/integration/test_{name}.py"
     for name in (
@@ -56,7 +58,7 @@ ON_SPARK = frozenset(
 
 
 class WholeModules(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
-    """Each module stays whole, and those on Spark stay together."""
+    """A scheduler that keeps each module, and all modules on Spark, in one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
@@ -69,11 +71,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeModules
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes longest begins first; the unit tests, short ones and last in the order of folders,
-    are what the two workers end with.
+    """Run the tests on Spark first, because they take longest.
 
-    A test on real systems that fails is run once more: a machine can be too busy for a broker. The
-    summary names each (RERUN), and each is looked into.
+    A failed integration test runs once more, because a busy machine can slow down a broker. The
+    summary shows it as RERUN.
     """
 
     def on_spark(item: pytest.Item) -> bool:
@@ -81,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     rerun = pytest.mark.flaky(reruns=1) if config.pluginmanager.hasplugin("rerunfailures") else None
     for item in items:
-        # In another module it would run beside a second Spark.
+        # Otherwise another worker would start a second Spark for this test.
         assert on_spark(item) or "spark" not in getattr(item, "fixturenames", ()), item.nodeid
         if rerun is not None and item.get_closest_marker("integration"):
             item.add_marker(rerun)
@@ -90,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """A Kafka broker for the whole run; each test makes topics of its own."""
+    """Run one Kafka broker for all tests; each test creates its own topics."""
     from tests.support.kafka import Broker
 
     with Broker() as running:
@@ -99,7 +100,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Spark]:
-    """A Spark session for the whole run; each query has a checkpoint directory of its own."""
+    """Run one Spark session for all tests; each query has its own checkpoint directory."""
     from tests.support.spark import Spark
 
     with Spark() as running:

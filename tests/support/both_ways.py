@@ -1,4 +1,4 @@
-"""Compare the keyed state that the kernel reads with what the plain reader reads."""
+"""Compare the two readers of keyed state: the kernel and the plain reader."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.support.keyed_rows import with_numbers
 
 
 class Way(NamedTuple):
-    """How the kernel read one part of a state.
+    """The result of the kernel for one part of a state.
 
     Attributes:
         known: whether the kernel supports the type of the state.
-        handed_over: the key groups that the kernel left to the plain reader, each with the number
-            of entries that the kernel had already read.
+        handed_over: the key groups that the plain reader finished, each with the number of entries
+            that the kernel had read before.
         rows: the number of rows, or None if both readers raised an error.
     """
 
@@ -70,5 +70,5 @@ def _outcome(read: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema) ->
 
 
 def _distinguished(table: pa.Table) -> str:
-    """Return the rows as text, in which a NaN equals a NaN."""
+    """Return the rows as text, because a NaN does not equal itself."""
     return repr(with_numbers(table).to_pylist())

@@ -1,10 +1,10 @@
 """Test which releases of Kafka brokers are supported, and write docs/broker-matrix.md.
 
-    python -m tests.support.broker_matrix [RELEASE…]      # such as 4.1.2; all without one
+    python -m tests.support.broker_matrix [RELEASE…]      # such as 4.1.2; default: all releases
 
 tests/integration/test_broker_versions.py runs against each broker in jars.toml. A cell is the
-outcome of one test. The outcomes are kept in docs/broker-matrix.json, so that a single row can be
-measured again.
+outcome of one test. docs/broker-matrix.json keeps the outcomes, so that one release can be tested
+again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESULTS = ROOT / "docs" / "broker-matrix.json"
 TABLE = ROOT / "docs" / "broker-matrix.md"
 _TESTS = "tests/integration/test_broker_versions.py"
 
-# The heading of each row, and the test whose outcomes the row shows.
+# The heading of each row, and its test.
 COLUMNS: Mapping[str, str] = {
     "moved, verified, read on": "test_moved_verified_and_read_on[classic]",
     "moved, verified, read on, consumer protocol": "test_moved_verified_and_read_on[consumer]",
@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The outcome of each test with one release of Kafka, by the name of the test."""
+    """The outcomes of all tests with one release of Kafka, by test."""
 
     release: str
     on: str
@@ -75,7 +75,7 @@ def measure(release: str) -> Measured:
 
 
 def read_results() -> list[Measured]:
-    """Return the last measurement of each release, ascending."""
+    """Return the last outcomes of each release, ascending."""
     if not RESULTS.exists():
         return []
     entries = json.loads(RESULTS.read_text(encoding="utf-8"))

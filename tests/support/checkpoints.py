@@ -1,7 +1,7 @@
 """Small checkpoints of KafkaSource jobs, with exactly the content that a test needs.
 
-The encoder writes them; test_encoder.py shows that Flink's own classes read its bytes back. They
-have metadata version 3, which has no trailing properties, or the properties that a real Flink
+The encoder writes the checkpoints; test_encoder.py shows that Flink's own classes can read its
+bytes. The metadata has version 3 by default. Newer versions end with properties that a real Flink
 wrote.
 """
 
@@ -110,7 +110,7 @@ def operator_with_states(
     operator_id: bytes = OPERATOR_ID,
     sized: bool = True,
 ) -> Operator:
-    """Return an operator of one subtask with list states by name; ``sized`` as in ListState."""
+    """Return an operator of one subtask with list states by name; ``sized``: see ListState."""
     return Operator(operator_id, 1, 128, subtasks=(_subtask(0, states, mode, sized),))
 
 
@@ -130,7 +130,7 @@ def legacy_operator(
     compressed: bool = False,
     header_per_state: bool = False,
 ) -> Operator:
-    """Return a FlinkKafkaConsumer whose subtasks list these elements, among other states."""
+    """Return a FlinkKafkaConsumer with these elements by subtask, and with other states."""
     others = (
         ListState("_default_", DistributionMode.SPLIT_DISTRIBUTE, (b"x",)),
         ListState("zebra", DistributionMode.UNION, (b"after",)),
@@ -170,7 +170,7 @@ def write_checkpoint(
 
 
 def trailing_properties(version: int, kind: str = RETAINED) -> bytes:
-    """Return the bytes that Flink writes after the metadata of a version and a kind of snapshot."""
+    """Return the properties at the end of Flink's metadata, by version and kind of snapshot."""
     if version <= 3:
         return b""
     written = next(entry for entry in _PROPERTIES if version in entry["metadata_versions"])

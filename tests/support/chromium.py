@@ -1,7 +1,7 @@
 """A headless Chromium for the tests of HTML pages.
 
-Chromium is looked for on the PATH. On Debian it is installed if it is missing and the user is root.
-Without Chromium these tests are skipped, with the reason.
+Chromium must be on the PATH; on Debian, root installs it if it is missing. Without Chromium these
+tests are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOAD_SECONDS = 60
 
 
 class NoChromium(RuntimeError):
-    """No Chromium was found, and none could be installed."""
+    """Chromium is missing, and could not be installed."""
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
 
 
 def requests(browser: Chrome) -> list[str]:
-    """Return the addresses requested since the last call, including those of the pages."""
+    """Return the URLs requested since the last call, including those of the pages."""
     events = [json.loads(message)["message"] for message in _log(browser, "performance")]
     return [
         event["params"]["request"]["url"]
@@ -85,7 +85,7 @@ def find_chromium() -> tuple[str, str]:
     paths = _on_the_path()
     if paths is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:
         install = [apt, "install", "-y", "-q", "--no-install-recommends", *_PACKAGES]
-        # Update the package lists only if the installation fails without: an update takes time.
+        # An update of the package lists takes time, so it comes only after a failed installation.
         _ = _run(install) or (_run([apt, "update", "-q"]) and _run(install))
         paths = _on_the_path()
     if paths is None:

@@ -21,12 +21,12 @@ class Result:
     code: int
     stdout: str
     stderr: str
-    # stdout and stderr in the order in which a terminal shows them; empty for a separate process.
+    # stdout and stderr together, as on a terminal; empty for a separate process.
     output: str = ""
 
 
 class _Kept(io.StringIO):
-    """A text stream that also appends each write to a list, which several streams can share."""
+    """A text stream that also appends each write to a list, which two streams share."""
 
     def __init__(self, all_of_it: list[str]) -> None:
         super().__init__()
@@ -38,13 +38,13 @@ class _Kept(io.StringIO):
         return length
 
 
-# How long a process may take. It is killed then, so that nobody waits for its output longer.
+# A process is killed after this time.
 _SECONDS = 240
 
 
 @contextlib.contextmanager
 def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """Run ``migrate`` as a separate process, whose stderr can be read; kill it at the end."""
+    """Run ``migrate`` as a separate process with a readable stderr; kill it at the end."""
     command = [sys.executable, "-m", "migrate", *map(str, arguments)]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -59,10 +59,10 @@ def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def migrate(*arguments: str | Path) -> Result:
-    """Run ``migrate`` with these arguments and no terminal.
+    """Run ``migrate`` in this process, without a terminal.
 
-    It runs in this process, because a new process takes half a second. The tests that need a
-    separate process are in ``tests/unit/test_process.py``.
+    A new process would take half a second. Tests that need one are in
+    ``tests/unit/test_process.py``.
     """
     written: list[str] = []
     stdout, stderr = _Kept(written), _Kept(written)

@@ -1,4 +1,4 @@
-"""Decode the complete coordinator state of an operator as that of one kind of source."""
+"""Decode the coordinator state of a KafkaSource or a DynamicKafkaSource."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""List the releases that are newer than those that the tests use: `make current`.
+"""List newer releases of the dependencies: `make current`.
 
-Java: the artifacts in `jars.toml`. A newer patch release of a minor line in `jars.toml` is listed,
-and the newest patch release of each newer minor line. Python: the packages in `pyproject.toml` that
-pip calls outdated. Nothing is changed.
+Java: for the artifacts in `jars.toml`, the newest patch release of the same minor version, and of
+each newer minor version. Python: the packages in `pyproject.toml` that `pip list --outdated` names.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tests.support.jars import ROOTS
 
 _PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 _TIMEOUT_SECONDS = 60
-# A release, followed by the version of Flink for a connector. Previews and candidates do not match.
+# A release, for a connector with the version of Flink. Previews and candidates do not match.
 _RELEASE = re.compile(r"(\d+(?:\.\d+)+)(-\d+\.\d+)?")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -34,7 +33,7 @@ Release = tuple[int, ...]
 def newer(have: Iterable[str], available: Iterable[str]) -> list[str]:
     """Return the available releases that are newer than those in use, ascending.
 
-    Releases of a connector for different versions of Flink (``4.0.1-2.0``) are different lines.
+    A line is a minor version, for a connector also the version of Flink (``4.0.1-2.0``).
     """
     ours = _newest_of_lines(have)
     latest = max(ours.values())
@@ -46,7 +45,7 @@ def newer(have: Iterable[str], available: Iterable[str]) -> list[str]:
 
 
 def _newest_of_lines(versions: Iterable[str]) -> dict[tuple[Release, str], tuple[Release, str]]:
-    """Return the newest release of each line: (minor version, Flink version) -> release."""
+    """Return the newest release by line, as a tuple for comparisons and as text."""
     newest: dict[tuple[Release, str], tuple[Release, str]] = {}
     for text in versions:
         if match := _RELEASE.fullmatch(text):
@@ -68,7 +67,7 @@ def _artifacts() -> dict[tuple[str, str], set[str]]:
 
 
 def _java() -> Iterator[str]:
-    """Yield one line for all artifacts of a group that lack the same releases."""
+    """Yield a line for each group of artifacts with the same newer releases."""
     alike = defaultdict[tuple[str, str], list[str]](list)
     with tempfile.TemporaryDirectory() as repository:
         context = MavenContext(repo_cache=Path(repository), timeout=_TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""Single steps of a cut-over, as a run executes them."""
+"""Single steps of a cut-over, for tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = {step.name: step for step in STEPS}
 
 
 def open_context(spec: Path, *, adopt: bool = False) -> CutOverContext:
-    """Return the context of a spec, with a record that is written to disk."""
+    """Return the context of a spec; its record is a file."""
     file = read_spec(spec)
     file.folder.mkdir(exist_ok=True)
     return CutOverContext(file, Record(file, keep=True, anew=True), adopt=adopt)
@@ -33,13 +33,13 @@ def decide(context: CutOverContext, step: str) -> Decision:
 
 
 def reason_done(context: CutOverContext, step: str) -> str | None:
-    """Return why a step has nothing to do, or None if it has an action; raise as a run does."""
+    """Return why a step has nothing to do, or None if it has an action."""
     decision = decide(context, step)
     return decision.reason if isinstance(decision, Done) else None
 
 
 def act(context: CutOverContext, step: str) -> str:
-    """Execute a step, and return its text; raise as a run does."""
+    """Execute a step, and return its text."""
     facts = facts_of(context, step)
     decision = _STEPS[step].decide(facts)
     assert not isinstance(decision, Done), decision

@@ -1,4 +1,4 @@
-"""Make the diff in the docs, and its picture: ``python -m tests.support.diff_example``."""
+"""Write the picture of a diff page for the docs: ``python -m tests.support.diff_example``."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Generate thousands of checkpoints of many jobs, with the expected content of each checkpoint.
 
-Each is a copy of a golden checkpoint at another path. Its topics get new names of the same length,
-which keeps the layout. (If the bytes contain a checksum or a hash of the topics, the names stay.)
-The expected content is what Flink's own classes read from the golden checkpoint. Some checkpoints
-are damaged or half-written, or a test deletes them during a scan.
+Each checkpoint is a copy of a golden checkpoint. Its expected content is that which Flink's own
+classes read. The copy has other topic names of the same length, unless the bytes contain a checksum
+or a hash of the topics. Some checkpoints are damaged or half-written, or a test deletes them during
+a scan.
 
     python -m tests.support.estate DIR --checkpoints 10000
 """
@@ -25,15 +25,15 @@ from typing import Any, NamedTuple
 from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
 
 METADATA = "_metadata"
-# Where the metadata has the checkpoint id: after the magic and the version.
+# The bytes of the checkpoint id in the metadata, after the magic and the version.
 _NUMBER = slice(8, 16)
 _MOST_RETAINED = 3
 _JOBS_PER_TEAM = 100
-# In one of so many jobs the newest checkpoint is damaged, or vanishes.
+# One job in so many has a damaged newest checkpoint, or one that is deleted during a scan.
 _DAMAGED_EVERY = 20
 _VANISHING_EVERY = 25
 _DIGITS = string.digits + string.ascii_lowercase
-# Shorter topics keep their names, because too few names have the same length.
+# Shorter topics keep their names: there are too few other names of the same length.
 _SHORTEST_TOPIC = 4
 
 
@@ -50,7 +50,7 @@ class Fate(Enum):
     STATE_MISSING = "state missing"
 
 
-# The fates of checkpoints that can never be read.
+# The states of checkpoints that cannot be read.
 DAMAGES = tuple(fate for fate in Fate if fate not in (Fate.WHOLE, Fate.VANISHING))
 
 
@@ -61,8 +61,8 @@ class Expected:
     Attributes:
         job: the job id; None for a savepoint, whose path contains no job id.
         number: the checkpoint id in its metadata.
-        template: the name of the golden checkpoint that it is made from.
-        positions: the positions that it holds, if it is not damaged.
+        template: the name of the golden checkpoint that was copied.
+        positions: the positions in it before any damage.
     """
 
     job: str | None
@@ -144,10 +144,10 @@ def generate(root: Path, checkpoints: int, seed: int = 0) -> Estate:
 
 
 def _jobs() -> Iterator[tuple[_Template, Fate]]:
-    """Yield endlessly the template of a job's checkpoints, and the fate of the newest one."""
+    """Yield, without end, a job's template and the state of its newest checkpoint."""
     templates = [_template(entry) for entry in WRITTEN]
     templates_in_turn, damages = cycle(templates), cycle(DAMAGES)
-    # The checkpoints whose source has its state in separate files.
+    # Checkpoints with the source's state in separate files.
     in_files = cycle(
         [checkpoint for checkpoint in templates if checkpoint.name.endswith("/retained-files")]
     )
@@ -164,8 +164,8 @@ def _template(entry: Mapping[str, Any]) -> _Template:
     path = Path(entry["path"])
     files = {Path(name): (GOLDEN / name).read_bytes() for name in entry["files"]}
     positions = tuple(positions_of(entry))
-    # These checkpoints keep the names of their topics: Snappy's frames have checksums, the state of
-    # a FlinkKafkaConsumer has a hash of each topic, and Beam writes topics with Avro.
+    # Topics cannot be renamed in Snappy frames (checksums), in the state of a FlinkKafkaConsumer
+    # (hashes of topics) and in Beam's state (Avro).
     as_it_is = "/compressed" in entry["name"] or {"legacy_sources", "beam_sources"} & entry.keys()
     topics = {position.topic for position in positions if len(position.topic) >= _SHORTEST_TOPIC}
     return _Template(
@@ -208,7 +208,7 @@ def _write(
 
 
 def _another(topic: str, number: int) -> str:
-    """Return a name of the same length, another for each number up to some ten thousand."""
+    """Return a name of the same length, which ends with the number in base 36."""
     digits = ""
     while number:
         number, digit = divmod(number, len(_DIGITS))

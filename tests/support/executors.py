@@ -1,7 +1,7 @@
-"""Run Spark with executors whose Python lacks this package, to test that it is sent to them.
+"""Run Spark with executors whose Python lacks this package, to test ``add_package``.
 
 Spark's `local-cluster` starts a process for each executor, as a real cluster does. The executors'
-Python has only the packages that PySpark needs for Arrow. The driver is executors_driver.
+Python has only the packages that PySpark needs for Arrow. The driver is `executors_driver.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.support.jdk import QUICK_START, find_jdk
 
-# The packages that some release of PyArrow needs; the installed ones are linked.
+# The packages that a release of PyArrow may need; those that are installed are linked.
 _FOR_ARROW = ("pyarrow", "pyarrow.libs", "numpy", "numpy.libs")
 _FOR_PANDAS = ("pandas", "pandas.libs", "dateutil", "pytz", "six", "tzdata")
 _DRIVER = Path(__file__).with_name("executors_driver.py")
@@ -26,7 +26,7 @@ _SECONDS = 240
 
 
 def bare_python(directory: Path) -> Path:
-    """Make a Python environment with PyArrow and pandas for PySpark, but without this package."""
+    """Make a Python environment with PyArrow and pandas, but without this package."""
     venv.create(directory, symlinks=True, with_pip=False)
     (packages,) = directory.glob("lib/python*/site-packages")
     spec = find_spec("pyarrow")
@@ -47,7 +47,7 @@ def drive(python: Path, root: Path, state: Path, *submit: str, master: str) -> d
     import pyspark
 
     with tempfile.TemporaryDirectory() as work:
-        # The workers of a local cluster keep their files where Spark is installed.
+        # The workers of a local cluster write into Spark's directory, so make another with links.
         home = Path(work, "spark")
         home.mkdir()
         for entry in Path(pyspark.__path__[0]).iterdir():
@@ -75,7 +75,7 @@ def drive(python: Path, root: Path, state: Path, *submit: str, master: str) -> d
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_PYTHON": str(python),
         }
-        # Executors would inherit PYTHONPATH. For the driver, Spark itself finds its own PySpark.
+        # Executors would inherit PYTHONPATH. The driver finds PySpark without it.
         environment.pop("PYTHONPATH", None)
         done = subprocess.run(
             [*command, str(_DRIVER), str(root), str(state)],

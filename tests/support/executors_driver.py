@@ -1,4 +1,4 @@
-"""The driver of tests.support.executors, which reads checkpoints with and without add_package."""
+"""A Spark driver that reads checkpoints with and without `add_package`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from migrate.spark import add_package, read_checkpoints, read_keyed_state
 
 
 def attempt(spark: SparkSession, root: str) -> list[Any]:
-    """Read the checkpoints with the function and with the data source, and return the outcomes.
+    """Read the checkpoints with the function and with the data source, and return both outcomes.
 
-    An outcome is the number of rows by kind of error, or the error that names the missing module.
+    An outcome is the number of rows by kind of error, or the message of an error.
     """
     return [_outcome(way, spark, root) for way in (_function, _data_source)]
 

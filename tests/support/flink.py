@@ -1,8 +1,7 @@
 """Run our small Flink jobs on a real local mini-cluster, and read checkpoints with Flink itself.
 
-The jobs are in `java/flink`. Most sources compile against every version of Flink. Sources that need
-classes of some versions are in separate folders, and each version is compiled with the folders that
-fit (`_PARTS`).
+The jobs are in `java/flink`. Most sources compile against every version of Flink. Other sources are
+in folders, and `_PARTS` names the folders for each version.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tests.support.kafka import Record
 
 _JAVA = Path(__file__).parent / "java" / "flink"
 _HEAP = "1g"
-# The exit code of DiesAfterTheSavepoint.
+# The exit code of DiesAfterTheSavepoint.java.
 _DIED = 42
 
 # Flink version -> (Flink release, connector release), as jars.toml pins them. Flink 2.3 runs with
@@ -47,8 +46,8 @@ RELEASES = {
     "beam-sdf": ("1.19.0", "Beam 2.62.0"),
 }
 
-# The versions that `make test` runs: the oldest, the newest, and the last before 2.0. For the other
-# versions it only reads golden checkpoints.
+# The versions that `make test` runs: the oldest, the last before 2.0, and the newest. Of the other
+# versions `make test` reads golden checkpoints.
 RUN_BY_TESTS = ("1.15", "1.20", "2.2")
 
 
@@ -58,11 +57,11 @@ class LoneJob:
 
     Attributes:
         jars: the name of its set of jars.
-        kind: the kind of its source, as in `KINDS`, or BEAM_SOURCES.
-        reader: the version whose classes read its checkpoint.
+        kind: the kind of its source: one of `KINDS`, or BEAM_SOURCES.
+        reader: the version of Flink whose classes read its checkpoint.
         main: its main class, which is in `sources`.
         arguments: the topics that it reads; for Beam, preceded by the experiment.
-        records: the number of records that it processes at least.
+        records: the minimum number of records that it processes.
     """
 
     jars: str
@@ -85,8 +84,8 @@ def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -
     return LoneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
 
-# By their names in RELEASES: jobs that write old layouts, which later versions of Flink read but do
-# not write, or which only 1.15 can still read; and Beam's jobs.
+# By their names in RELEASES: jobs that write old layouts, which later versions of Flink no longer
+# write, and Beam's jobs.
 LONE_JOBS = {
     "1.10": LoneJob(
         "flink-1.10",
@@ -107,8 +106,7 @@ LONE_JOBS = {
     "beam-sdf": _beam_job("beam-flink-1.19", "1.19", "use_sdf_read"),
 }
 
-# Flink version -> the folders of java/flink that fit: by the versions of the metadata and of the
-# enumerator state, and by the classes of Flink and its connector.
+# Flink version -> its folders of java/flink.
 _PARTS = {
     "1.15": ("metadata_3", "sink_1", "enumerator_1", "legacy"),
     "1.16": ("metadata_4", "sink_2", "enumerator_1", "legacy"),
@@ -132,7 +130,7 @@ _PARTS = {
 }
 
 
-# Patch releases with golden checkpoints of their own; the folders are those of their minor version.
+# Patch releases that also have golden checkpoints, with the folders of their minor version.
 PATCHES = ("1.20.5", "2.0.2", "2.2.1")
 _PARTS |= {patch: _PARTS[patch.rpartition(".")[0]] for patch in PATCHES}
 
@@ -144,11 +142,11 @@ def line_sources(version: str) -> list[str]:
 
 
 def metadata_part(version: str) -> str:
-    """Return the folder of java/flink that fits the metadata of a Flink version."""
+    """Return the folder of java/flink for the metadata of a Flink version."""
     return next(part for part in _PARTS[version] if part.startswith("metadata_"))
 
 
-# The kinds of operator that StateDump needs as input, because a checkpoint does not name them.
+# The kinds of operators. A checkpoint does not name them, so StateDump takes them as input.
 KINDS = (
     "kafka_sources",
     "dynamic_sources",
@@ -159,7 +157,7 @@ KINDS = (
     "file_operators",
 )
 
-# The additional folders for each additional set of jars.
+# The folders for each additional set of jars.
 _PARTS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}
 
 
@@ -213,13 +211,23 @@ def count_job(
 ) -> CountRun:
     """Run CountJob until it has processed `until` records per (topic, partition), then stop it.
 
-    The job is stopped with a savepoint, or it is cancelled, which retains a checkpoint.
+    The job is stopped with a savepoint, or cancelled with a retained checkpoint. A restored job
+    must use the complete state, and runs for two more seconds.
 
-    A plain name in `topics` is read by a KafkaSource. `Legacy=topic`, `Dynamic=topic` and
-    `Hybrid=topic` add a source of another kind, if the version has it. `Second=host:port/topic`
-    adds another KafkaSource, whose topic is counted as `second-topic`.
-
-    A restored job runs for two more seconds, and it must use all of the state.
+    Args:
+        version: the version of Flink.
+        bootstrap_servers: the brokers.
+        topics: a plain name is read by a KafkaSource. `Legacy=topic`, `Dynamic=topic` and
+            `Hybrid=topic` add a source of another kind, if the version has it.
+            `Second=host:port/topic` adds another KafkaSource; its records are counted as those of
+            `second-topic`.
+        until: the number of records by topic and partition.
+        workdir: the directory for checkpoints and savepoints.
+        stopped: whether to stop with a savepoint.
+        restored: the checkpoint or savepoint to start from.
+        options: further settings of the job.
+        extra: the name of an additional set of jars.
+        parallelism: the parallelism of the job.
     """
     savepoints = workdir / "savepoints"
     arguments = [
@@ -254,9 +262,10 @@ def run_mission(
 ) -> MissionRun:
     """Run MissionJob until `until` records per (topic, partition), then stop it with a savepoint.
 
-    The source starts at the earliest offset and reads a few records of each partition in turn. Once
-    every count is reached, it reads four records a second, so a few more records are read. A
-    partition is read only in part if it has some twenty records more than the largest count.
+    The source starts at the earliest offset, and reads a few records of each partition in turn.
+    When every count is reached, the source slows down to four records a second until the job is
+    stopped. So a partition must have some twenty records more than the largest count if it should
+    be read only in part.
 
     Raises:
         JavaError: the job failed, or did not reach the counts in time.
@@ -291,8 +300,8 @@ def copy_job(
 ) -> Path:
     """Run CopyJob until it has copied `until` records, stop it, and return its savepoint.
 
-    `copies` are the topics that it copies to, each with a transaction timeout in milliseconds.
-    With `dies` the job exits when the savepoint is complete, before it commits any transaction.
+    `copies` are the target topics, each with a transaction timeout in milliseconds. With `dies`,
+    the job exits after the savepoint, before it commits any transaction.
     """
     before = set(savepoint_dir.glob("savepoint-*"))
     command = java_command(
@@ -313,7 +322,7 @@ def copy_job(
 
 
 def committed_lines(sink_dir: Path) -> list[Record]:
-    """Return the records of a FileSink's committed files, without its hidden in-progress files."""
+    """Return the records in a FileSink's committed files."""
     records: list[Record] = []
     for file in sink_dir.rglob("part-*"):
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -332,9 +341,9 @@ def golden_jobs(
     scenarios: Iterable[str],
     extra: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Run scenarios of GoldenJobs in one JVM; yield the result of each as soon as it is done.
+    """Run scenarios of GoldenJobs in one JVM; yield each result as soon as it is available.
 
-    `second_servers` are the brokers of another cluster; empty if no scenario reads two clusters.
+    `second_servers` are the brokers of a second cluster; empty if no scenario needs one.
     The keys of a result are `scenario`, `checkpoint` (its directory), `operators` (kind ->
     operator ids) and `dump` (see `dump_states`).
     """
@@ -351,7 +360,7 @@ def golden_jobs(
 def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dict[str, Any]:
     """Run one of LONE_JOBS until it has processed enough records, then cancel it.
 
-    The last checkpoint is retained. The keys are those of `golden_jobs`, except `scenario`.
+    The last checkpoint is retained. The result has the keys of `golden_jobs`, except `scenario`.
     """
     job = LONE_JOBS[version]
     jars = classpath(job.jars)
@@ -371,10 +380,10 @@ def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dic
 
 
 def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
-    """Write a state that no job can be made to write, with the serializers of Flink.
+    """Write a state that no test job can produce, with the serializers of Flink.
 
-    `name` is a state that EncodedSources can write. The keys are those of `golden_jobs`, except
-    `scenario` and `checkpoint`.
+    `name` is a state of EncodedSources. The result has the keys of `golden_jobs`, except `scenario`
+    and `checkpoint`.
     """
     arguments = [str(directory), name]
     printed = run_java("testjobs.EncodedSources", java_classpath(version), arguments, _HEAP)
@@ -385,11 +394,10 @@ def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
 def dump_states(
     version: str, checkpoints: Mapping[Path, Mapping[str, Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    """Read checkpoints with Flink itself: checkpoint directory -> kind -> operator ids.
+    """Read checkpoints with Flink itself, and return one JSON object for each checkpoint.
 
-    The kinds are those of `KINDS`; `sink_operators` are a KafkaSink's. StateDump writes one JSON
-    object per checkpoint: ids, sizes, state names, and the stored state of each operator of these
-    kinds.
+    The object has ids, sizes and state names, and the stored state of the operators in
+    `checkpoints`: checkpoint directory -> kind (see `KINDS`) -> operator ids.
     """
     arguments = [
         f"{path.absolute()}="

@@ -28,7 +28,7 @@ _COMMAND_SECONDS = 180
 
 _VERBOSE = ("flink", "hadoop")
 
-# Flink's start scripts would compute these sizes from one number. Without the scripts each is set.
+# Flink's start scripts compute these sizes, but are not used here.
 _MEMORY = {
     "taskmanager.cpu.cores": "1",
     "taskmanager.memory.framework.heap.size": "128 mb",
@@ -49,7 +49,7 @@ class FlinkSession(Service):
 
     Args:
         directory: the directory for its configuration, logs and savepoints.
-        settings: settings of Flink, in addition to the common settings of these clusters.
+        settings: Flink's settings, in addition to those that every test cluster has.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -104,9 +104,9 @@ class FlinkSession(Service):
         self._processes[0].wait()
 
     def program(self, main: str, *arguments: str) -> list[str]:
-        """Return the command line of one of Flink's programs against this cluster."""
+        """Return the command line of a program of Flink that uses this cluster."""
         java, *rest = java_command(main, classpath(JARS), arguments)
-        # Without this the programs warn that YARN, plugins and native code are missing.
+        # Otherwise the programs warn that YARN, plugins and native code are missing.
         quiet = [f"-Dorg.slf4j.simpleLogger.log.org.apache.{name}=error" for name in _VERBOSE]
         return ["env", f"FLINK_CONF_DIR={self._home}", java, *quiet, *rest]
 
@@ -187,7 +187,7 @@ def _saved(printed: str) -> str:
 
 
 def run(command: list[str]) -> str:
-    """Run a program and return its stdout; an error shows the last lines of its output."""
+    """Run a program and return its output; an error shows the last lines of it."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

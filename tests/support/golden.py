@@ -1,7 +1,7 @@
 """The golden checkpoints, and the positions that Flink's own classes read from each of them.
 
-The positions come from the manifest alone, which the deserializers of Flink and the connector
-wrote, so they do not depend on our decoder. The rules are those of a restored source.
+The positions come only from the manifest, which contains the output of the deserializers of Flink
+and the connector. So they do not depend on our decoder.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 GOLDEN = Path(__file__).parents[1] / "golden"
 MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
 _SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
-# The entry in the manifest of every checkpoint that a real Flink job wrote.
+# The manifest's entries for checkpoints that a real Flink job wrote.
 WRITTEN: list[dict[str, Any]] = MANIFEST["checkpoints"]
-# Also the checkpoints made by hand, in layouts that no release writes yet, or writes any more.
+# These, and the synthetic checkpoints, in layouts of unreleased or old versions.
 ENTRIES: list[dict[str, Any]] = [
     *WRITTEN,
     *(
@@ -24,7 +24,7 @@ ENTRIES: list[dict[str, Any]] = [
         for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
     ),
 ]
-# One checkpoint of each scenario. The checkpoints of other versions of Flink differ only little.
+# One checkpoint of each scenario: those of different versions of Flink differ only little.
 ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
 
 _EARLIEST, _LATEST, _COMMITTED, _NOT_SET = -2, -1, -3, -(1 << 63)
@@ -39,7 +39,7 @@ _LEGACY_MARKERS = {
 
 
 class ExpectedPosition(NamedTuple):
-    """One topic-partition of one source, as ``migrate inspect`` must report it."""
+    """A topic-partition of a source, as ``migrate inspect`` must report it."""
 
     operator_id: str
     cluster: str | None
@@ -126,7 +126,7 @@ def _enumerator_only(split: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 def _legacy(operator_id: str, listed: Iterable[Mapping[str, Any]]) -> Iterator[ExpectedPosition]:
-    """Yield each position of a FlinkKafkaConsumer once; it stores the last offset it read."""
+    """Yield the positions of a FlinkKafkaConsumer, which stores the last offset that it read."""
     for split in listed:
         stored = split["stored_offset"]
         state = _LEGACY_MARKERS.get(stored, "next")

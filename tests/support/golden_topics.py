@@ -1,4 +1,4 @@
-"""Create the topics that the golden jobs read, under new names on another broker."""
+"""Create the topics of the golden jobs, under new names on another broker."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from tests.support.kafka import Broker
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-# Topic -> partition -> (log start, log end), as the jobs that wrote the checkpoints left them.
+# Topic -> partition -> (log start, log end) at the end of the golden jobs.
 WATERMARKS: dict[str, dict[str, list[int]]] = json.loads((GOLDEN / "manifest.json").read_text())[
     "watermarks"
 ]
 
 
 def lay_out(broker: Broker, *topics: str) -> dict[str, str]:
-    """Create topics with the log starts and log ends of the golden topics: old name -> new name."""
+    """Create topics with the log bounds of the golden topics; return the new names by old name."""
     names = {topic: f"{topic}-{uuid.uuid4().hex[:8]}" for topic in topics}
     for topic, name in names.items():
         partitions = {int(n): bounds for n, bounds in WATERMARKS[topic].items()}
@@ -29,5 +29,5 @@ def lay_out(broker: Broker, *topics: str) -> dict[str, str]:
 
 
 def topic_map(names: dict[str, str]) -> list[str]:
-    """Return the flags that give ``migrate`` the new names."""
+    """Return the ``--topic-map`` options for the new names."""
     return [word for old, new in names.items() for word in ("--topic-map", f"{old}={new}")]

@@ -1,4 +1,4 @@
-"""Consumers that join a group, or that continue to read from the offsets of a group."""
+"""Consumers that join a group, or read from its committed offsets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.support.kafka import Broker, Record
 _JOIN_SECONDS = 30
 _READ_SECONDS = 60
 
-# The group protocols of Kafka 4: in `classic` clients assign the partitions, in `consumer` brokers
-# do (KIP-848).
+# The group protocols of Kafka 4. With `classic`, clients assign the partitions; with `consumer`,
+# brokers do (KIP-848).
 PROTOCOLS = ("classic", "consumer")
 
 
 @contextmanager
 def member(broker: Broker, group: str, topic: str, protocol: str = "classic") -> Iterator[Consumer]:
-    """Run a consumer that has joined the group and was assigned partitions of the topic."""
+    """Run a consumer that has joined the group and has partitions of the topic."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -28,7 +28,7 @@ def member(broker: Broker, group: str, topic: str, protocol: str = "classic") ->
             "group.protocol": protocol,
             "client.id": "a-member",
             "enable.auto.commit": False,
-            # Without an offset the consumer must fail, not guess a start.
+            # Without a committed offset the consumer must fail.
             "auto.offset.reset": "error",
         }
     )
@@ -44,7 +44,7 @@ def member(broker: Broker, group: str, topic: str, protocol: str = "classic") ->
 
 
 def read_on(broker: Broker, group: str, topics: Iterable[str], protocol: str) -> list[Record]:
-    """Read on from the group's offsets, and return the records up to the end of every partition.
+    """Read from the group's offsets to the end of every partition, and return the records.
 
     The consumer commits its positions. A partition without a group offset is an error.
     """

@@ -1,9 +1,8 @@
-"""Checkpoints that Flink cannot have written, built to cost their reader too much time or memory.
+"""Hostile checkpoints, which try to cost their reader too much time or memory.
 
-``write_attack`` writes one of them into an empty ``chk-1`` directory. ``python -m
-tests.support.hostile POINTER`` reads a checkpoint, and prints the outcome, the time, and by how
-much the memory of the process grew at its peak. Without a pointer, it prints a table of all
-attacks.
+``write_attack`` writes one into an empty ``chk-1`` directory. ``python -m tests.support.hostile
+POINTER`` reads a checkpoint, and prints the outcome, the time and the growth of memory. Without a
+pointer, it prints a table of all attacks.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def operator(
     count: int | None = None,
     max_parallelism: int = 1 << 15,
 ) -> bytes:
-    """Encode an operator; ``count`` replaces the true number of its subtasks."""
+    """Encode an operator; ``count`` replaces the real number of its subtasks."""
     ids = pack(">qqii", 0, number, max(1, len(subtasks)), max_parallelism)
     number = len(subtasks) if count is None else count
     return ids + coordinator + pack(">i", number) + b"".join(subtasks)
@@ -108,14 +107,14 @@ def coordinator(version: int, enumerator: bytes) -> bytes:
 def source(
     elements: Iterable[bytes], compressed: bool = False, coordinator: bytes = _NULL_HANDLE
 ) -> bytes:
-    """Encode the ``_metadata`` of one source whose only reader holds these elements."""
+    """Encode the ``_metadata`` of a source with one reader, which has these elements."""
     stream, byte_offsets = state_stream(elements, compressed)
     reader = subtask(managed=reader_state(byte_offsets, inline(stream)))
     return metadata([operator([reader], coordinator)])
 
 
 def java_object(annotation: bytes) -> bytes:
-    """Encode a Java object stream: one object whose class wrote ``annotation`` itself."""
+    """Encode a Java object stream of one object, with the custom data ``annotation``."""
     return b"\xac\xed\0\x05\x73" + java_class("A", 3) + annotation + b"\x78"
 
 
@@ -277,7 +276,7 @@ def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambd
 
 
 def one_file_under_many_names(directory: Path) -> None:
-    """Write many handles of missing files, which are searched by name beside ``_metadata``."""
+    """Write many handles of missing files; the reader looks for each beside ``_metadata``."""
     one_file_of_many_readers(directory, lambda index: f"d{index}/f")
 
 
@@ -303,7 +302,7 @@ def sparse_state(directory: Path) -> None:
 
 
 def sparse_state_of_unknown_size(directory: Path) -> None:
-    """Write the same as ``sparse_state``, with a handle whose size is unknown."""
+    """Write ``sparse_state`` with a handle whose size is unknown."""
     sparse_state(directory)
     reader = subtask(managed=reader_state([5], in_file("f", -1)))
     (directory / "_metadata").write_bytes(metadata([operator([reader])]))
@@ -319,7 +318,7 @@ def _name(attack: Callable[..., object]) -> str:
     return attack.__name__.replace("_", " ")
 
 
-# The functions that return a `_metadata`, by name. Those in FILE_ATTACKS write other files too.
+# Functions that return a `_metadata`. The functions in FILE_ATTACKS write also other files.
 METADATA_ATTACKS: dict[str, Callable[[], bytes]] = {
     _name(attack): attack
     for attack in (
@@ -377,8 +376,8 @@ class Measured:
     Attributes:
         refused: the text of the error, or None if the checkpoint was decoded.
         seconds: the CPU time.
-        peak_bytes: by how much the memory of the process grew at its peak, including file contents.
-        read_bytes: the number of bytes that the process read from the system.
+        peak_bytes: the growth of the process's memory at its peak, including file contents.
+        read_bytes: the number of bytes that the process has read.
     """
 
     refused: str | None
@@ -401,7 +400,7 @@ def measure(pointer: Path) -> Measured:
 
 def _main(pointer: str) -> None:
     Path("/proc/self/clear_refs").write_text("5")  # reset VmHWM
-    # Not `ru_maxrss`: a process inherits that value from the process that forked it.
+    # Not `ru_maxrss`, which a process inherits from its parent.
     peak_before, read_before = _kernel_says("status", "VmHWM"), _kernel_says("io", "rchar")
     started = time.process_time()
     refused = None
@@ -424,7 +423,7 @@ def _kernel_says(file: str, name: str) -> int:
 
 
 def _table() -> None:
-    """Print the cost of every attack, as tests/fuzz/measured.md shows it."""
+    """Print the table in tests/fuzz/measured.md: the cost of every attack."""
     print("| attack | input | memory | processor | |\n|---|--:|--:|--:|---|")
     for name in (*METADATA_ATTACKS, *FILE_ATTACKS):
         with tempfile.TemporaryDirectory() as place:

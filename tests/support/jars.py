@@ -1,8 +1,8 @@
 """Fetch the jars of the real systems that the tests run.
 
 `jars.toml` names the root artifacts of each set. `jars.lock` lists all jars of each set with their
-sha256. A test run reads only `jars.lock`: every jar is fetched by its coordinates, no POM is
-resolved, and a jar that does not match its sha256 is never used.
+sha256. Tests use only `jars.lock`: they fetch each jar by its coordinates, without its POM, and
+check its sha256.
 
     python -m tests.support.jars lock [SET]   # resolve jars.toml into jars.lock again
     python -m tests.support.jars fetch [SET]  # fetch one set, or all of them
@@ -29,17 +29,17 @@ HERE = Path(__file__).parent
 ROOTS = HERE / "jars.toml"
 LOCK = HERE / "jars.lock"
 
-# Parallel downloads: few enough for the registry, enough to hide its latency.
+# Parallel downloads hide the registry's latency; more would be a load for it.
 _DOWNLOADS = 8
 _TIMEOUT_SECONDS = 120
 
 
 class JarError(RuntimeError):
-    """A jar cannot be fetched, or it is not the jar that was locked."""
+    """A jar cannot be fetched, or does not match its sha256."""
 
 
 def cache_dir() -> Path:
-    """Return the directory for everything that the tests fetch or compile, outside the tree."""
+    """Return the cache directory for everything that the tests fetch or compile."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "flink-offset-migrate"
 
@@ -61,7 +61,7 @@ class Jar:
 
     @property
     def path(self) -> Path:
-        """The path of the jar in the cache, which is laid out like a Maven repository."""
+        """The path of the jar in the cache."""
         suffix = f"-{self.classifier}" if self.classifier else ""
         name = f"{self.artifact}-{self.version}{suffix}.jar"
         return cache_dir() / "jars" / self.group.replace(".", "/") / self.artifact / name
@@ -78,7 +78,7 @@ class Jar:
 
 @cache
 def classpath(set_name: str) -> list[Path]:
-    """Return the jars of a set, cached and verified, in the order of the lock."""
+    """Return the verified jars of a set, in the order of jars.lock."""
     locked = read_lock()
     if set_name not in locked:
         raise JarError(f"no jar set {set_name!r} in {LOCK.name}; it has {', '.join(locked)}")
@@ -98,11 +98,11 @@ def read_lock() -> dict[str, list[Jar]]:
 
 
 def fetch(jar: Jar) -> Path:
-    """Return the jar's file in the cache; download it if it is missing or not the locked jar."""
+    """Return the jar's file in the cache; download it if it is missing or does not match."""
     if jar.path.exists() and _sha256(jar.path) == jar.sha256:
         return jar.path
     jar.path.parent.mkdir(parents=True, exist_ok=True)
-    # Download into another directory and rename, so that no run ever sees an incomplete jar.
+    # Download into another directory and rename: another run must not see an incomplete jar.
     with tempfile.TemporaryDirectory(dir=jar.path.parent) as staging:
         downloaded = _download(jar.coordinates, Path(staging))
         digest = _sha256(downloaded)

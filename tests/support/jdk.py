@@ -1,6 +1,6 @@
 """Find a JDK, and run our small Java programs with it.
 
-The oldest suitable JDK is used, because Flink 1.15 and Spark 4.0 run on 17 but not on the newest.
+The oldest suitable JDK is used: Flink 1.15 and Spark 4.0 run on 17, but not on the newest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OPENS = tuple(
 _EXPORTS = ("--add-exports", "java.base/sun.net.util=ALL-UNNAMED")
 # The programs run for seconds, so a quick start matters more than peak speed.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# slf4j-simple, which every set with Flink or Kafka has, then logs only warnings and errors.
+# Makes slf4j-simple, which every set with Flink or Kafka has, log only warnings and errors.
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
@@ -98,7 +98,7 @@ def run_java(
 def java_lines(
     main: str, classpath: Sequence[Path], args: Iterable[str], heap: str
 ) -> Iterator[dict[str, Any]]:
-    """Run a main class, and yield each JSON object as soon as the program has printed its line."""
+    """Run a main class that prints lines of JSON, and yield each object at once."""
     command = java_command(main, classpath, args, heap)
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -115,7 +115,7 @@ def java_lines(
 
 
 def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
-    """Compile source files, and return the class directory; it is cached by a hash of the input."""
+    """Compile source files, and return the class directory, which is cached by a hash."""
     files = sorted(sources)
     target = cache_dir() / "classes" / _compile_key(files, classpath)
     if target.is_dir():
@@ -140,13 +140,13 @@ def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
         raise JavaError(f"javac: exit code {done.returncode}\n{tail(done.stderr)}")
     try:
         staging.rename(target)
-    except OSError:  # Another process has compiled the same sources meanwhile.
+    except OSError:  # another process has compiled the same sources meanwhile
         shutil.rmtree(staging)
     return target
 
 
 def tail(text: str, lines: int = 40) -> str:
-    """Return the last lines of a program's output, which show its error."""
+    """Return the last lines of a program's output."""
     return "\n".join(text.splitlines()[-lines:])
 
 
@@ -160,7 +160,7 @@ def _compile_key(files: Sequence[Path], classpath: Sequence[Path]) -> str:
 
 
 def _version(home: Path) -> int:
-    """Return the feature version of a JDK; 0 if there is none (a JRE has no javac)."""
+    """Return the feature version of a JDK; 0 if the directory is not a JDK (no javac)."""
     release = home / "release"
     if not (home / "bin" / "javac").exists() or not release.is_file():
         return 0

@@ -1,8 +1,8 @@
-"""A real Kafka broker for the tests: one KRaft node on 127.0.0.1.
+"""A real Kafka broker for the tests: one node on 127.0.0.1.
 
 The broker runs in a container if a Docker engine is available, or else as a local process from the
-published jars. The environment variable KAFKA_RELEASE selects another release in jars.toml. A
-release older than 3.3 runs with ZooKeeper.
+published jars. The environment variable KAFKA_RELEASE selects another release in jars.toml.
+Releases before 3.3 run with ZooKeeper, later ones in KRaft mode.
 """
 
 from __future__ import annotations
@@ -73,12 +73,9 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """The place of a broker that keeps running when this process ends: a local process.
+    """The directory and port of a broker that keeps running when this process ends.
 
-    The file ``pid`` has its process id, and ``server.log`` is its log.
-
-    Attributes:
-        home: the directory of its files.
+    In the directory, the file ``pid`` has the broker's process id, and ``server.log`` is its log.
     """
 
     home: Path
@@ -90,10 +87,10 @@ class BrokerError(RuntimeError):
 
 
 class _Node(Protocol):
-    """One way to run the broker. Its data and its address stay the same after a stop."""
+    """A way to run the broker. After a stop and a start it has the same data and address."""
 
     bootstrap_servers: str
-    # The addresses of the further listeners, by name.
+    # The addresses of all listeners, by name.
     addresses: dict[str, str]
 
     def start(self) -> None: ...
@@ -104,7 +101,7 @@ class _Node(Protocol):
 
 
 def _new_cluster_id() -> str:
-    """Return an id as of `kafka-storage random-uuid`; `M` first, as `-` would begin an option."""
+    """Return an id like `kafka-storage random-uuid`; it begins with `M`, never with `-`."""
     return "M" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
 
 
@@ -174,7 +171,7 @@ class _ProcessNode:
         (self._home / "pid").write_text(f"{self._process.pid}\n")
 
     def _start_zookeeper(self) -> None:
-        """Start ZooKeeper. The broker itself waits until ZooKeeper answers."""
+        """Start ZooKeeper; the broker waits until ZooKeeper answers."""
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         arguments = [str(self._zookeeper_port), str(self._home / "zookeeper")]
         with (self._home / "zookeeper.log").open("ab") as log:
@@ -208,7 +205,7 @@ class _ProcessNode:
 
 
 class _ContainerNode:
-    """The broker in a container, with a fixed port so that a restart keeps the address."""
+    """The broker in a container, with a fixed port: a restart keeps the address."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         from testcontainers.community.kafka import KafkaContainer
@@ -250,11 +247,10 @@ class Broker(Service):
     `stop` and `start` restart the broker with the same data and the same address.
 
     Args:
-        settings: settings of this broker, in addition to the common settings.
-        listeners: further listeners, by name with their security protocol. `settings` has their
-            settings, which name local files. A broker with further listeners is always a local
-            process.
-        lasting: None for a broker that ends with this process.
+        settings: the broker's settings, in addition to those that every test broker has.
+        listeners: the security protocols of further listeners, by name. A broker with further
+            listeners is a local process, because their settings name local files.
+        lasting: the place of a broker that keeps running; None ends it with this process.
     """
 
     def __init__(
@@ -306,7 +302,7 @@ class Broker(Service):
         self._node.remove()
 
     def log(self) -> str:
-        """Return the broker's log so far (warnings and worse)."""
+        """Return the broker's log: warnings and errors."""
         return self._node.log()
 
     def create_topic(
@@ -342,14 +338,14 @@ class Broker(Service):
             {
                 **self._client_config(),
                 "enable.idempotence": True,
-                # A consumer reads whole batches. Small batches let it stop within a partition.
+                # Consumers read whole batches. With small batches they can stop within a partition.
                 "batch.num.messages": 4,
                 "linger.ms": 5,
             }
         )
         times = iter(timestamps_ms) if timestamps_ms is not None else None
         for value in values:
-            # 0 makes the client use the current time.
+            # With 0 the client uses the current time.
             producer.produce(
                 topic,
                 value=value,
@@ -367,7 +363,7 @@ class Broker(Service):
             reported.append(message.offset())
         offsets = [offset for offset in reported if offset is not None]
         if len(offsets) < len(reported):
-            # The broker reports no offsets for a repeated batch, which is then the end of the log.
+            # The broker reports no offset for a repeated batch. Such a batch is the end of the log.
             _, end = self.watermarks(topic)[partition]
             offsets = list(range(end - len(reported), end))
             if any(offset not in (None, at) for offset, at in zip(reported, offsets, strict=True)):
@@ -439,7 +435,7 @@ class Broker(Service):
             errors = [tp.error for tp in answer.topic_partitions if tp.error is not None]
             if not errors:
                 return
-            # At the first commit a broker has no coordinator yet, or it is still loading.
+            # At the first commit the group's coordinator is missing or still loading.
             if (
                 any(error.code() not in _COORDINATOR_AWAY for error in errors)
                 or time.monotonic() > deadline
@@ -469,7 +465,7 @@ class Broker(Service):
         return self._admin_client
 
     def _client_config(self) -> dict[str, Any]:
-        # Until the broker is up, every client would log errors to stderr: log only emergencies.
+        # Log only emergencies: until the broker answers, every client logs errors to stderr.
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "log_level": 0,
@@ -477,7 +473,7 @@ class Broker(Service):
         }
 
     def _await_partitions(self, topic: str, count: int) -> None:
-        """Wait until the broker reports this count; its metadata may be older for a while."""
+        """Wait until the broker reports this number of partitions."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while len(self.partitions(topic)) != count:
             if time.monotonic() > deadline:
@@ -502,7 +498,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def docker(*arguments: str, seconds: float) -> bool:
-    """Return whether a docker command succeeds; False without Docker, or if no engine answers."""
+    """Return whether a docker command succeeds; False if Docker is missing or does not answer."""
     try:
         done = subprocess.run(["docker", *arguments], capture_output=True, timeout=seconds)
     except (FileNotFoundError, subprocess.TimeoutExpired):
@@ -511,7 +507,7 @@ def docker(*arguments: str, seconds: float) -> bool:
 
 
 def _docker_can_run() -> bool:
-    """Return whether a Docker engine answers, and has or can pull the broker's image."""
+    """Return whether a Docker engine answers, and can provide the broker's image."""
     return docker("ps", seconds=10) and (
         docker("image", "inspect", _IMAGE, seconds=10) or docker("pull", _IMAGE, seconds=300)
     )

@@ -1,7 +1,4 @@
-"""Checkpoints with keyed state of one operator, made of raw bytes.
-
-Some of the bytes are as Flink's own serializers write them, and some are as Flink never writes.
-"""
+"""Checkpoints with keyed state of one operator, made of valid or invalid bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ _PROPERTIES = Path(__file__).parents[1] / "golden" / "synthetic" / "properties.j
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A serializer given by the bytes of its snapshot; its values are bytes."""
+    """A serializer with the given bytes as its snapshot, and with bytes as values."""
 
     snapshot: bytes
     length: int = -1
@@ -107,7 +104,7 @@ def of_states(states: Sequence[Encoded], *, heap: bool = False, key: Serializer 
 
 
 def of_value(snapshot: bytes, value: bytes, *, heap: bool = False, name: str = "state") -> Handle:
-    """Return a handle with one value state, which holds ``value`` for the key 1."""
+    """Return a handle with one value state that has ``value`` for the key 1."""
     group = key_group_of(1, MAX_PARALLELISM)
     entry = Entry(group, 1, None, value)
     return of_states([Encoded(name, "VALUE", VOID_NAMESPACE, Raw(snapshot), (entry,))], heap=heap)
@@ -130,7 +127,7 @@ def canonical_group(*entries: tuple[int, bytes, bytes]) -> bytes:
 
 
 def only(states: KeyedStates) -> KeyedState:
-    """Return the only state; raise the error if the state could not be read."""
+    """Return the only state; raise its error if it could not be read."""
     for unread in states.unread:
         raise unread.error
     (state,) = states.states
@@ -138,5 +135,5 @@ def only(states: KeyedStates) -> KeyedState:
 
 
 def told(state: KeyedState) -> list[dict[str, Any]]:
-    """Return the entries of a state as the command shows them."""
+    """Return the entries of a state as JSON objects."""
     return [entry_json(state, entry) for entry in state.entries()]

@@ -1,4 +1,4 @@
-"""A savepoint, of any size, of one operator that keeps a number for each name."""
+"""A savepoint of any size, with one operator that stores a number for each name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPERATOR = "0123456789abcdef0123456789abcdef"
 def write_totals(directory: Path, count: int, name: str = "total") -> Path:
     """Write a canonical savepoint whose state `name` has the value n for the key `name-<n>`.
 
-    The stream of the state is in the file `totals`.
+    The file `totals` contains the state.
     """
     keys = (f"name-{number:060}" for number in range(count))
     entries = tuple(

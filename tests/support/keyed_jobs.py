@@ -1,7 +1,7 @@
 """Run our Flink jobs with keyed state, and read their snapshots with Flink itself.
 
-The jobs are in `java/keyed`. The same sources compile against every version of Flink, except the
-sources in its subfolders.
+The jobs are in `java/keyed`. The sources in its subfolders compile only against some versions of
+Flink.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ASYNC_STATE = ("2.2",)
 
 
 def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
-    """Return the compiled jobs and jars of a Flink version; `pojo` is the version of a class."""
+    """Return the compiled jobs and jars of a Flink version; `pojo` names a version of Evolving."""
     jars = classpath(f"flink-{version}-state")
     span = "time" if version.startswith("1.") else "duration"
     sources = [
@@ -40,7 +40,7 @@ def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
 def keyed_jobs(
     version: str, root: Path, names: Iterable[str], pojo: str = "pojo_2"
 ) -> Iterator[dict[str, Any]]:
-    """Run jobs of KeyedJobs in one JVM, and yield the result of each job as soon as it is done.
+    """Run jobs of KeyedJobs in one JVM, and yield each result as soon as it is available.
 
     The keys of a result are `job`, `snapshots` (form -> directory) and `operators`, as in
     `tests.golden.state`.
@@ -61,7 +61,7 @@ def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dic
 
 
 def serializers(version: str) -> list[dict[str, Any]]:
-    """Return one value that each of Flink's serializers has written (Serializers.java)."""
+    """Return a value written by each of Flink's serializers (Serializers.java)."""
     jobs, *jars = keyed_classpath(version)
     program = compile_java([_JAVA / "serializers" / "Serializers.java"], [jobs, *jars])
     values: list[dict[str, Any]] = json.loads(

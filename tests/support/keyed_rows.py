@@ -44,7 +44,7 @@ def assert_same_rows(actual: pa.Table, expected: Iterable[dict[str, Any]]) -> No
 
 
 def with_numbers(table: pa.Table) -> pa.Table:
-    """Replace dates by days and microseconds since the epoch: Python's dates end in year 9999."""
+    """Replace dates by days or microseconds since the epoch: Python's dates end in year 9999."""
     return table.cast(pa.schema([(field.name, _numbers(field.type)) for field in table.schema]))
 
 
@@ -73,7 +73,7 @@ def is_value(actual: Any, expected: Any, type_: pa.DataType) -> bool:
     if actual is None or expected is None:
         return actual is expected
     if types.is_struct(type_):
-        # A column has the fields of all subclasses.
+        # A column also has the fields of other subclasses.
         assert isinstance(expected, dict)
         return expected.keys() <= {field.name for field in type_} and all(
             is_value(actual[field.name], expected.get(field.name), field.type) for field in type_
@@ -121,7 +121,7 @@ def _moment(expected: str) -> int:
 
 
 def _day(expected: str) -> int:
-    """Return days since the epoch, for any year: the calendar repeats every 400 years."""
+    """Return days since the epoch for any year; the calendar repeats every 400 years."""
     year, month, day = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)", expected).groups()  # type: ignore[union-attr]
     cycles, rest = divmod(int(year), 400)
     days = date(rest + 400, int(month), int(day)) - date(1970, 1, 1)
@@ -129,7 +129,7 @@ def _day(expected: str) -> int:
 
 
 def _from_json(text: str) -> tuple[Any, ...]:
-    """Return the value in a tuple; an empty tuple if the text is not JSON."""
+    """Return the parsed JSON in a tuple; an empty tuple if the text is not JSON."""
     try:
         return (json.loads(text),)
     except ValueError:

@@ -1,4 +1,4 @@
-"""An HTTP server in this process, with the answers that a test defines."""
+"""An HTTP server in this process, with the request handler of a test."""
 
 from __future__ import annotations
 

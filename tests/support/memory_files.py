@@ -1,4 +1,4 @@
-"""A ByteSource over a dictionary, for checkpoints that tests change byte by byte."""
+"""A ByteSource in memory, for checkpoints that tests change."""
 
 from __future__ import annotations
 

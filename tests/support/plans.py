@@ -1,4 +1,4 @@
-"""Edit saved plans, with or without a new checksum."""
+"""Edits of saved plans, with or without a new checksum."""
 
 from __future__ import annotations
 

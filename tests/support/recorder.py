@@ -1,9 +1,9 @@
 """Record the command lines that tests run, to compare them before and after a refactoring.
 
-``record OUT.jsonl [pytest arguments…]`` runs the fast tests, or the tests that the arguments
-select. It writes a line for each call of ``tests.support.command.migrate``, and for each
-``subprocess.run`` that names ``migrate``. ``compare A.jsonl B.jsonl`` shows the calls that differ.
-To record an older tree, copy this file into that tree.
+``record OUT.jsonl [pytest arguments…]`` runs the fast tests, or those that the arguments select,
+and records each call of ``tests.support.command.migrate``, and each ``subprocess.run`` that names
+``migrate``. ``compare A.jsonl B.jsonl`` shows the calls that differ. To record an older tree, copy
+this file into that tree.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Call = dict[str, Any]
 
 FAST = ["-q", "-n", "2", "--dist", "loadscope", "-m", "not integration and not slow"]
 FAST += ["--ignore", "tests/integration"]
-_TEXT_SIZE = 10_000  # Of a longer text only the hash is kept.
-# A time this close to now differs between runs. An older time comes from a golden checkpoint.
+_TEXT_SIZE = 10_000  # only the hash of a longer text is recorded
+# Times this close to now differ between runs. Older times come from golden checkpoints.
 _NEAR_SECONDS = 2 * 86_400
 _VARYING = {
     "<venv>": re.compile(rf"{re.escape(sys.prefix)}\b"),
     "<root>": re.compile(rf"{re.escape(str(Path(__file__).parents[2]))}\b"),
     "<tmp>": re.compile(r"/tmp/(recording-\d+/|page-|tmp)[a-z0-9_]{8}\b"),
     "<uuid>": re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<=bucket-)[0-9a-f]{32}"),
-    # Hashes of paths and times, in names of plans and of incomplete files, ids and checksums.
+    # Hashes of paths and times: in file names, ids and checksums.
     "<hash>": re.compile(
         r"(?<=-)[0-9a-f]{16}(?=\.json|\.tmp)|(?<=\"id\": \")[0-9a-f]{16}(?=\")|\b[0-9a-f]{64}\b"
     ),
@@ -56,7 +56,7 @@ _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d):?(\d\d)(:?\d\d(\.\d+)?)?(
 
 
 def normalise(text: str) -> str:
-    """Replace what differs between runs: paths, ports, UUIDs, times, durations, process ids."""
+    """Replace paths, ports, UUIDs, times, durations and process ids, which differ between runs."""
     for name, pattern in _VARYING.items():
         text = pattern.sub(name, text)
     return _NUMBER.sub(_near_number, _DATE.sub(_near_date, text))
@@ -91,7 +91,7 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Name temporary files after the test: binary files and hashes depend on paths."""
+        """Name temporary files after the test, because binary files and hashes depend on paths."""
         self._test, self._index, self._roots = nodeid, 0, []
         hashes = (hashlib.sha256(f"{nodeid} {n}".encode()) for n in itertools.count())
         tempfile._name_sequence = (item.hexdigest()[:8] for item in hashes)  # type: ignore[attr-defined]
@@ -102,10 +102,10 @@ class Recorder:
         return self._roots[-1]
 
     def wrap(self, function: Callable[..., Any], *prefix: str) -> Callable[..., Any]:
-        """Return a function that also records each call whose arguments are a command of ours."""
+        """Return a function that also records its calls if they run ``migrate``."""
 
         def recorded(*arguments: Any, **options: Any) -> Any:
-            # The first argument of subprocess.run is the command: words, or a text for a shell.
+            # The first argument of subprocess.run is a list of words, or a text for a shell.
             words = arguments if prefix else arguments[0]
             words = [words] if isinstance(words, str | Path) else [*prefix, *words]
             words = [normalise(str(word)) for word in words]
@@ -177,7 +177,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Record the calls of a run that ``record`` has started."""
     recorder = Recorder(Path(os.environ["RECORDING"]), Path(os.environ["RECORDING_DIRECTORY"]))
     config.pluginmanager.register(recorder)
-    # Test modules import these by name, but are themselves imported later.
+    # Test modules, which are imported later, import these functions by name.
     command.migrate = recorder.wrap(command.migrate, "migrate")
     subprocess.run = recorder.wrap(subprocess.run)
     pytest.TempPathFactory.mktemp = recorder.make_directory  # type: ignore[method-assign]
@@ -185,7 +185,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def record(path: Path, arguments: Sequence[str]) -> int:
     """Run pytest and record its calls, sorted by test; return pytest's exit code."""
-    # Take the first free name: then each recording has the same paths, unless two run at once.
+    # Take the first free name, so that each recording has the same paths.
     names = (Path(f"/tmp/recording-{number}") for number in itertools.count())
     directory = next(name for name in names if not name.exists())
     directory.mkdir()

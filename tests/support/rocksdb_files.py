@@ -1,4 +1,4 @@
-"""Write the files of a RocksDB database with RocksDB itself, in the layout of Flink's backend."""
+"""Write RocksDB databases with RocksDB itself, in the layout of Flink's state backend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rocksdict import Options, Rdict
 
 
 def write_rocksdb(directory: Path, family: str, rows: Iterable[tuple[bytes, bytes]]) -> list[Path]:
-    """Write a new database of one column family; return the files that Flink would keep."""
+    """Write a database with one column family; return the files that a checkpoint would have."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     database = Rdict(str(directory), options)

@@ -1,7 +1,7 @@
 """Read and write checkpoint bytes with Flink's own classes, without a cluster.
 
 The Java programs are `java/RoundTrip*.java` and `java/AllHandles.java`. `flink` is a version such
-as "2.2". The result of a program is parsed JSON, with the names of `tests.support.encoder`.
+as "2.2". Results are parsed JSON, with the names of `tests.support.encoder`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SOURCES = (*_JAVA.glob("RoundTrip*.java"), _JAVA / "AllHandles.java")
 
 
 def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
-    """Return what Flink reads from each `_metadata` file, including the fields of every handle."""
+    """Read `_metadata` files with Flink; return their content with the fields of every handle."""
     with tempfile.TemporaryDirectory() as directory:
         records = Path(directory, "records")
         records.write_bytes(
@@ -39,8 +39,8 @@ def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
 def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes]]]) -> list[Told]:
     """Restore operators with Flink: pairs of a checkpoint directory and its operator ids.
 
-    The results are by hexadecimal operator id. A result has the elements of every operator state
-    and the splits of the reader for each subtask, and the state of the enumerator.
+    The results are by hexadecimal operator id. A result has the elements of operator state and the
+    splits of each subtask, and the state of the enumerator.
     """
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as requests:
         for checkpoint, operator_ids in checkpoints:
@@ -62,7 +62,7 @@ def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[
 
 
 def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Told:
-    """Let Flink write a `_metadata` file with every kind of handle; return what it reads back."""
+    """Let Flink write a `_metadata` file with every kind of handle, and return its content."""
     (output,) = _run(flink, "AllHandles", "metadata", str(metadata_version), str(directory))
     return output
 

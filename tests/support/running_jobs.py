@@ -1,4 +1,4 @@
-"""A Flink cluster with a REST interface, and on it a job that reads Kafka until it is cancelled."""
+"""A Flink cluster with a REST interface and one job, which reads Kafka until it is cancelled."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ def running_job(
 ) -> Iterator[tuple[str, str]]:
     """Run a cluster with one job; yield its REST address and the job's id.
 
-    The job reads the topics that match the pattern ``topic``, which may also be a plain name. It
-    takes a checkpoint every 200 ms. At the end the job is cancelled, and its last checkpoints are
-    retained below ``checkpoints``.
+    ``topic`` is a topic or a pattern of topics. The job takes a checkpoint every 200 ms. At the end
+    it is cancelled, and its last checkpoints are retained below ``checkpoints``.
     """
     jars = classpath(f"flink-{version}")
     command = java_command(

@@ -21,7 +21,7 @@ _Application = Callable[[_Environment, Callable[..., Any]], Iterable[bytes]]
 
 
 class _Logged:
-    """A WSGI application that logs each answer of another application."""
+    """A WSGI application that wraps another, and logs each answer."""
 
     def __init__(self, application: _Application, log: Path) -> None:
         self._application = application

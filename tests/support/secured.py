@@ -1,6 +1,6 @@
 """A Kafka broker that authenticates its clients: SASL and client certificates over TLS, and ACLs.
 
-The fixtures use the plain listener, whose clients are super users.
+Clients of the plain listener are super users.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOGIN = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A certificate, its key, and the chain of certificates that signed it (the root last)."""
+    """A certificate, its key, and the certificates that signed it, the root last."""
 
     name: str
     key: ec.EllipticCurvePrivateKey
@@ -78,7 +78,7 @@ def certificate_pem(certificate: x509.Certificate) -> str:
 
 
 class Authority:
-    """A root authority that signs through an intermediate authority, as in companies."""
+    """A certificate authority: a root, and an intermediate authority that signs."""
 
     def __init__(self, name: str = "tests") -> None:
         self._root = _issue(f"{name}-root", None)
@@ -86,7 +86,7 @@ class Authority:
 
     @property
     def pem(self) -> str:
-        """The certificate of the root, which clients must trust."""
+        """The root's certificate, which clients must trust."""
         return certificate_pem(self._root.certificate)
 
     @property
@@ -94,7 +94,7 @@ class Authority:
         return self._root.certificate
 
     def identity(self, name: str, hosts: Sequence[x509.GeneralName] = ()) -> Identity:
-        """Return a new key, and its certificate from the intermediate authority."""
+        """Return a new key, with a certificate that the intermediate authority has signed."""
         return _issue(name, self._intermediate, hosts, is_authority=False)
 
 
@@ -129,10 +129,10 @@ def _issue(
 
 
 class SecuredBroker(Broker):
-    """A broker with a listener of every secured kind; users may do nothing until `allow` is called.
+    """A broker with a listener of every secured kind; users have only permissions from `allow`.
 
-    The listener SASL has SCRAM-SHA-512 and PLAIN over TLS. MTLS has client certificates. ELSEWHERE
-    is like SASL, but its certificate is for another host.
+    The listener SASL accepts SCRAM-SHA-512 and PLAIN over TLS. MTLS requires client certificates.
+    ELSEWHERE is like SASL, but its certificate is for another host.
     """
 
     def __init__(self, plain_users: dict[str, str] | None = None) -> None:

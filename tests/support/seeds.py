@@ -1,4 +1,4 @@
-"""Write seeds for queries with a single Kafka stream, from given offsets."""
+"""Seeds for queries with one Kafka stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real system that the tests start, and that is stopped in any case."""
+"""The base class of the real systems that tests start and stop."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing_extensions import Self
 
 
 class Service:
-    """A context manager that starts a system, and closes it at the end or if the start fails."""
+    """A context manager that starts a system, and stops it even if the start fails."""
 
     def start(self) -> None:
         """Start the system, and wait until it answers."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop the system, even if it has started only in part."""
+        """Stop the system, even if its start has failed."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

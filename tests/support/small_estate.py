@@ -35,7 +35,7 @@ def write_job(root: Path, job: int, number: int, topic: str, starts: list[int]) 
 
 
 class SmallEstate:
-    """A few jobs, and the topics that they read, with two partitions of 40 and 10 records."""
+    """A few jobs, and their topic, which has two partitions of 40 and 10 records."""
 
     def __init__(self, root: Path, broker: Broker) -> None:
         self.root = root
@@ -72,7 +72,7 @@ class SmallEstate:
 def scan(*arguments: str | Path) -> Result:
     """Run ``migrate scan`` as a separate process without PySpark and Java.
 
-    In this process the scan would use the Spark session, if there is one.
+    In this process the scan would use an existing Spark session.
     """
     nowhere = {name: os.environ[name] for name in os.environ if name not in ("PATH", "JAVA_HOME")}
     done = subprocess.run(
@@ -86,7 +86,7 @@ def scan(*arguments: str | Path) -> Result:
 
 
 def lines(result: Result) -> dict[str, list[str]]:
-    """Return the cells of each line of the table except the total, by checkpoint."""
+    """Return the cells of each job's line in the table, by checkpoint."""
     assert result.code == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()[1:]]
     return {row[1]: [row[0], *row[2:]] for row in rows if row[0] != "total"}

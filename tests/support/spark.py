@@ -1,7 +1,7 @@
 """A real Spark for the tests: a local session that runs streaming queries from Kafka to their end.
 
-The Kafka connector comes from the locked jars, so that nothing is resolved at run time. Every query
-writes to Spark's own exactly-once file sink, from which the tests read the records.
+The Kafka connector comes from the locked jars. Every query writes to Spark's exactly-once file
+sink, and the tests read the records from there.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tests.support.jars import cache_dir, classpath, read_lock
 from tests.support.jdk import QUICK_START, find_jdk
 from tests.support.kafka import Record
 
-# The connector for the imported PySpark, which is that of .venv or one of spark_versions.
+# The Kafka connector for the imported PySpark, from .venv or from `spark_versions.py`.
 CONNECTOR = f"spark-{pyspark_version}"
 # Not every version of Spark has a release of Delta Lake.
 _DELTA = f"delta-{pyspark_version}"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
-# Few, so that a query has several micro-batches: a wrong start of a later batch would show, too.
+# So few that a query has several micro-batches: a later batch may start wrong, too.
 _RECORDS_PER_BATCH = 400
 
 
 class SparkQueryError(RuntimeError):
-    """A streaming query failed, did not end, or did not write each record that it read."""
+    """A streaming query failed, did not end, or did not write every record that it read."""
 
 
 def launch_environment() -> dict[str, str]:
@@ -44,12 +44,12 @@ def launch_environment() -> dict[str, str]:
     return {
         "JAVA_HOME": str(find_jdk()),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,  # our functions run with this Python
+        "PYSPARK_PYTHON": sys.executable,  # runs the tests' functions
     }
 
 
 def process_environment(conf_dir: Path) -> dict[str, str]:
-    """Return the environment of a process that starts a Spark of its own, with quick JVMs.
+    """Return the environment of a process that starts its own Spark.
 
     Args:
         conf_dir: an empty directory for the configuration of this Spark.
@@ -75,8 +75,8 @@ _IVY = """\
 def submit_environment(home: Path) -> dict[str, str]:
     """Return the environment of ``spark-submit --packages`` for Kafka, and of ``spark-shell``.
 
-    Ivy looks for the packages only among the locked jars. The dependencies of a package, which a
-    POM would name, are on the class path already.
+    Ivy looks for packages only among the locked jars. Their dependencies are already on the class
+    path.
 
     Args:
         home: an empty directory for the configuration and the files of this Spark.
@@ -106,7 +106,7 @@ class Spark:
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="spark-"))
         os.environ.update(launch_environment())
-        # Without this, another installed Spark could run instead of the locked one.
+        # Otherwise another installed Spark could run.
         os.environ.pop("SPARK_HOME", None)
         settings = {
             "spark.master": "local[2]",
@@ -127,8 +127,8 @@ class Spark:
                 "spark.databricks.delta.snapshotPartitions": "1",  # 50 by default
             }
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        # Spark logs many warnings (a failed query raises an exception anyway), and it creates an
-        # `artifacts` directory in its working directory.
+        # Hide Spark's many warnings, and the directory `artifacts` that it makes in its working
+        # directory. A failed query raises an exception anyway.
         with (self._home / "log").open("wb") as log:
             options = {"stderr": log, "cwd": self._home}
             gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # PySpark's
@@ -152,9 +152,9 @@ class Spark:
     def stream(
         self, bootstrap_servers: str, name: str | None = None, /, **options: str
     ) -> DataFrame:
-        """Return a stream from Kafka, which can have a name since Spark 4.2.
+        """Return a stream from Kafka; without a seed it starts at the log end.
 
-        If the query ignores its seed, the stream starts at the log end.
+        A stream can have a name since Spark 4.2.
         """
         reader = self._session.readStream
         if name is not None:
@@ -173,11 +173,15 @@ class Spark:
     ) -> list[Record]:
         """Run a query over the current records in Kafka, and return the sorted records of its sink.
 
-        The sink is next to the checkpoint directory, and a query that runs again adds records to
-        it. `subscription` is an option of the source, such as `{"subscribe": "orders,payments"}`.
-        Without `starting_offsets` the default of Spark is used, `latest`: then a query that ignored
-        its checkpoint directory would read nothing. A stateful query keeps the identity of each
-        record in a state store, and writes a record only the first time.
+        The sink is next to the checkpoint directory. A second run of the query adds records to it.
+
+        Args:
+            bootstrap_servers: the brokers.
+            subscription: an option of the source, such as `{"subscribe": "orders,payments"}`.
+            checkpoint_dir: the checkpoint location.
+            starting_offsets: None for Spark's default `latest`, with which a query that ignores
+                its checkpoint location reads nothing.
+            stateful: whether a state store removes records that the query reads twice.
         """
         source = (
             self._session.readStream.format("kafka")
@@ -204,7 +208,7 @@ class Spark:
         )
         read = run_to_end(query)
         written = self._written(sink)
-        # Without this check a stateful query would hide that it has read a record twice.
+        # A stateful query writes only once a record that it has read twice: compare the counts.
         if len(written) - before != read:
             raise SparkQueryError(
                 f"the query read {read} records and wrote {len(written) - before}"
@@ -220,7 +224,7 @@ class Spark:
 
 
 def run_to_end(query: StreamingQuery) -> int:
-    """Wait for the end of a query, and return how many records it read from its source."""
+    """Wait for the end of a query, and return the number of records that it has read."""
     try:
         if not query.awaitTermination(_QUERY_SECONDS):
             raise SparkQueryError(f"the query has not ended after {_QUERY_SECONDS} s")

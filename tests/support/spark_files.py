@@ -1,4 +1,4 @@
-"""Checkpoint locations of Spark queries with content that Spark itself would not write."""
+"""Checkpoint locations of Spark queries, with the content that a test needs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Test which versions of Spark are supported, and write docs/spark-matrix.md.
 
-    python -m tests.support.spark_matrix [NAME…]      # such as 4.1; all without one
+    python -m tests.support.spark_matrix [NAME…]      # such as 4.1; default: all versions
 
 tests/integration/test_spark_versions.py runs with each version of Spark. A cell is the outcome of
-one test. The outcomes are kept in docs/spark-matrix.json, so that a single version can be tested
-again. The golden checkpoint locations of a new version are also written.
+one test. docs/spark-matrix.json keeps the outcomes, so that one version can be tested again. For a
+new version, the golden checkpoint locations are also written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DOES_NOT_APPLY = "—"
 _MARKS = {"passed": "✓", "failed": "**failed**"}
 
 _KEPT = "test_a_copy_goes_on_from_other_positions_with_the_counts_it_has"
-# The heading of each row, and the test whose outcomes the row shows.
+# The heading of each row, and its test.
 COLUMNS: Mapping[str, str] = {
     "startingOffsets, stateless": "test_starts_exactly[stateless-options]",
     "startingOffsets, stateful": "test_starts_exactly[stateful-options]",
@@ -119,7 +119,7 @@ def rows(versions: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
 def table(
     measured: Iterable[Measured], columns: Mapping[str, str] = COLUMNS, text: str | None = None
 ) -> str:
-    """Return the text of docs/spark-matrix.md, or of a page with other columns and another text."""
+    """Return the text of docs/spark-matrix.md, or of a page with these columns and this text."""
     lines = list(measured)
     cells = {
         heading: [line.cells.get(test, "not run") for line in lines]

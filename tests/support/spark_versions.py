@@ -1,8 +1,7 @@
-"""Make an environment for each Spark other than the one in .venv, and run programs in it.
+"""Make environments with other versions of Spark than the one in .venv, and run programs in them.
 
-An environment is a folder in the cache with one PySpark and its py4j, by their locked hashes. The
-folder comes first on Python's path and so replaces the PySpark in .venv. So any program, including
-the tests, runs unchanged with another Spark.
+An environment is a folder in the cache with PySpark and py4j, by their locked hashes. The folder
+comes first on Python's path, and so replaces the PySpark in .venv.
 
     python -m tests.support.spark_versions 4.1                        # make the environment
     python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py
@@ -38,7 +37,7 @@ class SparkVersionError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The folder of one PySpark, which may not be installed yet.
+    """The environment of a version of Spark, which may not be installed yet.
 
     Attributes:
         name: the minor version of Spark, such as ``4.1``.
@@ -58,7 +57,7 @@ class Environment:
         return self.path.is_dir()
 
     def make(self) -> None:
-        """Install PySpark and fetch its Kafka connector, if they are missing.
+        """Install PySpark and fetch its Kafka connector, unless this was done before.
 
         Raises:
             SparkVersionError: PySpark cannot be installed.
@@ -71,7 +70,7 @@ class Environment:
             requirements = Path(staging, "requirements.txt")
             requirements.write_text("\n".join(self.requirements), encoding="ascii")
             stage = Path(staging, "stage")
-            # PySpark is a source archive, which is built with the locked tools in .venv.
+            # PySpark is a source archive. The locked tools in .venv build it.
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
             command += ["--no-build-isolation", "--require-hashes", "--target", str(stage)]
             made = subprocess.run(

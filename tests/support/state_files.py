@@ -29,7 +29,7 @@ SPLIT_DISTRIBUTE = DistributionMode.SPLIT_DISTRIBUTE
 def split_stream(
     partition: int, others: Sequence[ListState] = (), compressed: bool = False
 ) -> tuple[bytes, PartitionableHandle]:
-    """Return a state stream with a split of this partition, and a handle without a location."""
+    """Return a state stream with a split of this partition, and a handle without a path."""
     element = encode_reader_element(encode_split("orders", partition, 100 + partition))
     reader = ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,))
     stream, states = encode_operator_state_stream(6, compressed, [*others, reader])
@@ -57,7 +57,7 @@ def write_in_files(directory: Path, subtasks: int = 1, checkpoint_id: int = 7) -
 
 
 def big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path:
-    """Write a source operator's state in a file with twice ``size`` bytes of other data."""
+    """Write a source's state in a file, with ``size`` bytes of other data before and after it."""
     stream, handle = split_stream(
         0, [ListState("before", SPLIT_DISTRIBUTE, (os.urandom(size),))], compressed
     )
@@ -68,7 +68,7 @@ def big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path
 
 
 def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
-    """Write a checkpoint whose state is at ``place(size)``, in ``directory/../stream``."""
+    """Write a checkpoint with the handle ``place(size)``; the state is in ``outside/state``."""
     stream, handle = split_stream(0)
     outside = directory.parents[1] / "outside" / "state"
     outside.parent.mkdir(exist_ok=True)
@@ -79,10 +79,7 @@ def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
 
 
 def savepoint_with_files(directory: Path, sizes: Mapping[str, int]) -> Path:
-    """Write a savepoint of a source that reads t-0 from 3 on, and of keyed state.
-
-    The keyed state is in sparse files of zeros.
-    """
+    """Write a savepoint of a source at offset 3 of t-0, and of keyed state in files of zeros."""
     keyed = tuple(
         Subtask(
             index,

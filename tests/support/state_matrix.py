@@ -1,8 +1,8 @@
-"""Test with which versions of Spark keyed state can be continued, and write docs/state-matrix.md.
+"""Test which versions of Spark can continue keyed state, and write docs/state-matrix.md.
 
-This works like tests/support/spark_matrix.py, with tests/integration/test_state_versions.py.
+    python -m tests.support.state_matrix [NAME…]      # such as 4.1; default: all versions
 
-    python -m tests.support.state_matrix [NAME…]      # such as 4.1; all without one
+See tests/support/spark_matrix.py; the tests are tests/integration/test_state_versions.py.
 """
 
 from __future__ import annotations

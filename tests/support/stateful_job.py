@@ -49,8 +49,8 @@ def idle_keys_job(
     """Run IdleKeysJob.java, whose state has a time to live.
 
     Returns:
-        The savepoint, and the counts and sums of each user that Flink itself has after a restart
-        from the savepoint: those of the function, and those of SQL.
+        The savepoint, and the count and sum of each user in Flink after a restart from it: in the
+        function's state, and in SQL's.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -76,7 +76,7 @@ def idle_keys_job(
 
 
 def case_class_job(workdir: Path) -> Path:
-    """Run CaseClassJob.java, whose state is of Flink's Scala API, and return its savepoint."""
+    """Run CaseClassJob.java, which uses Flink's Scala API, and return its savepoint."""
     jars = classpath("flink-1.20-scala")
     sources = [
         *(_JAVA / "flink" / name for name in ("LocalFlink.java", "Progress.java")),
@@ -98,7 +98,7 @@ def totals_processor() -> Any:
     """Return a Spark stateful processor that continues from each user's count and sum."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    # A class within a function is pickled by value for the workers.
+    # Workers get a class within a function by value.
     class Totals(StatefulProcessor):
         def init(self, handle: Any) -> None:
             self.total = handle.getValueState("total", "n BIGINT, total BIGINT")

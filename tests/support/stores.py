@@ -1,7 +1,7 @@
-"""Object stores and file systems for checkpoints: real servers on 127.0.0.1, for the tests.
+"""Object stores and file systems for checkpoints: real servers on 127.0.0.1.
 
-Each function is a context manager, which yields the URL of a root and a way to put a directory
-below it. The clients are configured by the environment, as a user would do it.
+Each function is a context manager that yields a ``Store``. Environment variables configure the
+clients, as on a user's machine.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tests.support.jdk import compile_java, java_command
 from tests.support.kafka import free_ports
 
 _START_SECONDS = 60
-# gcsfs asks over gRPC for the kind of a bucket, and the emulator does not support gRPC.
+# gcsfs asks for the kind of a bucket over gRPC, which the emulator does not support.
 _WITHOUT_GRPC = {"GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A running store: the URL of an empty root, and a file system that can write there."""
+    """A running store: the URL of an empty root directory, and a file system to write to it."""
 
     root: str
     system: Any
@@ -66,7 +66,7 @@ class S3:
         self.log.write_text("")
 
     def deny_everybody(self) -> None:
-        """Refuse all requests from now on, because the server knows no credentials."""
+        """Refuse all requests from now on, with an error of authentication."""
         self._reset_auth("0")
 
     def admit_everybody(self) -> None:
@@ -81,7 +81,7 @@ class S3:
 
 @contextmanager
 def given(settings: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
-    """Add settings within a ``with`` statement, and restore the old settings at its end."""
+    """Change settings inside a ``with`` block, and restore them at its end."""
     before = dict(settings)
     settings.update(values)
     try:
@@ -139,7 +139,7 @@ def gs() -> Iterator[Store]:
 
 
 def azurite() -> str | None:
-    """Return the path of Azurite, Microsoft's emulator from npm, if it is installed."""
+    """Return the path of Azurite, Microsoft's emulator, or None if it is not installed."""
     return shutil.which("azurite-blob")
 
 
@@ -197,7 +197,7 @@ def _process(
     endpoint: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """Run a server; yield the port that it prints first, or 0 if it answers at ``endpoint``."""
+    """Run a server that answers at ``endpoint`` (yield 0), or prints its port (yield the port)."""
     errors = directory / "stderr"
     with errors.open("w") as stderr:
         server = subprocess.Popen(

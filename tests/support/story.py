@@ -1,8 +1,7 @@
 """A complete migration on the real systems: Kafka, Flink, our command, Spark.
 
-`hand_over` runs a Flink job on some of the records, stops it with a savepoint, and then produces
-more records. `go_on` runs a Spark query from the offsets of `migrate to-spark`. `account` counts
-every record.
+`hand_over` runs a Flink job, stops it with a savepoint, and produces more records. `go_on` runs a
+Spark query from the offsets of `migrate to-spark`. `account` counts every record.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Progress(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How a Spark query continues: the form of its start offsets, and whether it keeps state."""
+    """A form of start offsets for a Spark query, and whether the query keeps state."""
 
     start: str
     stateful: bool
@@ -56,10 +55,10 @@ MODES = [Mode(start, stateful) for start in (STARTING_OFFSETS, SEED) for statefu
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What Flink has processed, and what is in Kafka when Spark continues.
+    """The records that Flink has processed, and the records in Kafka before Spark starts.
 
-    `processed` are the records that Flink's own exactly-once sink committed. `truth` is every
-    record that a plain consumer reads from Kafka. Our decoder is not used for either of them.
+    `processed` are the records that Flink's exactly-once sink committed. `truth` are the records
+    that a plain consumer reads from Kafka. Our decoder reads neither.
     """
 
     bootstrap_servers: str
@@ -70,7 +69,7 @@ class Handover:
     at_stop: Watermarks
 
     def partitions(self) -> list[TopicPartition]:
-        """Return every partition that has records now."""
+        """Return every partition with records."""
         return sorted({(topic, partition) for topic, partition, _, _ in self.truth})
 
     def progress(self, partition: TopicPartition) -> tuple[Progress, int]:
@@ -122,7 +121,7 @@ def hand_over(
         (payments, 1): 80,
     }.items():
         _produce(broker, partition, 0, count)
-    # Expire records before the job starts: a part of one partition, and all of another.
+    # Delete a part of one partition and all of another before the job starts.
     broker.delete_records(orders, 1, before=50)
     broker.delete_records(orders, 4, before=30)
     say(f"Kafka holds {_total(_watermarks(broker, topics))} records in {orders} and {payments}.")
@@ -202,10 +201,10 @@ def migrate(*arguments: str, say: Callable[[str], None]) -> str:
 
 
 def account(handover: Handover, read_on: Iterable[Record]) -> list[Account]:
-    """Compare the records of Flink and of Spark together with those in Kafka, by partition.
+    """Compare the records of Flink and Spark, added up, with the records in Kafka, by partition.
 
-    A record is identified by its topic, partition, offset and value. A record that is not in Kafka
-    is as wrong as a record that was processed twice.
+    A record is its topic, partition, offset and value. A processed record that is not in Kafka
+    counts as repeated.
     """
     truth, flink, others = Counter(handover.truth), Counter(handover.processed), Counter(read_on)
     processed = flink + others

@@ -1,4 +1,4 @@
-"""Run ``migrate`` on a terminal, where it may ask questions."""
+"""Run ``migrate`` on a terminal, and answer its question."""
 
 from __future__ import annotations
 

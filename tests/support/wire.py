@@ -1,8 +1,8 @@
-"""A Kafka broker behind a proxy that can cut a connection, or hold or lose a request's answer.
+"""A Kafka broker behind a proxy that can delay or lose requests and answers.
 
-The proxy reads only the part of Kafka's protocol that it needs to catch one kind of request. Every
-frame begins with an `i32` length. A request then has `i16` api key, `i16` api version and `i32`
-correlation id; an answer has the correlation id.
+The proxy reads only the beginning of each frame in Kafka's protocol. A frame begins with its length
+(`i32`). Then a request has the api key (`i16`), the api version (`i16`) and the correlation id
+(`i32`); an answer has the correlation id.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Api(IntEnum):
 
 
 class Fault(Enum):
-    """What happens to a request that a trap catches."""
+    """The fault of a request that a trap catches."""
 
     CUT = "the connection ends before the broker has it"
     HOLD = "it waits until the trap is released, and goes on to the broker"
@@ -39,7 +39,7 @@ class Fault(Enum):
 
 
 class Trap:
-    """Catches requests of one kind: the first `after` pass, and the next `times` are caught."""
+    """A trap for requests of one kind: the first `after` pass, and the next `times` are caught."""
 
     def __init__(self, api: Api, fault: Fault, times: int, after: int) -> None:
         self.api = api
@@ -68,7 +68,7 @@ class Trap:
         self._released.wait()
 
     def release(self) -> None:
-        """Release the requests that are held, and catch no more requests."""
+        """Release the delayed requests, and catch no more requests."""
         with self._lock:
             self._left = 0
         self._released.set()
@@ -97,11 +97,11 @@ class Wire:
         return trap
 
     def count(self, api: Api) -> int:
-        """Return how many requests of this kind have passed the proxy."""
+        """Return the number of requests of this kind that have reached the proxy."""
         return self._counts.get(api, 0)
 
     def close(self) -> None:
-        """Release every trap, and take no more connections."""
+        """Release every trap, and accept no more connections."""
         for trap in self._traps:
             trap.release()
         self._listener.close()
@@ -131,7 +131,7 @@ class _Connection:
         self._wire = wire
         self._client = client
         self._broker = broker
-        # Correlation id of a request -> the trap that catches its answer.
+        # Correlation id -> the trap for the answer.
         self._answers: dict[int, Trap] = {}
 
     def start(self) -> None:
@@ -194,10 +194,10 @@ def _receive(source: socket.socket, count: int) -> bytes:
 
 
 class WiredBroker(Broker):
-    """A broker as a local process, with a second address that is behind the proxy.
+    """A broker as a local process, with a second address, the proxy's.
 
-    Tests use the first address for their own requests. The proxy keeps running and keeps its
-    address when the broker is stopped or killed.
+    Tests use the first address for their own requests. The proxy keeps running when the broker is
+    stopped or killed.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
@@ -206,7 +206,7 @@ class WiredBroker(Broker):
         self.wire = Wire(self.address(_LISTENER))
         properties: Path = self._node._properties
         advertised = f"PLAINTEXT://{self.bootstrap_servers},{_LISTENER}://{self.wire.address}"
-        # The last of two lines counts. It tells clients of the proxy to keep using the proxy.
+        # This line replaces an earlier one: clients of the proxy must keep to the proxy's address.
         with properties.open("a") as file:
             file.write(f"advertised.listeners={advertised}\n")
 

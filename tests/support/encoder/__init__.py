@@ -1,8 +1,7 @@
 """An encoder that writes checkpoints as Flink does, to test the decoder.
 
-The encoder was written independently from the sources of Flink and the Kafka connector, and it
-shares no code with `decoder`. In `tests/integration/test_encoder.py` Flink's own classes read its
-bytes back.
+The encoder follows the sources of Flink and the Kafka connector, and shares no code with `decoder`.
+In `tests/integration/test_encoder.py` Flink's own classes read its bytes.
 
     metadata        the `_metadata` file: operators, subtasks and every kind of state handle
     operator_state  the stream that a partitionable operator-state handle refers to
@@ -11,7 +10,7 @@ bytes back.
     sink            the state of KafkaSink
     keyed_values    serializers of keys, namespaces and values, and their snapshots
     keyed_state     streams of keyed state: canonical, and of the heap backend
-    data_output     Java's `DataOutput`, which all of them use
+    data_output     Java's `DataOutput`, which the other modules use
 """
 
 from tests.support.encoder.data_output import DataOutput, modified_utf8

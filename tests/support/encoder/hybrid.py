@@ -1,4 +1,4 @@
-"""The state of a HybridSource, which wraps the state of its current source.
+"""The state of a HybridSource, which contains the state of its current source.
 
 The layouts are those of `HybridSourceSplitSerializer` and `HybridSourceEnumeratorStateSerializer`
 (flink-connector-base 1.15.4, 2.2.0).

@@ -2,10 +2,10 @@
 
 The layouts are those of the connector's `KafkaPartitionSplitSerializer` and
 `KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
-`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. The layouts of
-DynamicKafkaSource are those of `DynamicKafkaSourceSplitSerializer` and
-`DynamicKafkaSourceEnumStateSerializer` (connectors 3.4.0-1.20 and 5.0.0-2.2; for split version 2
-and enumerator version 3 the main branch of June 2026).
+`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. DynamicKafkaSource has the
+layouts of `DynamicKafkaSourceSplitSerializer` and `DynamicKafkaSourceEnumStateSerializer`
+(connectors 3.4.0-1.20 and 5.0.0-2.2). Split version 2 and enumerator version 3 are unreleased: they
+are as on the main branch of June 2026.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING
 
 
 def encode_reader_element(split: bytes, version: int = _SPLIT_SERIALIZER_VERSION) -> bytes:
-    """Encode an element of SourceReaderState: a split of any source with its version."""
+    """Encode an element of SourceReaderState: a split of any kind of source, with its version."""
     out = DataOutput()
     out.i32(version)
     out.sized(split)
@@ -146,9 +146,14 @@ def encode_dynamic_enumerator(
 ) -> bytes:
     """Encode an enumerator as `DynamicKafkaSourceEnumStateSerializer` versions 1 to 3 do.
 
-    `streams` are by stream id and cluster id. `clusters` are the results of `encode_enumerator` by
-    cluster id, and `cluster_version` is their version. Version 1 has no initializers. Only version
-    3 has `retained`: an end time and a result of `encode_enumerator`, by cluster id.
+    Version 1 has no initializers.
+
+    Args:
+        version: the version of this enumerator.
+        streams: by stream id, the clusters by cluster id.
+        cluster_version: the version of the enumerators in `clusters`.
+        clusters: the results of `encode_enumerator`, by cluster id.
+        retained: for version 3, an end time and a result of `encode_enumerator`, by cluster id.
     """
     if retained is not None and version < 3:
         raise ValueError(f"version {version} retains no clusters")
@@ -189,8 +194,7 @@ def encode_coordinator(
 ) -> bytes:
     """Encode the coordinator state of a source operator, as `SourceCoordinator` writes it.
 
-    In version 0 the bytes of the `SplitAssignmentTracker` follow, which Flink no longer reads. In
-    version 1 the bytes of the enumerator are the last.
+    Only version 0 ends with a `SplitAssignmentTracker`, which Flink no longer reads.
     """
     if assignment_tracker and version != 0:
         raise ValueError(f"coordinator state of version {version} holds no assignment tracker")

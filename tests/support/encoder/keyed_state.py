@@ -16,7 +16,7 @@ from tests.support.encoder.keyed_values import ListOf, MapOf, Serializer
 _PROXY_VERSION = 6
 _SNAPSHOT_VERSION = 2
 _KEY_VALUE = 0
-# This bit in the first byte of a key says that the id of a state follows the entry.
+# With this bit in the first byte of a key, the id of another state follows the entry.
 _META_DATA_FOLLOWS = 0x80
 _END_OF_KEY_GROUP = 0xFFFF
 _SEPARATOR = b","
@@ -27,7 +27,7 @@ Kind: TypeAlias = Literal["VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The value of a state for a key and a namespace; a complete list or map is one value."""
+    """The value of a state for a key and a namespace. A list or a map is one value."""
 
     key_group: int
     key: Any
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class KeyedState:
-    """A state; `value` is the serializer of the complete value, such as a `ListOf` for a list."""
+    """A state; `value` is the serializer of a complete value, such as `ListOf` for a list state."""
 
     name: str
     kind: Kind
@@ -77,7 +77,7 @@ def _serializer(out: DataOutput, serializer: Serializer) -> None:
 def encode_canonical(
     key: Serializer, states: Sequence[KeyedState], key_groups: range, max_parallelism: int
 ) -> tuple[bytes, tuple[int, ...]]:
-    """Encode a canonical savepoint's stream; return it with the key groups' offsets (0: empty)."""
+    """Encode a canonical savepoint's stream; return it with each key group's offset (0: empty)."""
     out = DataOutput()
     out.raw(encode_head(key, states))
     offsets = []
@@ -105,7 +105,7 @@ def encode_canonical(
 def _pairs(
     key: Serializer, state: KeyedState, entry: Entry, wide: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield keys and values as RocksDB stores them; a map has one pair for each of its keys."""
+    """Yield keys and values as RocksDB stores them; a map state has a pair for each map key."""
     head = DataOutput()
     head.raw(entry.key_group.to_bytes(2 if wide else 1, "big"))
     both_vary = key.length < 0 and state.namespace.length < 0
@@ -133,7 +133,7 @@ def _pairs(
 
 
 def _length(length: int) -> bytes:
-    """Encode a length, low byte first, in as many bytes as necessary."""
+    """Encode a length in as few bytes as possible, low byte first."""
     return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
 
 

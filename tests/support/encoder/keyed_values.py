@@ -1,9 +1,8 @@
-"""Serializers of keys, namespaces and values: their snapshots, and the values that they write.
+"""Serializers of keys, namespaces and values, which write values and snapshots of themselves.
 
-A serializer here is a frozen value that names Flink's class. `write_snapshot` writes the same bytes
-as `TypeSerializerSnapshot.writeVersionedSnapshot`, and `write` the same bytes as
-`TypeSerializer.serialize` (flink-core and flink-runtime 1.20.3). Values have Python types: None,
-bool, int, float, str, bytes, tuple, list, dict.
+`write_snapshot` writes the same bytes as `TypeSerializerSnapshot.writeVersionedSnapshot`, and
+`write` the same bytes as `TypeSerializer.serialize` (flink-core and flink-runtime 1.20.3). Values
+have Python types: None, bool, int, float, str, bytes, tuple, list, dict.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
 
 class Serializer(Protocol):
-    """A serializer of a type: it writes values, and a snapshot for their reader.
+    """A serializer of a type.
 
     `length` is Flink's `getLength()`: -1 if values differ in length.
     """
@@ -65,7 +64,7 @@ def _char(out: DataOutput, value: str) -> None:
 
 
 def _big_integer(out: DataOutput, value: int) -> None:
-    """Write like `BigIntSerializer`: 0 stands for null, and 1, 2 and 3 for 0, 1 and 10."""
+    """Write like `BigIntSerializer`: 1, 2, 3 for 0, 1, 10; else the length + 4, and the bytes."""
     special = {0: 1, 1: 2, 10: 3}
     if value in special:
         out.i32(special[value])
@@ -127,7 +126,7 @@ LONGS = Simple(
     -1,
     _longs,
 )
-# Its `getLength()` is 0, but it writes one byte.
+# Flink's `getLength()` returns 0, although the serializer writes one byte.
 VOID_NAMESPACE = Simple(
     "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot",
     0,
@@ -240,7 +239,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class NullableOf:
-    """A nullable value; a null is as long as a value if `padding` is the value's length."""
+    """A nullable value. With `padding`, the length of a value, a null has the same length."""
 
     of: Serializer
     padding: int = 0
@@ -263,7 +262,7 @@ class NullableOf:
 
 @dataclass(frozen=True, slots=True)
 class Pojo:
-    """A POJO without subclasses, which itself declares all of its fields."""
+    """A POJO without subclasses and inherited fields."""
 
     class_name: str
     fields: tuple[tuple[str, Serializer], ...]

@@ -1,4 +1,4 @@
-"""The state of a FlinkKafkaConsumer: partitions as Kryo writes them, each with an offset.
+"""The state of a FlinkKafkaConsumer: partitions, encoded by Kryo, each with an offset.
 
 The layouts are those of `FlinkKafkaConsumerBase` and `KafkaTopicPartition` (connector 1.15.4),
 `KryoSerializer` (flink-core 1.15.4) and Kryo's `Output` (2.24.0).
@@ -17,12 +17,12 @@ LEGACY_LATEST = -915623761774
 LEGACY_GROUP = -915623761773
 
 _FIRST_OCCURRENCE = 1
-# Kryo has a special form for ASCII text of these lengths.
+# ASCII texts of these lengths have a shorter form in Kryo.
 _SHORT_ASCII = range(2, 64)
 
 
 def encode_legacy_element(topic: str, partition: int, offset: int, class_id: int = 0x57) -> bytes:
-    """Encode an element of the state; the `class_id` in Kryo depends on the types of the job."""
+    """Encode an element of the state; Kryo's `class_id` depends on the job's types."""
     out = DataOutput()
     out.raw(_varint(class_id) + _varint(_FIRST_OCCURRENCE))
     out.raw(_signed_varint(_hash_code(topic) * 31 + partition))

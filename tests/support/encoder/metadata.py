@@ -1,9 +1,9 @@
 """The `_metadata` file: operators, their subtasks and every kind of state handle.
 
-There is one class for each kind of handle in a checkpoint. If Flink has written a kind in two
-forms, the fields that were added later are None in the older form. The layouts are those of
-`MetadataV2Serializer` to `MetadataV6Serializer`, `MetadataV2V3SerializerBase` and
-`ChannelStateHandleSerializerV1` and `V2` (flink-runtime 1.15.4, 1.20.3, 2.2.0).
+Each kind of handle in a checkpoint has one class. In an older form of a handle, the fields that
+Flink added later are None. The layouts are those of `MetadataV2Serializer` to
+`MetadataV6Serializer`, `MetadataV2V3SerializerBase` and `ChannelStateHandleSerializerV1` and `V2`
+(flink-runtime 1.15.4, 1.20.3, 2.2.0).
 
 `state_size` is the result of Flink's `getStateSize()`.
 """
@@ -71,7 +71,7 @@ class FileHandle:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFileHandle:
-    """A file given by its path below the metadata's directory. The size is the last field."""
+    """A file given by its path below the metadata's directory."""
 
     path: str
     size: int
@@ -123,7 +123,7 @@ class EmptySegmentHandle:
 
 @dataclass(frozen=True, slots=True)
 class StreamKeyGroupsHandle:
-    """Key groups in place of a stream handle: `KeyGroupsStateHandle` is also a stream handle."""
+    """Key groups as a stream handle, because `KeyGroupsStateHandle` is also a stream handle."""
 
     first_key_group: int
     offsets: tuple[int, ...]
@@ -190,7 +190,7 @@ class PartitionableHandle:
 class FileMergingOperatorHandle:
     """Operator state in a segment of a merged file, and the directories of the merged files.
 
-    A subtask without operator state also has such a handle: `empty`, with an empty segment.
+    For a subtask without operator state, `empty` is true and the segment is empty.
     """
 
     states: tuple[StateOffsets, ...]
@@ -222,7 +222,7 @@ OperatorHandle: TypeAlias = PartitionableHandle | FileMergingOperatorHandle
 class KeyGroupsHandle:
     """Key groups in one stream: a full snapshot, a savepoint, or raw keyed state.
 
-    The id was added later. The handle of a savepoint still has no id.
+    Flink added the id later, but not for savepoints.
     """
 
     first_key_group: int
@@ -249,8 +249,8 @@ class KeyGroupsHandle:
 class IncrementalHandle:
     """The files of RocksDB: its metadata, the files shared with other checkpoints, private files.
 
-    Shared and private files are pairs of the local path and the handle. `checkpointed_size` and
-    `handle_id` were added later, in the same version.
+    Shared and private files are pairs of the local path and the handle. The older form has neither
+    `checkpointed_size` nor `handle_id`.
     """
 
     checkpoint_id: int
@@ -350,7 +350,7 @@ class ChangelogBytesHandle:
 class ChangelogFilesHandle:
     """Changes in files: pairs of the offset in the stream and the stream's handle.
 
-    The handle stores its size, which is not the sum of the files: several handles may share a file.
+    `size` is not the sum of the files, because several handles may share a file.
     """
 
     first_key_group: int
@@ -396,7 +396,7 @@ KeyedHandle: TypeAlias = (
 class ChannelHandle:
     """The records of one channel: (gate, channel) for input, (partition, subpartition) for output.
 
-    Channels share a file. The size is that of the channel, not that of the delegate handle.
+    Channels share a file; `size` is that of the channel.
     """
 
     subtask: int
@@ -505,8 +505,8 @@ class Metadata:
 def encode_metadata(metadata: Metadata, version: int, properties: bytes = b"") -> bytes:
     """Encode a `_metadata` file.
 
-    `properties` are the Java-serialized CheckpointProperties at the end since version 4. Real ones
-    are in `tests/golden/synthetic/properties.json`. Values that a version cannot store are refused.
+    `properties` are the Java-serialized CheckpointProperties, at the end since version 4. Flink's
+    are in `tests/golden/synthetic/properties.json`.
     """
     if version not in METADATA_VERSIONS:
         raise ValueError(f"no metadata of version {version}")

@@ -1,8 +1,8 @@
 """The stream that a partitionable operator-state handle refers to.
 
 The stream begins with a header, which has its own version and describes the states and their
-serializers. The elements of the list states follow, and then the broadcast states. Elements are
-byte arrays here, as those of every FLIP-27 source are.
+serializers. Then follow the elements of the list states, and the broadcast states. Elements are
+byte arrays, as in every FLIP-27 source.
 
 The layouts are those of `OperatorBackendSerializationProxy`, `StateMetaInfoSnapshotReadersWriters`,
 `LegacyStateMetaInfoReaders`, `PartitionableListState`, `HeapBroadcastState` and
@@ -50,8 +50,7 @@ _MIN_COMPRESSION_RATIO = 0.85
 class ListState:
     """A list state and its elements.
 
-    An element is a byte array. If `sized` is false, it is the output of another serializer than
-    that in the meta info.
+    An element is a byte array. If `sized` is false, it is written without its length.
     """
 
     name: str
@@ -78,10 +77,10 @@ def encode_operator_state_stream(
 ) -> tuple[bytes, tuple[StateOffsets, ...]]:
     """Encode the stream; return it with the offsets of every state for the handle.
 
-    Compression was added in version 6, and broadcast states in version 3. A compressed stream has
-    one Snappy header, before the first state. With `header_per_state` it has a header before each
-    state, as Flink 1.18.0 and 1.18.1 write it (DefaultOperatorStateBackendSnapshotStrategy @
-    1.18.1, 1.18.2, 1.19.3, 1.20.3, 2.0.0 to 2.3.0).
+    Broadcast states exist since version 3, and compression since version 6. A compressed stream has
+    one Snappy header, before the first state. With `header_per_state` it has one before each state,
+    as in Flink 1.18.0 and 1.18.1 (DefaultOperatorStateBackendSnapshotStrategy @ 1.18.1, 1.18.2,
+    1.19.3, 1.20.3, 2.0.0 to 2.3.0).
     """
     if proxy_version not in PROXY_VERSIONS:
         raise ValueError(f"no operator-state stream of version {proxy_version}")
@@ -168,14 +167,14 @@ def _write_meta_info(
 
 
 def _write_serializer_snapshot(out: DataOutput) -> None:
-    """Write a serializer as since Flink 1.7: the class of its snapshot, which is empty here."""
+    """Write a serializer in the form since Flink 1.7: the class of its snapshot, and no content."""
     out.i32(2)
     out.utf(_SERIALIZER_SNAPSHOT)
     out.i32(_SERIALIZER_SNAPSHOT_VERSION)
 
 
 def _write_serializers_with_resilience(out: DataOutput, count: int) -> None:
-    """Write serializers as until Flink 1.6: offsets, Java-serialized serializers and snapshots."""
+    """Write serializers in the form of Flink 1.6: offsets, Java-serialized objects, snapshots."""
     buffer = DataOutput()
     out.i32(count)
     for _ in range(count):
@@ -191,7 +190,7 @@ def _write_serializers_with_resilience(out: DataOutput, count: int) -> None:
 
 
 def _java_serialized_serializer() -> bytes:
-    """Return an object without fields as `ObjectOutputStream` writes it."""
+    """Return the serializer, an object without fields, as `ObjectOutputStream` writes it."""
     out = DataOutput()
     out.raw(b"\xac\xed\x00\x05")
     out.raw(b"s")  # TC_OBJECT
@@ -210,7 +209,7 @@ def _java_serialized_serializer() -> bytes:
 
 
 def _data(compressed: bool, element: bytes) -> bytes:
-    """Encode an element or a broadcast state; Flink flushes before it, so a chunk starts here."""
+    """Encode an element or a broadcast state, in chunks of its own: Flink flushes before it."""
     if not compressed:
         return element
     blocks = (element[i : i + _BLOCK_SIZE] for i in range(0, len(element), _BLOCK_SIZE))

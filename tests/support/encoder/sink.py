@@ -33,7 +33,7 @@ class Committable:
 
 
 def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int]) -> bytes:
-    """Encode an element of the writers' state; version 2 stores transactions with checkpoints."""
+    """Encode an element of the writers' state; version 2 stores each transaction's checkpoint."""
     state = DataOutput()
     state.utf(prefix)
     if version == 2:
@@ -70,9 +70,10 @@ def encode_file_writer_element(
 def encode_committer_element(
     flink: str, checkpoints: Mapping[int, Mapping[int, Sequence[Committable]]]
 ) -> bytes:
-    """Encode an element of the committers' state, as this version of Flink writes it.
+    """Encode an element of the committers' state, as a version of Flink writes it.
 
-    `checkpoints` are committables by checkpoint and subtask. Flink 1.14 stores neither of these.
+    `checkpoints` are the committables by checkpoint and subtask. Flink 1.14 stores only the
+    committables.
     """
     out = DataOutput()
     out.i32(_MAGIC)

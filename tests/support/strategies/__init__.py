@@ -1,10 +1,11 @@
 """Hypothesis strategies for checkpoints that Flink can write, or at least read.
 
-metadata    `metadatas`: handles of every kind, whose files do not exist
-kafka       `kafka_checkpoints`: complete checkpoints of jobs with KafkaSources, with their
-            files and the expected content
-dialect     the formats that a release of Flink can read, to limit the other strategies
-primitives  the numbers, texts and paths for the other strategies
+metadata    `metadatas`: handles of every kind, without their files
+kafka       `kafka_checkpoints`: checkpoints of jobs with Kafka sources, with their files and
+            expected content
+keyed       `keyed_checkpoints`: checkpoints with keyed state and expected rows
+dialect     the formats that a release of Flink can read, as a limit for the other strategies
+primitives  numbers, texts and paths for the other strategies
 """
 
 from tests.support.strategies.dialect import (

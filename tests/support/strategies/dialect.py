@@ -11,9 +11,12 @@ from tests.support.encoder import METADATA_VERSIONS
 class Dialect:
     """The formats that a version of Flink can read.
 
-    The fields are the versions of each format, the newest type code of a state handle, whether a
-    split may have no starting offset yet (`KafkaPartitionSplit.MIGRATED`), and whether there are
-    Kafka sources of other classes than KafkaSource.
+    Attributes:
+        newest_handle: the highest type code of a state handle.
+        proxy_versions: the versions of the header of operator state.
+        migrated_splits: whether a split may lack its starting offset
+            (`KafkaPartitionSplit.MIGRATED`).
+        other_sources: whether to include Kafka sources of other classes than KafkaSource.
     """
 
     metadata_versions: tuple[int, ...] = METADATA_VERSIONS

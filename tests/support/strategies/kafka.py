@@ -1,4 +1,4 @@
-"""Complete checkpoints of jobs with KafkaSources: metadata, state files and expected content."""
+"""Complete checkpoints of jobs with Kafka sources: metadata, state files, expected content."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ _source_ids = st.lists(operator_ids, min_size=1, max_size=2, unique=True)
 class KafkaSourceFacts:
     """The content of a KafkaSource: its readers' splits by subtask, and its enumerator's state.
 
-    Values that the enumerator's version does not store are as they were drawn, so they cannot be
-    read back. `hybrid_index` is the source's index in its HybridSource, if it is part of one.
+    The enumerator's splits also have values that its version does not store. `hybrid_index` is the
+    source's index in a HybridSource, or None.
     """
 
     operator_id: bytes
@@ -104,7 +104,7 @@ class LegacyFacts:
 class KafkaCheckpoint:
     """A checkpoint, and the expected content of each of its Kafka sources.
 
-    The checkpoint has metadata, and state files by path below the job's directory.
+    `files` are the state files, by path below the job's directory.
     """
 
     version: int
@@ -128,7 +128,7 @@ class KafkaCheckpoint:
 
 @dataclass(slots=True)
 class _Files:
-    """Collects the state files of one checkpoint, for a job's directory with a given URI."""
+    """The state files of a checkpoint, by path below the job's directory."""
 
     job_uri: str
     contents: dict[str, bytes] = field(default_factory=dict)
@@ -145,10 +145,10 @@ def kafka_checkpoints(
 ) -> KafkaCheckpoint:
     """Draw a checkpoint of a job with Kafka sources and other operators.
 
-    A checkpoint of version 2 is older than KafkaSource and has only FlinkKafkaConsumers.
+    Version 2 is older than KafkaSource, and has only FlinkKafkaConsumers.
 
-    The readers' states are inline, in files or in segments of files, compressed or not. Files
-    outside the checkpoint's directory have absolute URIs below `job_uri`.
+    The states are inline, in files or in segments of files, compressed or not. Files outside the
+    checkpoint's directory have absolute URIs below `job_uri`.
     """
     files = _Files(job_uri)
     source_ids = draw(_source_ids)
@@ -210,7 +210,7 @@ def _kafka_source(
 ) -> tuple[Operator, KafkaSourceFacts]:
     parallelism = draw(st.integers(1, 4))
     splits = draw(kafka_splits(dialect))
-    # None for a split that was read to its end, or was never assigned.
+    # The subtask of each split; None for a split that is finished or unassigned.
     readers = [draw(st.none() | st.integers(0, parallelism - 1)) for _ in splits]
     hybrid_index = draw(_hybrid_indexes) if dialect.other_sources else None
     held_by = {
@@ -252,7 +252,7 @@ def _enumerator_split(
 ) -> EnumeratorSplit:
     if reader is None:
         return EnumeratorSplit(split, draw(st.sampled_from((ASSIGNED, UNASSIGNED))))
-    # The enumerator stores where the split started, not the position of its reader.
+    # The enumerator stores the initial offset of a split, not the position of its reader.
     initial = replace(split, starting_offset=draw(_starting_offsets(dialect)))
     return EnumeratorSplit(initial, ASSIGNED, reader)
 
@@ -308,7 +308,7 @@ def _state_subtask(
     files: _Files,
     may_finish: bool = True,
 ) -> Subtask:
-    """Draw a subtask with this state among others, or with no state if it is empty."""
+    """Draw a subtask with this state and others; an empty state may be left out."""
     if not state.elements and draw(st.booleans()):
         return Subtask(index, finished=may_finish and draw(st.booleans()))
     proxy_version = draw(st.sampled_from(dialect.proxy_versions))
@@ -318,7 +318,7 @@ def _state_subtask(
         draw(st.permutations([state, *draw(_other_list_states)])),
         draw(_broadcast_states) if proxy_version >= 3 else (),
     )
-    # Flink writes the states of a handle in the order of a hash map, so any order is possible.
+    # Flink keeps the states of a handle in a hash map, so any order is possible.
     states = tuple(draw(st.permutations(offsets)))
     return Subtask(index, managed_operator=_place(draw, states, stream, dialect, files))
 

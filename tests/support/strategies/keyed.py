@@ -28,10 +28,10 @@ from tests.support.encoder.keyed_state import (
 )
 from tests.support.strategies.primitives import blobs, ints, longs, texts
 
-# Every release reads this version of the metadata, and it needs no properties.
+# Every release of Flink reads this version, which needs no properties.
 _METADATA_VERSION = 3
 _OPERATOR = bytes(range(16))
-# A POJO class that the Java programs of the tests define.
+# A POJO class in the Java programs of the tests.
 _ADDRESS = of.Pojo("testjobs.Things$Address", (("number", of.INT), ("street", of.STRING)))
 
 
@@ -80,7 +80,7 @@ def _fields(types: list[Type], nullable: bool) -> Type:
 
 
 def _list(item: Type) -> Type:
-    """Return a list without nulls, because a list state has none (HeapListState#add @ 2.2.0)."""
+    """Return a type of lists without nulls, as in list states (HeapListState#add @ 2.2.0)."""
     return Type(
         of.ListOf(item.serializer),
         st.lists(item.values.filter(lambda each: each is not None), max_size=3),
@@ -157,7 +157,7 @@ class KeyedCheckpoint:
 
 @st.composite
 def keyed_checkpoints(draw: st.DrawFn) -> KeyedCheckpoint:
-    """Draw a canonical or a heap backend's checkpoint, with up to four states and one subtask."""
+    """Draw a canonical or heap snapshot with one to four states, in one subtask."""
     key = draw(st.sampled_from(_KEYS))
     max_parallelism = draw(st.sampled_from((1, 7, 128, 129, 300)))
     states: list[KeyedState] = []

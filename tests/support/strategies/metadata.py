@@ -1,4 +1,4 @@
-"""Metadata with handles of every kind, whose files do not exist."""
+"""Metadata with handles of every kind, without their files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tests.support.strategies.primitives import (
     uris,
 )
 
-# A job has at most 2^15 key groups, and a handle here covers a few of them.
+# A handle covers a few key groups.
 _key_group_starts = st.integers(0, MAX_PARALLELISM - 8)
 _key_group_counts = st.integers(1, 8)
 _key_group_offsets = st.lists(longs, min_size=1, max_size=4).map(tuple)
@@ -80,7 +80,7 @@ def segment_handles() -> st.SearchStrategy[SegmentHandle | EmptySegmentHandle]:
 
 @cache
 def operator_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[OperatorHandle]:
-    """Draw operator-state handles whose states are not those of a source."""
+    """Draw operator-state handles with states of any name."""
     states = tuples_of(
         st.builds(StateOffsets, texts, st.sampled_from(DistributionMode), offset_lists),
         unique_by=lambda state: state.name,
@@ -128,7 +128,7 @@ def _incremental_handles(draw: st.DrawFn, dialect: Dialect) -> IncrementalHandle
     old = draw(st.booleans())
     return IncrementalHandle(
         checkpoint_id=draw(longs),
-        # Before FLINK-6964 ids were not UUIDs.
+        # Before FLINK-6964 this id was not a UUID.
         backend_id=draw(texts if old else st.uuids().map(str)),
         first_key_group=draw(_key_group_starts),
         key_groups=draw(_key_group_counts),
@@ -241,7 +241,7 @@ _coordinators = st.none() | st.builds(ByteStreamHandle, texts, blobs)
 
 @cache
 def operator_names(version: int) -> st.SearchStrategy[str | None]:
-    """Draw names or uids, which exist since version 5; they are never empty."""
+    """Draw names or uids, which are never empty, or None; before version 5 always None."""
     return st.none() if version < 5 else st.none() | names
 
 

@@ -15,7 +15,7 @@ HIGHEST_LONG = 2**63 - 1
 # The sum of a few such sizes fits into a long.
 _HIGHEST_SIZE = 2**48
 
-# With NUL and characters beyond U+FFFF, which modified UTF-8 encodes differently from UTF-8.
+# NUL and characters beyond U+FFFF differ in modified UTF-8 from UTF-8.
 texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.just("\0é€😀")
 names = texts.filter(bool)
 blobs = st.binary(max_size=24)
@@ -25,7 +25,7 @@ longs = st.integers(-(2**63), HIGHEST_LONG)
 sizes = st.integers(0, _HIGHEST_SIZE)
 offset_lists = st.lists(sizes, max_size=4).map(tuple)
 
-# Without dots, double slashes or blanks at an end, because Flink's Path would remove them.
+# Without dots, double slashes, and blanks at the ends, which Flink's Path would remove.
 relative_paths = st.lists(st.text("abc0-_ü", min_size=1, max_size=6), min_size=1, max_size=2).map(
     "/".join
 )
