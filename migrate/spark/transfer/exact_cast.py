@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
-# Types of which a cast there and back shows whether a cast is exact: if the value is unchanged, it
-# is the same value in both types. It does not show this for times: 1700000000000 can be cast to a
-# timestamp (as seconds) and back, and other casts depend on the session's time zone. Nor for FLOAT:
-# 0.1 can be cast to DOUBLE and back, but the result is not the stream's DOUBLE 0.1.
+# Between these types, a cast is exact if a cast there and back returns the same value. For other
+# types this proves nothing. 1700000000000 can be cast to a timestamp (as seconds) and back; other
+# casts of times depend on the session's time zone. FLOAT 0.1 can be cast to DOUBLE and back, but it
+# is not DOUBLE 0.1.
 _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 
@@ -54,9 +54,9 @@ def may_be_cast(source: DataType, target: DataType) -> bool:
 
 
 def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """Cast a column; Spark fails when it reads a value that the new type cannot hold exactly.
+    """Cast a column, so that Spark fails at a value that the new type cannot hold exactly.
 
-    An inexact cast could change a key to another key without any error.
+    Without this check, an inexact cast could turn a key into another key.
 
     Args:
         frame: the DataFrame with the column.

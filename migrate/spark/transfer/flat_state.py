@@ -31,7 +31,7 @@ _DESCRIPTIONS = {
     DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark, which keeps until when it keeps",
     LIMIT: "a limit",
 }
-# Fields that Spark adds to a stored value, and that are not in the query.
+# Fields that Spark adds to stored values.
 NO_VALUE, _IS_EMPTY = "__dummy__", "isEmpty"
 
 
@@ -42,8 +42,7 @@ class Field(NamedTuple):
         name: Spark's name of the field.
         type: the type of the field.
         of_an_average: whether the field is the sum or the count of an average.
-        path: the path of the stored field, in structs whose fields are named by their numbers, such
-            as ``key._0``.
+        path: the column path of the stored field, such as ``key._0``: fields are named by number.
     """
 
     name: str
@@ -116,7 +115,7 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
         value: the stored schema of the value.
     """
     keys, values = _fields("key", key), _fields("value", value, _averages(value))
-    # A DECIMAL sum of no values is stored as 0, with a flag in the next field.
+    # The DECIMAL sum of no values is stored as 0, and the next field is a flag for it.
     flags = {
         values[number - 1].path: field.path
         for number, field in enumerate(values)
@@ -154,9 +153,8 @@ def _fields(
 def _averages(value: StructType) -> set[int]:
     """Return the numbers of the fields that belong to averages.
 
-    An average keeps a sum, and after it a count whose field is nullable. The aggregate ``count``
-    has a field that is not nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
-    This distinguishes an average from a sum that is followed by a count.
+    An average has a sum, followed by a nullable count. The count of the aggregate ``count`` is not
+    nullable (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1, 4.0.0).
     """
     return {
         part

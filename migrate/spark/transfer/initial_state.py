@@ -1,9 +1,9 @@
 """``initial_state``: Flink's state for a processor of ``transformWithStateInPandas``.
 
 When Spark runs batch 0, it passes the rows of each key once to the processor's
-``handleInitialState``. If batch 0 has already run on a checkpoint location, Spark ignores the rows
-without an error, so such a location is refused here. A restart of the query passes None for the
-state, and so does not need the savepoint.
+``handleInitialState``. After batch 0, Spark ignores the rows without an error, so a checkpoint
+location with a batch 0 is refused here. When the query is restarted, pass None for the state; the
+savepoint is no longer needed.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
 """
@@ -42,10 +42,9 @@ def initial_state(
 
     Args:
         spark: the session.
-        state: Flink's state, as ``flink_state`` returns it; None for a query that has run batch 0,
-            and continues from its own state.
+        state: Flink's state, as ``flink_state`` returns it; None for a query that has run batch 0.
         schema: the columns that the processor gets; those of the key have the stream's types.
-        columns: for each column of the schema an expression over the state's columns, whose values
+        columns: for each column of the schema, an expression over the state's columns. The values
             are cast exactly to the column's type.
         keys: the columns by which the stream is grouped.
         checkpoint_location: the query's checkpoint location, seeded by

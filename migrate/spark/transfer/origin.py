@@ -1,7 +1,6 @@
-"""The savepoint of a state: its name in the metadata of DataFrame columns, and checks against it.
+"""The origin of a state: its savepoint, operator and name, in the metadata of DataFrame columns.
 
-A column that is computed by an expression has no such metadata. The columns of the key and of the
-window, and most other columns, keep the metadata.
+A selected column keeps the metadata; a column that an expression computes has none.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ LAST_ACCESS = "last_access"
 
 @dataclass(frozen=True, slots=True)
 class StateOrigin:
-    """The savepoint, the operator in the savepoint, and the name of the operator's state."""
+    """A savepoint, the id of an operator, and the name of the operator's state."""
 
     savepoint: str
     operator_id: str
@@ -44,7 +43,7 @@ class StateOrigin:
 
 
 def metadata_of(table: Table) -> dict[str, str | bool]:
-    """Return the metadata for a table's columns; empty if the table is not that of one state."""
+    """Return the metadata for a table's columns; empty unless the table has a single state."""
     if table.state is None:
         return {}
     return {
@@ -68,8 +67,8 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 def may_expire(state: DataFrame) -> bool:
     """Return whether rows may come from expired entries of a state with a time to live.
 
-    The plan of a DataFrame shows each state that the DataFrame reads. With Spark Connect the plan
-    is not available, and only the columns show the state.
+    The DataFrame's plan shows every state that is read. Spark Connect has no plan here, so that
+    only the DataFrame's own columns show their states.
     """
     plan = getattr(state, "_jdf", None)
     marks = _marks_of(state.schema) if plan is None else _marks_in(plan.queryExecution().analyzed())
@@ -92,7 +91,7 @@ def mark_unexpired(state: DataFrame) -> DataFrame:
 def _marks_in(plan: Any) -> list[bool]:
     """Return, for each state column in a plan, whether its entries may have expired.
 
-    If ``mark_unexpired`` made the plan, its own marks are returned, and its inputs are ignored.
+    The inputs of ``mark_unexpired`` are ignored.
     """
     schema = _schema_of(plan)
     sequences = (plan.children(), plan.subqueries())
@@ -120,9 +119,9 @@ def _marks_of(schema: StructType) -> list[bool]:
 def contradictions(
     origins: Iterable[StateOrigin | None], starts: Iterable[NextOffsets]
 ) -> Iterator[str]:
-    """Yield a message for each partition whose planned start is not that of the states' savepoints.
+    """Yield a message for each partition that does not start at its offset in the savepoints.
 
-    Topics that the savepoints do not read, and partitions without a position in them, are not
+    Topics that no savepoint reads, and partitions without a position in a savepoint, are not
     compared.
 
     Raises:

@@ -1,11 +1,10 @@
 """``prime``: a checkpoint location from which a stateful query continues where Flink stopped.
 
-The user's own query runs one batch over rows that make its state equal to Flink's; if rows also
-belong to windows that Flink has fired, an empty batch runs first. The rows are read from files
-instead of from Kafka, and the output goes to a sink that writes nothing. Then the file sources in
-the checkpoint location are replaced by Kafka sources at Flink's positions
-(``migrate.targets.primed_log``). A query that is started on this location begins with the next
-batch.
+The user's query runs one batch over rows that make its state equal to Flink's. For hopping windows,
+an empty batch runs first. The query reads the rows from files instead of from Kafka, and writes to
+a ``noop`` sink. Then the file sources in the checkpoint location are replaced by Kafka sources at
+Flink's positions (``migrate.targets.primed_log``). A query that starts on this location begins with
+the next batch.
 
     def query(orders):                       # the same function that later reads from Kafka
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -61,7 +60,7 @@ from migrate.targets.seed import check_free
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Off while the rows are read: an additional batch without rows would close windows.
+# Off while the rows are read, because an additional batch without data would close windows.
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
@@ -79,7 +78,7 @@ class Primed:
         proof: the comparison of Spark's state with Flink's.
         pinned: settings that Spark takes from the checkpoint location and not from a later session,
             such as the number of shuffle partitions and the state store.
-        warnings: what the user must know, although nothing is refused.
+        warnings: what the user must know about the primed query.
     """
 
     checkpoint_location: str
@@ -261,7 +260,7 @@ def _run_batch(
     writer = query(*streams).writeStream.format("noop").outputMode(output_mode)
     with setting(spark, _NO_DATA_BATCHES, "false"):
         progress = run_available(writer, stage)
-    return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty one
+    return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime
 
 
 def _streams_by_source(stage: Path, streams: int) -> list[int]:

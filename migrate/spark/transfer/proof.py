@@ -67,11 +67,10 @@ def prove(
 
 
 def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
-    """Yield the orders that the values may have in the query; an order is a list of their numbers.
+    """Yield the possible orders of the values in the query, each as indexes of ``values``.
 
-    Spark names the field of every count ``count``, and ``count(*)`` may be anywhere among the
-    counts of columns. So there is one order for each possible place of ``count(*)``. All other
-    values are already in the order of the query.
+    The values are in the order of the query, except ``count(*)``. Spark names the field of every
+    count ``count``, so ``count(*)`` may be any of them. Each order puts it at another place.
     """
     numbers = range(len(values))
     yield numbers
@@ -86,12 +85,12 @@ def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
 
 
 def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataFrame:
-    """Return the expected state, in the order of the state's fields.
+    """Return the expected state, with its columns in the order of Spark's fields.
 
     Args:
         rows: the rows of Flink's state.
         state: Spark's state.
-        order: the numbers of the values, in the assumed order of the query.
+        order: indexes of ``rows.values``, in an order of ``value_orders``.
     """
     keys = key_order(rows.keys, state)
     types = [field.dataType for field in rows.expected.schema.fields]
@@ -109,17 +108,17 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
                 column, F.lit(0).cast(flink_type)
             )  # the sum of an average starts at 0
             if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
-                column = column * F.lit(10**flink_type.scale)  # in units of its last digit
+                column = column * F.lit(10**flink_type.scale)  # Spark's sum is unscaled
         column = in_units(column, flink_type, field)
         columns.append(column.cast(field.type).alias(f"v{index}"))
     return rows.expected.select(*columns)
 
 
 def in_units(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return the sum of a DECIMAL in the unit in which Spark stores it.
+    """Return the sum of a DECIMAL as Spark stores it.
 
-    If the stream's DECIMAL has at most 8 digits, Spark adds up BIGINTs, in units of the last digit
-    (DecimalAggregates @ Spark 4.0.0).
+    For a DECIMAL of at most 8 digits, Spark adds up unscaled BIGINTs (DecimalAggregates @ Spark
+    4.0.0).
     """
     is_long_sum = field.name == "sum" and isinstance(field.type, LongType)
     if is_long_sum and isinstance(flink_type, DecimalType) and 0 < flink_type.scale <= 8:
@@ -133,7 +132,7 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
     Fields and values of the same kind are matched by their order.
 
     Raises:
-        Refused: the numbers of values and of fields differ for a kind.
+        Refused: the number of values of a kind is not the number of its fields.
     """
     field_kinds = [(field.name, field.of_an_average) for field in fields]
     value_kinds = [(value.kind, value.of_an_average) for value in values]
@@ -151,13 +150,13 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
 
 
 def key_order(names: Sequence[str], state: SparkState) -> list[int]:
-    """Return for each part of Spark's key the index of its column in ``names``.
+    """Return, for each field of Spark's key, the index of its column in ``names``.
 
-    The parts are matched by name, because ``dropDuplicates`` stores several columns in an order
-    that is not the user's. If the names differ from Spark's, the parts are matched by their order.
+    Fields and columns are matched by name, because ``dropDuplicates`` does not keep the user's
+    order of columns. If the names differ, they are matched by position.
 
     Raises:
-        Refused: the names differ, and the key is that of ``dropDuplicates`` with several columns.
+        Refused: the names differ, and the query is a ``dropDuplicates`` of several columns.
     """
     spark_names = [field.name for field in state.keys]
     if len(set(names)) == len(names) and sorted(names) == sorted(spark_names):
@@ -181,10 +180,7 @@ def _check_keys(types: Sequence[DataType], state: SparkState) -> None:
 
 
 def name_columns(expected: DataFrame, state: SparkState) -> DataFrame:
-    """Return the user's expected state, with the column names of Spark's state.
-
-    The columns are renamed by position.
-    """
+    """Rename the columns of the user's expected state to those of Spark's state, by position."""
     names = state.key_columns + state.value_columns
     if len(names) != len(expected.columns):
         raise Refused(
@@ -209,9 +205,8 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
     Args:
         state: Spark's state.
         flink: Flink's entries, with the columns of Spark's state.
-        is_sample: whether the entries are a sample, so that keys that only Spark has are not
-            errors. An empty sample means that Flink's state is empty: then all of Spark's keys are
-            compared.
+        is_sample: whether ``flink`` is a sample. If so, keys that only Spark has are no errors. But
+            an empty sample means that Flink's state is empty, so all of Spark's keys are errors.
     """
     how = "left_outer" if is_sample else "full_outer"
     key, values = state.key_columns, state.value_columns
@@ -232,8 +227,8 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
         .otherwise("wrong")
         .alias("verdict"),
     )
-    # Flink may have several rows for a key, because an expression may map two keys to one. A key
-    # with a "wrong" row is "wrong", because the maximum is taken and "wrong" sorts after "right".
+    # Flink may have several rows for a key, because an expression may map two keys to one. If one
+    # of these rows is "wrong", so is the key: F.max returns "wrong", which sorts after "right".
     by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
     counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
     if is_sample and not counts:

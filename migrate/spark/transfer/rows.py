@@ -1,12 +1,12 @@
-"""Rows that bring a query's state to the content of Flink's state.
+"""Rows from which a query computes the same state as Flink's.
 
 A row counts as one record: an entry with ``count`` n becomes n rows. All rows of a window have the
-time of its start. The times of a session's rows go from its first record to its last. A key that
-Flink has seen becomes one row.
+time of its start. The times of a session's rows range from its first record to its last. For
+``dropDuplicates``, each key becomes one row.
 
-Only the job's code defines what the parts of an entry mean: the state shows their types, and for
-SQL not even their names. So the user names each part by a Spark SQL expression over the columns of
-``flink_state`` (``key``, ``namespace``, ``value`` and so on).
+Flink's state has the types of an entry's parts, but not their meaning, and for SQL not even their
+names. So the user selects each part by a Spark SQL expression over the columns of ``flink_state``
+(``key``, ``namespace``, ``value`` and so on).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from migrate.state.column_types import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# A small machine needs some minutes for this many rows. For more records, another query is better
-# (see _check_row_count).
+# A small machine needs some minutes for this many rows. For more records, the query should sum a
+# weight instead of counting rows (see _check_row_count).
 MOST_ROWS = 50_000_000
 
 
@@ -53,12 +53,12 @@ class StateRows:
         keys: the stream's columns of the key, in the order of ``expected``.
         values: the values, in the order of ``expected``.
         first_end: the end of the first window, in epoch milliseconds; None without windows.
-        overlapping: whether rows also belong to windows that are not expected, because Flink has
-            fired these windows.
-        fired: the windows that Flink has fired and still keeps; they are not among the rows.
+        overlapping: whether the windows overlap (hopping windows). Rows may then also fall into
+            windows that Flink has fired.
+        fired: the windows that Flink has fired but still keeps. No rows are made for them.
         origin: the origin of the state; None if the state's columns do not name it.
-        expired: the expired entries, which are not among the rows; None for a state without a time
-            to live.
+        expired: the expired entries, for which no rows are made; None for a state without a time to
+            live.
     """
 
     rows: DataFrame
@@ -103,7 +103,7 @@ def seen_rows(
     ttl_ms: TimeToLive = ...,
     stopped_at_ms: int | None = None,
 ) -> StateRows:
-    """Return a row for each entry, for ``dropDuplicates``: the keys that Flink has seen.
+    """Return a row for each key that Flink has seen, for ``dropDuplicates``.
 
     Args:
         state: Flink's state, as ``flink_state`` returns it.
@@ -141,11 +141,11 @@ def aggregate_rows(
 ) -> StateRows:
     """Return rows for ``groupBy(…).agg(…)``, with or without a window.
 
-    Each value that the query keeps has its own argument: ``count`` for ``count(*)``, ``counts`` for
-    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If the state holds several values in one
-    column, such as a POJO, give an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Name values of one kind in the order of the query; only ``count(*)`` may be
-    anywhere among the query's counts.
+    Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
+    ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state holds several
+    values, such as a POJO, give an expression for each: ``count="value.n", sums={"amount":
+    "value.total"}``. Name the values of one kind in the order of the query. Only ``count(*)`` may
+    have another place in the query.
 
     Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
 
@@ -167,23 +167,22 @@ def aggregate_rows(
         window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for the
             slices of SQL ``named_struct('start', namespace - 10000, 'end', namespace)``.
         time: the stream's column of event time, a TIMESTAMP; it needs ``window``.
-        slide_ms: the distance between the starts of hopping windows. The rows are then made for
-            the panes of the windows, which are computed from the differences between windows. It
-            needs ``count``, and excludes ``minima`` and ``maxima``.
+        slide_ms: the slide of hopping windows. Rows are then made for the panes of the windows (see
+            ``windows.panes``). It requires ``count``, and excludes ``minima`` and ``maxima``.
         session_gap_ms: the longest time between two records of a session.
         ttl_ms: the time to live of a state that has one, in milliseconds: entries that had expired
             when the job was stopped are left out (``StateRows.expired``). None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is
             the time at which the checkpoint's ``_metadata`` was written, or the last access in the
             state if that is later.
-        most_rows: the greatest number of records that is allowed.
+        most_rows: the maximum number of rows to make.
 
     Raises:
         Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time; there are more records than ``most_rows``; a session has
-            too few records to reach from its start to its end; or it is not known which instants
-            the windows have, or which of them have fired.
+            too few records to reach from its start to its end; or the state does not show which
+            windows have fired, or the instants at which they end.
         UsageError: the schema does not have one of the columns, the arguments do not fit together,
             or a type cannot be cast exactly to that of the stream.
         DecodeError: the timers of the windows, or the checkpoint, cannot be read.
@@ -240,7 +239,7 @@ def aggregate_rows(
         rows = panes(entries, key_names, value_names, slide_ms)
     for column in parts:
         rows = add_shares(rows, column)
-    # With n = 0 sequence() would count down.
+    # sequence(0, -1) counts down, so n = 0 needs another expression.
     rows = rows.withColumn("i", F.explode(F.expr("IF(n > 0, sequence(0L, n - 1), array())")))
     for column in parts:
         rows = add_value(rows, column)
@@ -309,7 +308,7 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
 
 
 def _check_row_count(entries: DataFrame, most_rows: int) -> int | None:
-    """Check the number of rows before any row is made, and return the end of the first window."""
+    """Check the number of rows to make, and return the end of the first window."""
     first = F.min("end") if "end" in entries.columns else F.lit(None)
     (totals,) = entries.agg(F.sum("n").alias("rows"), first.alias("first")).collect()
     if (totals["rows"] or 0) > most_rows:

@@ -1,10 +1,10 @@
 """The state of a Spark query, read from its checkpoint location.
 
 Spark 4 has a data source for state. With Spark 3.5, a query of ours starts on a copy of the
-checkpoint location, and reads no records. Our query groups by the parts of the key, and computes
-``max`` of each part of the value. The buffer of ``max`` is one field of its column's type, so the
-state of our query has the same layout as that of the original. In complete mode a query emits all
-of its state, so our query emits the state of the original.
+checkpoint location, and reads no records. It groups by the parts of the key, and computes ``max``
+of each part of the value. ``max`` is stored as one field of its column's type, so our query's state
+has the same layout as the original's. In complete mode a query emits all of its state, so our query
+emits the original's state.
 
 Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
 StateDataSource, StatePartitionReader. StateSchemaCompatibilityChecker, SchemaHelper.SchemaV2Reader
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# Off for our query, because its fields may be nullable although those of the original are not.
+# Off for our query, because its fields may be nullable where those of the original are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
@@ -57,8 +57,7 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
             state has been read.
 
     Raises:
-        Refused: the query keeps state in no store or in several stores, or this Spark cannot read
-            the state.
+        Refused: the query does not have exactly one state store, or this Spark cannot read it.
     """
     if is_before_4(spark):
         return _read_by_query(spark, checkpoint, batch, work)
@@ -106,7 +105,7 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
 
 
 def _numbered(name: str, type_: StructType) -> Column:
-    """Return a struct whose fields are named by number, as several fields may have one name."""
+    """Return a struct with its fields named by number, because names may repeat."""
     fields = ", ".join(
         f"_{number}: {field.dataType.simpleString()}" for number, field in enumerate(type_.fields)
     )
@@ -172,8 +171,8 @@ def _struct(name: str, columns: Sequence[str]) -> Column:
 def stored_schemas(path: Path) -> tuple[StructType, StructType]:
     """Return the schemas of a key and of a value from a schema file.
 
-    The file holds a version; then for each schema the number of pieces, and the pieces of its JSON,
-    each as Java's ``writeUTF`` writes it.
+    The file holds a version, and then each schema: the number of pieces of its JSON, and the
+    pieces. The version and the pieces are written by Java's ``writeUTF``.
     """
     cursor = Cursor(path.read_bytes(), str(path))
     version = cursor.utf("version")

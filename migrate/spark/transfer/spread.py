@@ -1,7 +1,7 @@
-"""The values of a stream's columns, spread over the rows that are made from one entry of state.
+"""The values in the rows that are made from one entry of state.
 
-A sum is spread evenly, so that each row's value fits into the type of the column, as the records'
-own values did. The least and the greatest value get separate rows.
+A sum is divided evenly among the rows, so that each row's value fits into the column's type. The
+minimum and the maximum get separate rows.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ class ColumnParts:
 
     @property
     def ends(self) -> list[str]:
-        """The entries' columns of the least and the greatest value, if there are any."""
+        """The columns of the minimum and of the maximum, as far as the entries have them."""
         return [self.parts[kind] for kind in ("min", "max") if kind in self.parts]
 
     @property
     def records(self) -> str:
-        """An expression for the number of rows with a value in this column: the first rows."""
+        """An expression for the number of rows with a value in this column; they come first."""
         return f"coalesce({self.parts['count']}, 0)" if "count" in self.parts else "n"
 
     @property
     def value(self) -> str:
-        """The name of the column with the rows' values."""
+        """The name of the column that ``add_value`` adds."""
         return f"value of {self.column}"
 
     @property
@@ -79,7 +79,7 @@ class ColumnParts:
         return self.type.scale if isinstance(self.type, DecimalType) else 0
 
     def units(self, part: str) -> str:
-        """Return an expression for a part in units of the last digit of the column's type."""
+        """Return an expression for the unscaled value of a part, in the column's scale."""
         return f"CAST({part} * {10**self.scale}BD AS {_UNITS})"
 
 
@@ -96,7 +96,7 @@ def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
 def parts_by_column(
     types: Mapping[str, DataType], values: Sequence[AggregateValue]
 ) -> list[ColumnParts]:
-    """Return the values of each column; of each kind only the first value is used."""
+    """Group the values by column; if a column has several values of a kind, the first is used."""
     columns: dict[str, ColumnParts] = {}
     for number, value in enumerate(values):
         if value.column is not None:
@@ -116,8 +116,7 @@ def parts_by_column(
 def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnParts]) -> str:
     """Return an expression for the number of rows of an entry.
 
-    The number is the entry's ``count(*)`` if there is one, otherwise the least number of rows that
-    can hold all values.
+    This is the entry's ``count(*)``, or else the least number of rows that can hold all values.
     """
     if values and values[0] == AggregateValue("count"):
         return "v0"
@@ -127,10 +126,10 @@ def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnParts]) 
 
 
 def add_shares(entries: DataFrame, column: ColumnParts) -> DataFrame:
-    """Add columns with the share of a sum that each row gets, in units of the last digit.
+    """Add columns that divide a sum among the rows of an entry, as unscaled values.
 
-    The rows that do not hold the least or the greatest value get the share ``each``; the first
-    ``odd`` of them get one more. A sum of floating-point numbers is not spread.
+    Each row gets the quotient, and the first rows get the remainder, one unit each. The rows of the
+    minimum and the maximum get neither. A floating-point sum is not divided.
     """
     if "sum" not in column.parts or isinstance(column.type, _ROUNDED):
         return entries
@@ -164,14 +163,14 @@ def add_value(rows: DataFrame, column: ColumnParts) -> DataFrame:
             f"ELSE {each} + IF(i - {len(ends)} < {odd}, 1, 0) END"
         )
         if scale := column.scale:
-            # Not by a division, of whose result Spark would keep only six digits after the point.
+            # The result of a division would have only six digits after the point.
             value = f"CAST(concat(CAST({value} AS {_UNITS}), 'E-{scale}') AS DECIMAL(38,{scale}))"
     rows = rows.withColumn(column.value, F.expr(f"IF(i < {column.records}, {value}, NULL)"))
     return cast_exactly(rows, column.value, column.type, column.column)
 
 
 def _any_value(type_: DataType) -> str:
-    """Return some value for a column of which only the count is known."""
+    """Return an arbitrary value for a column of which only the count is known."""
     if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
         return f"CAST(0 AS {type_.simpleString()})"
     if isinstance(type_, StringType):

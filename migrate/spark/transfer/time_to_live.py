@@ -1,8 +1,9 @@
-"""The entries of a state with a time to live that had expired when the job was stopped.
+"""Expired entries of a state with a time to live.
 
-Flink treats an expired entry as absent; in Spark's state entries do not expire. A savepoint has the
-time of the last access to each entry. The time to live is only in the job's code
-(``StateTtlConfig``, or ``table.exec.state.ttl`` for SQL), so the user gives it.
+Flink treats an expired entry as absent. Spark's entries do not expire, so entries that had expired
+when the job was stopped are left out. A savepoint has the time of the last access to each entry.
+The time to live is only in the job's code (``StateTtlConfig``, or ``table.exec.state.ttl`` for
+SQL), so the user gives it.
 
 Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
 """
@@ -38,8 +39,8 @@ class ExpiredEntries:
         number: the number of expired entries; for a LIST, of expired elements.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if it is
             not needed.
-        doubtful: the number of these entries that expired only after the last access in the state;
-            0 if the user gave the time of the stop.
+        doubtful: the number of entries that expired between the last access in the state and the
+            stop; 0 if the user gave the time of the stop.
     """
 
     ttl_ms: int | None
@@ -75,8 +76,7 @@ def unexpired(
     """Return the entries of a state that Flink would still use.
 
     Call this function if you make rows yourself; ``aggregate_rows``, ``seen_rows`` and
-    ``initial_state`` leave out expired entries themselves. In an entry of a LIST, only the expired
-    elements are left out.
+    ``initial_state`` already leave out expired entries. Elements of a LIST expire one by one.
 
     Args:
         state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
@@ -99,9 +99,9 @@ def unexpired(
 def leave_out_expired(
     state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
 ) -> tuple[DataFrame, ExpiredEntries | None]:
-    """Return the result of ``unexpired``, and the entries that were left out.
+    """Return the result of ``unexpired``, and a summary of the expired entries.
 
-    The second value is None if the state has no time to live.
+    The summary is None if the state has no time to live.
 
     Raises:
         Refused, UsageError, DecodeError: as for ``unexpired``.
@@ -161,8 +161,8 @@ def _of_list(state: DataFrame) -> bool:
 def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
     """Return the time at which the job was stopped, and the original of a copied checkpoint.
 
-    The clock of the store that holds the files may differ from the job's clock, or may count only
-    whole seconds. So a time before the last access is replaced by the last access.
+    The clock of a file store may differ from the job's, or count only whole seconds. So the time at
+    which ``_metadata`` was written is used only if it is after the last access.
     """
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
@@ -183,10 +183,10 @@ def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int
 
 
 def _count(state: DataFrame, *limits: int) -> tuple[int, int]:
-    """Count the entries that were last used at the first limit or before.
+    """Count the entries, or elements of lists, that were last used at the first limit or before.
 
     Returns:
-        The number of these entries, and the number of those used after the second limit.
+        Their number, and how many of them were last used after the second limit.
     """
 
     def number(limit: int) -> Column:
@@ -215,5 +215,5 @@ def _kept(state: DataFrame, limit: int) -> DataFrame:
 
 
 def _long(value: int) -> int:
-    """Return a time that fits into a BIGINT, even if the time to live is ``Long.MAX_VALUE``."""
+    """Limit a time to the range of BIGINT, for a time to live of ``Long.MAX_VALUE``."""
     return max(value, -(2**63))

@@ -1,7 +1,7 @@
-"""``verify --state``: a savepoint's state compared with that of a primed query, key by key.
+"""``verify --state``: compare a savepoint's state with that of a primed query, key by key.
 
-The query's state is read as it was before the first batch of Kafka's records. The query may have
-run further batches since, as long as Spark still keeps that state.
+The query may have run already: its state before the first batch of Kafka's records is compared, as
+long as Spark keeps that state.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ def verify_state(
     stopped_at_ms: int | None = None,
     allow_external_files: bool = False,
 ) -> StateProof:
-    """Compare all keys, or a sample of Flink's keys.
+    """Compare a savepoint's state with that of a primed query.
 
     Args:
         savepoint: the checkpoint or savepoint.
         directory: the query's checkpoint location, on a disk.
         operator: the operator in the savepoint.
         state: the name of the operator's state.
-        expect: expressions of Spark SQL over Flink's columns, which give the fields of Spark's key
-            and value in their order. By default the parts of Flink's key, the window, and the parts
-            of the value.
-        sample: the number of Flink's keys to compare; keys that only Spark has are then no errors.
-            None compares all keys.
+        expect: Spark SQL expressions over Flink's columns, one for each field of Spark's key and
+            value, in their order. The default is the parts of Flink's key, the window, and the
+            parts of the value.
+        sample: how many of Flink's keys to compare; None compares all. In a sample, keys that only
+            Spark has are no errors.
         conf: settings for a new Spark session.
         ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
@@ -104,7 +104,9 @@ def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nu
 
 
 def primed_batch(directory: str) -> int:
-    """Return the last batch of the priming, which ended at the offsets at which Kafka begins.
+    """Return the number of the last batch that primed the query.
+
+    A batch that primes ends at the offsets at which Kafka's first batch begins.
 
     Raises:
         Refused: there is no such batch, or it is no longer in the log.
@@ -176,7 +178,7 @@ def _parts(flink: DataFrame, state: SparkState) -> Iterator[str]:
         if name not in flink.columns or (name == "namespace" and not state.window):
             continue
         if name == "value" and not state.values:
-            continue  # the state has only keys, as that of dropDuplicates
+            continue  # dropDuplicates keeps only keys
         type_ = flink.schema[name].dataType
         if name == "namespace" or not isinstance(type_, StructType):
             yield name
@@ -190,7 +192,7 @@ def _parts(flink: DataFrame, state: SparkState) -> Iterator[str]:
 
 
 def _select(flink: DataFrame, expect: str) -> DataFrame:
-    """Select a list of expressions, which may contain commas.
+    """Select SQL expressions that are separated by commas.
 
     Raises:
         UsageError: the list is not valid SQL over these columns.

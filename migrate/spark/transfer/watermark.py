@@ -23,7 +23,7 @@ def check_watermark(
     Raises:
         UsageError: ``watermark_ms`` is given although the query has no watermark, or is missing
             although the query has one.
-        Refused: Flink's windows show that its watermark was lower or higher.
+        Refused: Flink's windows show that Flink's watermark was lower or higher.
     """
     if not has_watermark:
         if watermark_ms is not None:
@@ -57,7 +57,7 @@ def _first_pending_end(rows: Sequence[StateRows]) -> int | None:
 
 
 def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
-    """Yield which arguments may be missing if Spark's state has windows that Flink's lacks."""
+    """Yield a hint at missing arguments if Spark's state has windows that Flink's does not have."""
     if proof.unexpected and _first_pending_end(rows) is not None:
         yield (
             "a row lies in every window that covers its time: hopping windows need slide_ms, and a "

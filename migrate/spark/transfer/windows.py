@@ -52,19 +52,19 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
 
 
 def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
-    """Return the windows that have not fired yet, and a summary of those that have.
+    """Return the windows that have not fired yet, and a summary of the fired windows.
 
-    A window that has not fired has a timer at its last millisecond. After a window has fired, Flink
-    keeps the window for late records, until a later timer removes the window. Fired windows are
-    left out, because Spark would fire them again.
+    A window that has not fired has a timer at its last millisecond. If the job allows late records,
+    Flink keeps a fired window until a later timer. Fired windows are left out, because Spark would
+    fire them again.
 
     Args:
         state: Flink's state.
         origin: the origin of the state.
 
     Raises:
-        Refused: some windows have fired, and the state's columns do not show which; or no window is
-            left that has not fired.
+        Refused: some windows have fired, and the state's columns do not show which; or all windows
+            have fired.
     """
     timers = _timers(state, origin)
     if origin.state != WINDOW_CONTENTS or timers is None:
@@ -101,8 +101,8 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
 def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None) -> None:
     """Check that the end of the first window is an instant, not a wall-clock time.
 
-    Over a TIMESTAMP_LTZ, Flink SQL stores windows in the wall-clock time of the job's time zone,
-    and their timers as instants.
+    For a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of the job's time
+    zone, but their timers as instants.
 
     Args:
         state: Flink's state.
@@ -150,10 +150,9 @@ def panes(entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms
     A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
     Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1, and
     window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. Pane p+k is
-    replaced by the same equation, and so on. The result is a sum of windows with signs.
+    replaced by the same equation, and so on. So a pane is a sum and difference of windows.
 
-    Windows before the first window in the state have fired. Panes before the start of the first
-    window are not made.
+    Windows before the first one in the state have fired, so no panes are made before its start.
 
     Args:
         entries: a row for each window: the key, ``start``, ``end``, ``n`` and the sums.
