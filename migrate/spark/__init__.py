@@ -3,14 +3,15 @@
 Names are loaded when they are first used, because PySpark is installed only with the extra
 ``spark``.
 
-``FlinkCheckpointDataSource`` is the data source ``flink_checkpoint`` of Spark 4;
-``read_checkpoints`` is the corresponding function for Spark 3.5 and later. For keyed state they are
-``FlinkStateDataSource`` and ``read_keyed_state``. ``prime`` makes a checkpoint location from which
-a query starts with Flink's keyed state; ``aggregate_rows`` and ``seen_rows`` make the rows for
-``prime``. ``unexpired`` removes expired entries from the state. ``initial_state`` passes the state
-to a stateful processor of your own. ``CommitToGroup`` commits a query's offsets to a consumer
-group. ``add_package`` sends this package to a cluster's executors; ``write_package`` writes the
-zip that is sent.
+- ``FlinkCheckpointDataSource``: the data source ``flink_checkpoint`` of Spark 4;
+  ``read_checkpoints``: the function for Spark 3.5 and later.
+- ``FlinkStateDataSource`` and ``read_keyed_state``: the same for keyed state.
+- ``prime``: make a checkpoint location from which a query starts with Flink's keyed state, over the
+  rows of ``aggregate_rows`` or ``seen_rows``.
+- ``unexpired``: leave out a state's expired entries.
+- ``initial_state``: pass a state to a stateful processor of your own.
+- ``CommitToGroup``: commit a query's offsets to a consumer group.
+- ``add_package``, ``write_package``: send this package to the executors, or write it as a zip.
 """
 
 from __future__ import annotations

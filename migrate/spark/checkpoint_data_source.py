@@ -61,7 +61,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         candidates = discover(self._paths, Files(), latest_only=options.latest_only)
-        # If the list were empty, Spark would add a partition whose value differs between versions.
+        # For an empty list, Spark would add a partition whose value depends on Spark's version.
         shares = pack(candidates, options.partitions) or [[]]
         return [InputPartition(share) for share in shares]
 

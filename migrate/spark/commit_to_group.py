@@ -1,8 +1,8 @@
 """A listener that commits a Spark query's offsets to a consumer group after each batch.
 
 Spark posts an event with a query's progress after each batch. With asynchronous progress tracking
-Spark posts the event before the batch is in the commit log. So the listener takes the offsets from
-the commit log, as ``migrate follow`` does; an event only causes the listener to read the log.
+the event comes before the batch is in the commit log. So the listener does not use the event's
+offsets: it reads the commit log, as ``migrate follow`` does.
 
 Source: pyspark.sql.streaming.StreamingQueryListener,
 org.apache.spark.sql.execution.streaming.MicroBatchExecution @ Spark 3.5.1, 4.0.0.

@@ -45,7 +45,7 @@ _DEFAULTS = {
 
 
 class _Failed(Exception):
-    """The error of a query whose first batch did not end in time."""
+    """The first batch of a query did not end in time."""
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
 def _planned_start(query: StreamingQuery) -> str:
     """Return the planned start offsets of the source's scan.
 
-    They are read from the plan, because ``recentProgress`` has them only from the second batch on.
+    The plan has them; ``recentProgress`` has them only from the second batch on.
     """
     execution = query._jsq.streamingQuery().lastExecution()
     leaves = execution.executedPlan().collectLeaves()

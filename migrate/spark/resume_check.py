@@ -1,13 +1,13 @@
-"""A check with a real Spark: at which offsets a query that starts from a seed begins to read.
+"""Check with a real Spark at which offsets a seeded query starts to read.
 
-For each Kafka source in the checkpoint location a separate query runs, with a ``noop`` sink and a
-limit on records; it reads the topics that the source's seed names. These queries start where the
-user's query starts, because the rest of the user's query does not influence its start. They run on
-copies that hold only the seeds; the directory itself is only read.
+For each Kafka source in the checkpoint location a separate query runs. It reads the topics of the
+source's seed, up to a limit on records, into a ``noop`` sink. It starts at the offsets at which the
+user's query starts, because they depend only on the seed. The queries run on copies of the seeds,
+so the location does not change.
 
-librdkafka's properties become options of Spark's Kafka source, which are the Java client's
-properties with the prefix ``kafka.``. This is the inverse of ``migrate.kafka.config.java_client``,
-for the properties that a consumer needs.
+Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
+``kafka_options`` translates librdkafka's properties to them, as far as a consumer needs them;
+``migrate.kafka.config.java_client`` does the inverse.
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
 """
@@ -64,8 +64,8 @@ _FILES = {
 _CREDENTIALS = ("sasl.username", "sasl.password")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
-# Properties with these prefixes must be translated, never left out: without them Spark would log in
-# as another user, or trust any server.
+# Properties with these prefixes are never left out: without them Spark would log in as another
+# user, or trust any server.
 _MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -185,7 +185,7 @@ def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
 
 
 def kafka_options(config: KafkaConfig) -> dict[str, str]:
-    """Return the ``kafka.*`` options with which Spark connects to the same cluster in the same way.
+    """Return the ``kafka.*`` options with which Spark connects as librdkafka does.
 
     Properties that only tune librdkafka are left out.
 

@@ -1,9 +1,8 @@
-"""One run of a scan on Spark, whose executors call functions of ``migrate.fleet.scan_run``.
+"""Run a scan on Spark; the executors call functions of ``migrate.fleet.scan_run``.
 
-Each row of the DataFrame holds the pickled content of one checkpoint; Spark persists the rows, so
-that each checkpoint is read once. The last row of each share holds the share's topics if a broker
-is asked, and otherwise its summary. So no second Python task, whose start is slow, has to compute
-them.
+A row of the DataFrame is one pickled checkpoint. Spark persists the rows, so that each checkpoint
+is read once. The last row of each share is the share's answer: its topics if a broker is asked,
+else its summary. To compute the answers later would start more Python tasks, which is slow.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
 # The size of an Arrow batch for Spark, in bytes; a batch with one giant checkpoint may be larger.
 _BATCH_BYTES = 4 * 1024 * 1024
-# How many persisted shares one task reads: to start a task takes longer than to read their rows.
+# How many persisted shares a task reads: the start of a task takes longer than to read their rows.
 _SHARES_PER_TASK = 8
 # The time between two reports of progress, in seconds.
 _INTERVAL = 0.2
@@ -97,7 +96,7 @@ def scan_on_spark(
 def _reported(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
     """Report at intervals how many tasks of Spark's active stages are done.
 
-    With Spark Connect nothing is reported, because it has no status tracker.
+    Spark Connect has no status tracker, so that nothing is reported.
     """
     if progress is None or "connect" in type(spark).__module__:
         yield

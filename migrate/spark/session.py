@@ -86,7 +86,7 @@ def _active() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
-    if active is None and SparkContext._active_spark_context is not None:  # in another thread
+    if active is None and SparkContext._active_spark_context is not None:  # of another thread
         active = SparkSession.builder.getOrCreate()
     return active
 
@@ -128,10 +128,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _launched(conf: SparkConf) -> JavaGateway:
-    """Start a JVM in a temporary directory, with its output in a file there.
-
-    Spark makes its own folders, such as ``artifacts/``, in that directory too.
-    """
+    """Start a JVM with a temporary working directory, for its output and Spark's own folders."""
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
@@ -157,7 +154,7 @@ def add_package(spark: SparkSession) -> None:
     """Send ``decoder`` and ``migrate`` to the executors of a session.
 
     The executors also need the packages that Spark needs for Arrow, ``cramjam`` for compressed
-    state, and, for checkpoints in a store, fsspec with the library for that store.
+    state, and fsspec with a store's library for checkpoints in that store.
     """
     from pyspark.sql import SparkSession
 

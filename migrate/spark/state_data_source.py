@@ -7,10 +7,9 @@ The driver reads the checkpoint's metadata and the headers of its state files; t
 ranges of key groups. An entry is always read completely, even if not all columns are selected.
 
 With the option ``key`` only the key group of that key is read. Filters are not pushed down
-(``pushFilters``, from Spark 4.1 on) because of a bug in Spark 4.1.1: after a read with a filter, a
-read of the same DataFrame without the filter still read only the key groups of the filter. Spark
-4.1.1 keeps the pushed filters with the source, which all scans share
-(``PythonDataSourceV2.setReadInfo``); Spark's source code after 4.1.1 keeps them with the scan.
+(``pushFilters``, from Spark 4.1 on) because of a bug in Spark 4.1.1: pushed filters also apply to
+later reads of the same DataFrame without a filter. Spark 4.1.1 keeps them with the source, which
+all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them with the scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """

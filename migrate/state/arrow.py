@@ -65,8 +65,12 @@ def part_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of some key groups of a part; nothing if the key groups are empty.
 
-    ``made`` are the columns of the batches; None: the state's own columns. ``constants`` gives the
-    values of those columns that entries do not have.
+    Args:
+        state: the state.
+        part: the part of the state that one subtask has.
+        key_groups: the numbers of the key groups.
+        made: the columns of the batches; None: all columns of the state.
+        constants: the values of columns that entries do not have.
 
     Raises:
         DecodeError, DoesNotFit: as for ``record_batches``.

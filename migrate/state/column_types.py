@@ -1,8 +1,8 @@
 """The column types of tables: of keyed state, and of a scan.
 
 A column type has a DDL text, as Spark's ``DataType.sql`` prints it, an Arrow type, and a function
-that converts values to Arrow's. pyarrow is imported only for Arrow types: it is an extra, and a
-table can be listed or written as CSV without it.
+that converts a value for Arrow. pyarrow is an extra, and imported only where Arrow is used: tables
+can be listed or written as CSV without pyarrow.
 
 Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 """
@@ -104,7 +104,7 @@ class StructOf:
 
 @dataclass(frozen=True, slots=True)
 class PairsOf(ArrayOf):
-    """A map whose keys a map of Spark's cannot have, as an array of structs of key and value."""
+    """A map as an array of structs of key and value, for keys that Spark's maps cannot have."""
 
     @property
     def convert(self) -> Convert:
@@ -126,7 +126,7 @@ class Column:
 
 
 def quoted(name: str) -> str:
-    """Return a name as it is written in DDL: in backticks if necessary."""
+    """Return a name as DDL writes it: in backticks if necessary."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 

@@ -1,6 +1,6 @@
 """The columns of a keyed state.
 
-A state has those of ``key_group, key, namespace, map_key, value, last_access`` that apply to it.
+They are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from migrate.state.type_mapping import column_type
 
 
 def columns(state: KeyedState) -> tuple[Column, ...]:
-    """Return the columns of a state that can be read; each is named as its field of ``Entry``."""
+    """Return the columns of a readable state, named as the fields of ``Entry``."""
     by_name: dict[str, ColumnType | None] = {
         "key_group": INT,
         "key": column_type(state.key),

@@ -3,7 +3,7 @@
 Values have these forms:
 
 - a struct: an object with the struct's fields;
-- a map: an object if all keys are text in JSON, else a list of {"key", "value"};
+- a map: an object if all keys are JSON strings, else a list of {"key", "value"};
 - a decimal or a BigInteger: text, without an exponent unless the number would be very long;
 - bytes: hex digits;
 - a date or time: the text that Java's ``toString`` returns;
@@ -22,13 +22,13 @@ from decoder.keyed_state.types import Kind, Scalar
 
 # The namespace types of states without a namespace: VoidNamespace and the global window.
 NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
-# The largest exponent that is written as zeros. A scale may be any 32-bit number, so that without
-# this limit the text could have gigabytes of zeros.
+# The largest exponent that is written as zeros. Without this limit, a decimal with a scale of 32
+# bits could become gigabytes of zeros.
 _MOST_ZEROS = 10_000
 
 
 def entry_json(state: KeyedState, entry: Entry) -> dict[str, Any]:
-    """Return the object of an entry; ``json.dumps`` can print its values as they are."""
+    """Return an entry as an object that ``json.dumps`` accepts."""
     row = {"key_group": entry.key_group, "key": value_json(entry.key)}
     if state.namespace not in NO_NAMESPACE:
         row["namespace"] = value_json(entry.namespace)

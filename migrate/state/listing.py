@@ -1,7 +1,7 @@
 """The list of keyed states for ``migrate state`` and Spark's ``view=states``.
 
-The list has the names and types of the states. For states that Flink's own operators keep, it has
-their meaning.
+The list has the names and types of the states. For states of Flink's own operators it has a
+description too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ class StateRow(NamedTuple):
     """A row of the list; the names of its fields are part of the command contract.
 
     ``name`` is the operator's name. A type is None if the state has no such part, or if the part
-    cannot be read. A readable state has a ``reason`` if some of its values may be of a class that
-    cannot be read.
+    cannot be read. A readable state has a ``reason`` too, if single values may be unreadable.
     """
 
     operator_id: str
@@ -82,7 +81,7 @@ _OWN = {
     "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
-# States that have this meaning only if their operator also has the state that is the key here.
+# The meaning of states whose operator also has the state that is the key here.
 _BESIDE = {
     WINDOW_CONTENTS: {
         "count": "elements counted by the window's trigger",
@@ -127,7 +126,7 @@ _SQL_PATTERNS = (
 
 
 def meaning(state: KeyedState, beside: Collection[str]) -> str:
-    """Return the meaning of a state in a few words; empty for a state that the job's code defines.
+    """Return a short description of a state; empty for a state that the job's code defines.
 
     ``beside`` are the names of all states of the same operator.
     """

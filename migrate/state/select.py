@@ -16,7 +16,7 @@ _OfOperator = KeyedState | Unread
 
 
 def of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
-    """Return the states of the operators with this id, name or uid; all states if it is None.
+    """Return the states of the operators with this id, name or uid; None selects all states.
 
     Raises:
         NoSuchName: no operator has this id, name or uid.
@@ -78,7 +78,7 @@ def _ids_of(states: Iterable[_OfOperator], name: str) -> set[str]:
     }
     if ids:
         return ids
-    # The last resort, because it needs a library that Spark's executors may not have.
+    # To hash a uid is the last resort: it needs a library that Spark's executors may not have.
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 

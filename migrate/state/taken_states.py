@@ -54,8 +54,8 @@ class TakenStates:
         merging: the ids of operators whose windows are sessions.
         window_timers: pending timers of windows whose state is taken.
         other_timers: other pending timers, for which Spark sets no timers.
-        timers_read: whether entries of timers were read, so that all these timers are known to be
-            pending.
+        timers_read: whether timers were read. If not, ``window_timers`` and ``other_timers`` may
+            hold states without pending timers.
     """
 
     taken: tuple[KeyedState, ...]
@@ -68,7 +68,7 @@ class TakenStates:
 
     @property
     def whole_operators(self) -> frozenset[str]:
-        """The ids of the operators whose readable states, timers apart, are all taken."""
+        """The ids of the operators whose readable states, except timers, are all taken."""
         staying = {state.operator_id for state in self.left_behind}
         return frozenset(state.operator_id for state in self.taken) - staying
 
@@ -94,7 +94,7 @@ class TakenStates:
             )
 
     def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
-        """Yield lines on what happens to each state; ``taken`` is the phrase for taken states."""
+        """Yield lines about each state; ``taken`` is the phrase for taken states."""
         yield from self.along(taken)
         yield from self.warnings()
 
@@ -128,16 +128,16 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """Divide the keyed states of a checkpoint.
 
     Timers cannot be named. Spark's watermark replaces the timers of event-time windows whose state
-    is taken; all other pending timers are left behind. A state of timers that holds no pending
-    timer is left out.
+    is taken; all other pending timers are left behind. Timer states without pending timers are left
+    out.
 
     Args:
         keyed: the states.
         names: ``OPERATOR/NAME``; the operator as in ``choose_state``. Without names, no entry is
-            read, and so it is not known whether timers are pending.
+            read, and all timer states count as pending.
 
     Raises:
-        UsageError: a name has another form, no operator or state has it, or it names timers.
+        UsageError: a name has another form, matches no operator or state, or names a timer state.
         Refused: several operators have a state with this name.
         DecodeError: a named state cannot be read.
     """

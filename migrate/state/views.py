@@ -1,7 +1,7 @@
 """Keyed state as flat tables that many processes read, for Spark's data source.
 
-``open_table`` reads the checkpoint's metadata once. Other processes read the shares of the table,
-for which they do not need the metadata.
+``open_table`` reads the checkpoint's metadata once. Other processes then read shares of the table,
+without the metadata.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The most that a task reads, as far as the state can be cut: a few million entries, a few seconds.
+# The target size of a share, in bytes: a few million entries, which take a few seconds.
 _SHARE_BYTES = 16 * 1024 * 1024
 
 # The value of the option ``key``, which selects the entries of one key.
@@ -85,13 +85,13 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some key groups of the part of a state that one subtask has.
+    """A range of key groups in one subtask's part of a state.
 
     Attributes:
         state: the state, without its parts.
-        part: the part that holds the key groups.
+        part: the subtask's part.
         key_groups: the numbers of the key groups.
-        size: about how many bytes have to be read.
+        size: approximately how many bytes to read.
     """
 
     state: KeyedState
@@ -102,7 +102,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, or a share of it, which one task reads.
+    """A table, or the share of a table that one task reads.
 
     Attributes:
         slices: the slices that hold the rows; empty for view=states.
@@ -132,12 +132,12 @@ class Table:
                 bytes_left = _SHARE_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # At least one share: from no partitions Spark makes one, in ways that differ by version.
+        # At least one share: Spark adds a partition to an empty list, differently in each version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
 def open_table(chk: str, options: StateOptions) -> Table:
-    """Read which states exist, and return the table that the options ask for.
+    """Return the table that the options select.
 
     Raises:
         DecodeError: the checkpoint, or a state that the table needs, cannot be read.
