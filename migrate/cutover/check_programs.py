@@ -1,7 +1,7 @@
 """Check that the programs and scripts of the spec's commands exist.
 
-Only certain problems are refused. Of a shell line only the first command is checked, because a
-later command may use what the first one creates.
+Only the first command of a shell line is checked, because it may create what later commands use.
+If it is not certain which program runs, nothing is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from migrate.cutover.spec import Spec
 from migrate.model.errors import Refused
 
-# Programs that run a script on this machine, each with its options that take no value.
+# Programs that run a script, each with its options that take no value.
 _PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
 _SHELL_FLAGS = frozenset({"-e", "-u", "-x", "-eu", "-ex", "-eux"})
 _FLAGS_BY_PROGRAM = {
@@ -25,8 +25,8 @@ _FLAGS_BY_PROGRAM = {
     "sh": _SHELL_FLAGS,
 }
 _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
-# A line that begins with one of these shell words is not checked, because its text does not show
-# which program runs, or in which folder.
+# A line that begins with one of these words is not checked: its text does not show which program
+# runs, or in which folder.
 _CONTROL = frozenset({"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."})
 _PUNCTUATION = frozenset("();<>|&")
 
@@ -51,7 +51,7 @@ def check_programs(spec: Spec, home: Path) -> None:
 
 
 def _first_command(line: str) -> Sequence[str]:
-    """Return the words of a line's first command; empty if the text does not show them."""
+    """Return the words of a shell line's first command, or nothing if they are not certain."""
     lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
@@ -85,7 +85,7 @@ def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
 
 
 def _script(words: Sequence[str]) -> str:
-    """Return the script on this machine that a program is given; empty if there is none."""
+    """Return the local script that a command runs, or an empty text."""
     program = Path(words[0]).name
     # With --deploy-mode cluster the script may be on one of the cluster's machines.
     if program not in _FLAGS_BY_PROGRAM or "cluster" in words:

@@ -1,11 +1,10 @@
-"""Run a command of the user once, so that a later run of this program can find it again.
+"""Run a user's command, and read its status in this run of the program and in later runs.
 
-The command runs in a session of its own, so neither Ctrl-C nor the end of this program ends it. The
-command inherits a file lock, which is held as long as the command or a process that it has started
-is alive. A later run tests the lock to find out whether the command still runs.
+The command has its own session, so neither Ctrl-C nor the end of this program ends it. The command
+and the processes that it starts inherit a file lock. The command still runs as long as the lock is
+held.
 
-The shell around the command writes the exit code to a file. So a command that ended while no run
-waited is not repeated.
+The shell around the command writes the exit code to a file, so a later run can read it.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import Literal
 
 from migrate.model.wording import printable
 
-# "running" while the command or a process that it has started is alive; then its exit code, or
-# "unknown" if none was written; None if it was never run.
+# "running" while the command or a process that it has started is alive. Then the exit code, or
+# "unknown" if no code was written. None if the command was never run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
 _LOG_LINES = 15
@@ -57,7 +56,7 @@ class Command:
         if self._lock.exists():
             with self._lock.open("a") as lock:
                 try:
-                    # The lock is shared, so that two runs do not take each other for the command.
+                    # An exclusive lock would look to another run like the lock of the command.
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return "running"
@@ -69,12 +68,12 @@ class Command:
     def run(
         self, command: str | Sequence[str], home: Path, environment: Mapping[str, str] | None = None
     ) -> int:
-        """Start the command in a folder, and return its process id.
+        """Start the command, and return its process id.
 
         Args:
             command: a shell line, or the words of a command.
-            home: the folder.
-            environment: variables that are added to those of this process.
+            home: the folder that the command runs in.
+            environment: environment variables, in addition to those of this process.
 
         Raises:
             OSError: the command cannot be run.

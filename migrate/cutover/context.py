@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
-    """Yield at once, and then after each pause until ``seconds`` are over."""
+    """Yield at once, and again after each pause until ``seconds`` have passed."""
     deadline = time.monotonic() + seconds
     while True:
         yield

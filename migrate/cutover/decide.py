@@ -1,8 +1,8 @@
 """Decide each step by the facts: return an action, or the reason why there is nothing to do. Pure.
 
 The steps ``check``, ``stop`` and ``clean`` depend on Flink's job, the later steps on the target.
-Each function raises ``Refused`` if the user must change something first, ``CutOverStopped`` if a
-step has failed, and the error of a fact that could not be read.
+Each function raises ``Refused`` if the user must change something first, and ``CutOverStopped`` if
+a step has failed. If a needed fact could not be read, the original error is raised.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def decide_check(facts: Facts) -> Decision:
 
 
 def _check_stoppable(facts: Facts, job: JobToStop) -> None:
-    """Refuse a job that ended without a savepoint before any run had begun to stop it."""
+    """Refuse a job that ended without a savepoint, if no run has begun to stop it."""
     if facts.record.flink.job_id is not None or not job.job.ended:
         return
     if job.ended_with is None and job.attempt is None:
@@ -118,10 +118,10 @@ def decide_clean(facts: Facts) -> Decision:
 # -- plan, apply, verify ---------------------------------------------------------------------------
 
 _WRITTEN = Done("the target was written already")
-# The decisions of ``plan`` and ``apply`` for each content of the target. WRONG is refused.
+# The decisions of the steps ``plan`` and ``apply`` for each content. WRONG is refused.
 _BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
-    # The action waits for the command that primes.
+    # WRITE waits for the command that primes.
     Content.PRIMING: (Done("the command that primes the location runs with it"), Action.WRITE),
     Content.PRIMED: (_WRITTEN, Action.RECORD_PRIMED),
     Content.PLAN_NOT_RECORDED: (_WRITTEN, Action.RECORD_WRITTEN),
@@ -170,7 +170,7 @@ def _usable_content(facts: Facts) -> Content:
 
 
 def _check_seen_before_moving_on(facts: Facts) -> None:
-    """Refuse a group for which others have committed before it was verified and started."""
+    """Refuse a group if others committed before this record had verified and started it."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):
@@ -184,7 +184,7 @@ def _check_seen_before_moving_on(facts: Facts) -> None:
 
 
 def _check_not_started_again(facts: Facts) -> None:
-    """Stop if Flink's job was started again: its output is then newer than the savepoint."""
+    """Raise an error if Flink's job was started again: its output is newer than the savepoint."""
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if Flink did not answer, the run has logged a warning
@@ -222,7 +222,7 @@ START_END_UNKNOWN = (
 
 
 def first_batch(facts: Facts) -> int | None:
-    """Return the newest batch that the query has committed, or None if there is none."""
+    """Return the newest batch that the query has committed after the priming, or None."""
     target = facts.target
     if not isinstance(target, LocationFacts) or target.last_committed_batch is None:
         return None
@@ -262,7 +262,7 @@ def decide_start(facts: Facts) -> Decision:
             return Done(reason)  # somebody else has started it: do not start a second query
         case "unknown":
             raise CutOverStopped(START_END_UNKNOWN)
-    # The command was never run, or it failed. A restarted query repeats its planned batch.
+    # The command was never run, or it failed. Starting is safe: a query repeats its planned batch.
     _check_not_started_again(facts)
     return Action.START
 

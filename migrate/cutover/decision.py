@@ -42,7 +42,7 @@ CHANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The step has nothing to do; ``reason`` says why."""
+    """Nothing is to do in a step, with the reason."""
 
     reason: str
 

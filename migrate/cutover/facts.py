@@ -25,7 +25,7 @@ from migrate.targets.source_options import SparkSource
 Offsets = Mapping[TopicPartition, int]
 
 # A fact that a step needs. "job" is read only until the record has the savepoint of the stop.
-# "ended job" is the same fact, and reading it waits for the job's end.
+# "ended job" is the job after its end; reading it waits for the end.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")
@@ -33,16 +33,13 @@ _Fact = TypeVar("_Fact")
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A fact that cannot be read, with the error.
-
-    The error is raised only if a decision needs the fact.
-    """
+    """The error of a fact that cannot be read. It is raised only if a decision needs the fact."""
 
     error: Exception
 
 
 def known(fact: _Fact | Unavailable | None) -> _Fact:
-    """Return a fact that a step needs, or raise the error if it could not be read."""
+    """Return a fact, or raise the error if the fact could not be read."""
     if isinstance(fact, Unavailable):
         raise fact.error
     assert fact is not None  # otherwise ``Step.needs`` lacks this fact
@@ -71,8 +68,8 @@ class Savepoint:
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
     """Return whether two paths name the same savepoint; scheme and host may differ.
 
-    Equal directory names are enough if Flink has chosen the name, as it ends with a random number
-    (``savepoint-<part of the job id>-<random>``).
+    For a directory name that Flink has chosen (``savepoint-<part of the job id>-<random>``), the
+    name is enough.
     """
     if first is None or second is None:
         return False
@@ -120,13 +117,13 @@ class LocationFacts:
     Attributes:
         name: the directory, as the user names it.
         is_empty: whether the directory is empty or missing.
-        unfinished: whether it holds a seed that was written, or removed, only in part.
+        unfinished: whether it holds a part of a seed, because a write or a removal was interrupted.
         query_id: the id in its ``metadata``, or None.
         seeds: the start offsets of each Kafka source, by the number of the source.
         last_committed_batch: the newest committed batch, or None.
         last_planned_batch: the newest batch in the offset log, or None.
         has_logs: whether Spark has created the directories of its logs.
-        priming_problem: why it does not hold the plan and the primed state, or None. Also None if
+        priming_problem: why it does not hold the plan and the primed state. None if it does, or if
             no state is primed.
     """
 
@@ -149,7 +146,7 @@ class GroupFacts:
     cluster_id: str | None
 
     def committed_by(self, record_id: str, partitions: Offsets) -> set[TopicPartition]:
-        """Return the partitions whose newest commit is by the cut-over with this id."""
+        """Return the partitions whose newest commit was made by the cut-over with this id."""
         committed = self.view.committed
         return {
             partition
@@ -158,12 +155,12 @@ class GroupFacts:
         }
 
     def assigned(self, partitions: Offsets) -> set[TopicPartition]:
-        """Return the partitions that members of the group have been assigned."""
+        """Return those of the partitions that are assigned to members of the group."""
         assigned = (member.assigned for member in self.view.members)
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
-        """Return one line for each of these partitions whose offset another move has written.
+        """Return one line for each planned partition whose offset another move has written.
 
         A commit by another cut-over counts at any offset, a commit by ``commit-group`` only at the
         planned offset. Commits by consumers and by Flink do not count.
@@ -183,7 +180,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts of one decision. A fact that the step does not need is None.
+    """The facts of one decision. A fact that the decision does not need is None.
 
     Attributes:
         record: the record of the cut-over.
@@ -218,7 +215,7 @@ class Facts:
 
     @property
     def seeds(self) -> Mapping[str, Offsets] | None:
-        """The planned start offsets of each Kafka source of the query, by its number, or None."""
+        """The planned start offsets of the query, by the number of the source; None if no plan."""
         if self.plan is None:
             return None
         sources = streams_of(self.plan, self.record)

@@ -22,17 +22,18 @@ from migrate.planning import Plan
 from migrate.report.cut_over import PartitionReport, PlanReport
 from migrate.state.taken_states import TakenStates, log_states, take_states
 
-# What becomes of a state that the spec names.
+# How messages describe the states that the spec names.
 _HANDED = "is handed to the command that primes"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """A plan, with the keyed states and the streams, which the plan itself does not hold.
+    """A plan, with the job's keyed states and the query's streams.
 
     Attributes:
+        plan: the plan.
         states: the keyed states (taken, left behind, unreadable), or None if reading failed.
-        streams: the topics of each stream of the query, if it has several.
+        streams: the topics by the number of the stream; empty if the query has one stream.
     """
 
     plan: Plan
@@ -46,7 +47,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     Args:
         context: the cut-over.
         chk: the checkpoint or savepoint.
-        job_runs: whether the job still runs, because it is not stopped yet.
+        job_runs: whether the job still runs.
 
     Raises:
         MigrateError, DecodeError: see ``migrate.plan`` and ``take_states``.

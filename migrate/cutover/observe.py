@@ -1,7 +1,6 @@
 """Read the facts that a step of a cut-over needs: Flink, the savepoint, the target, the commands.
 
-Nothing here changes anything, and nothing is cached. So every call sees what an earlier run or a
-person has done.
+Nothing is changed or cached. So every call sees what an earlier run or a person has done.
 """
 
 from __future__ import annotations
@@ -136,13 +135,12 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
 def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets]) -> str | None:
     """Return why a checkpoint location does not hold the plan's seed and primed state, or None.
 
-    The seed must be the plan's, each batch of the priming must be committed and end at the seed's
-    offsets, and there must be state.
+    Each batch of the priming must be committed, and must end at the offsets of the seed.
 
     Args:
-        directory: the checkpoint location, as ``files`` names it.
+        directory: the checkpoint location.
         files: the storage.
-        seeds: the planned start offsets of each Kafka source, by its number.
+        seeds: the planned start offsets, by the number of the Kafka source.
     """
     last = spark_log.newest_committed_batch(directory, files)
     if last is None:

@@ -1,7 +1,7 @@
-"""Read the state of the job from Flink and the savepoint folder. Nothing here changes anything.
+"""Read the state of the job from Flink and the savepoint folder. Nothing is changed.
 
-Answers of Flink's REST API may be as old as ``web.refresh-interval``. So a value that may have
-changed just now is read again.
+An answer of Flink's REST API may be as old as ``web.refresh-interval``. So values that may have
+changed meanwhile are read again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from migrate.storage.uris import path_of
 
 # How long to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
-# How long a JobManager may fail to answer. A failover takes less time.
+# The longest time without an answer from the JobManager. A failover takes less.
 AWAY_SECONDS = 20.0
-# The highest number of stops of one job. Each stop has a trigger id of its own.
+# The maximum number of stop requests for one job. Each has its own trigger id.
 _ATTEMPTS = 1000
 
 
@@ -35,8 +35,8 @@ _ATTEMPTS = 1000
 def read_job(context: CutOverContext) -> JobToStop:
     """Return the job that this cut-over stops, as Flink reports it.
 
-    Once a run has begun to stop a job, that job is returned, even if another job has taken its
-    name.
+    After a run has begun to stop a job, that job is returned, even if another job has the same name
+    now.
 
     Raises:
         Refused: no job has the name or id in the spec, or several running jobs have it.
@@ -50,14 +50,14 @@ def read_job(context: CutOverContext) -> JobToStop:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # The folder that the stop was requested with, if a run has requested one.
+    # After a stop was requested, the folder of the request counts.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)
     trigger_id, attempt = _newest_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
-        if not job.ended and job.state != "UNKNOWN":  # started again, with the same fixed id
+        if not job.ended and job.state != "UNKNOWN":  # the job was started again, with a fixed id
             trigger_id, attempt = _newest_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints = None, list[Savepoint]()
     if job.ended or job.state == "UNKNOWN":
@@ -86,7 +86,7 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
-    """Wait until Flink's report cannot be older than the stop, and return the reported job."""
+    """Return the job as soon as Flink reports its end, or once the report cannot be outdated."""
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
@@ -97,10 +97,10 @@ def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
 def _newest_attempt(
     flink: JobManager, job_id: str, *, skip_ended: bool = False
 ) -> tuple[str, StopAttempt | None]:
-    """Return the trigger id to continue with, and the progress of its stop.
+    """Return the first trigger id whose stop has not failed, and the progress of this stop.
 
-    After a stop that failed, the next trigger id is used. With ``skip_ended`` the next trigger id
-    is also used after a stop that has ended.
+    The progress is None if the stop was not requested yet. With ``skip_ended``, stops that have
+    ended are skipped, too.
 
     Raises:
         CutOverStopped: too many stops have failed.
@@ -118,8 +118,8 @@ def _newest_attempt(
 def read_ended_job(context: CutOverContext) -> JobToStop:
     """Wait for the job's end, and return the job.
 
-    A JobManager that runs a single job may be gone by then. If the record says that the stop
-    finished, the recorded job is returned in that case, with state ``UNKNOWN``.
+    A JobManager of a single job exits with the job. If it does not answer and the recorded stop has
+    finished, the recorded job is returned with state ``UNKNOWN``.
     """
     job = None
     for _ in poll(AWAY_SECONDS):
@@ -141,7 +141,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
 
 
 def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
-    """Read the attributes of a savepoint that a cut-over needs.
+    """Read the checkpoint id, the kind of stop, the checksum and the time of a savepoint.
 
     Raises:
         DecodeError: the savepoint cannot be read.
@@ -157,7 +157,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return the complete savepoints in a folder that stops have made, the newest last."""
+    """Return the complete savepoints of stops in a folder, by ascending checkpoint id."""
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():
@@ -179,12 +179,12 @@ def _final_savepoint(
         context: the cut-over.
         job_id: the job.
         folder: the folder of the job's savepoints.
-        savepoints: the savepoints in the folder as it was just read.
+        savepoints: the savepoints that were just read from the folder.
     """
     if not savepoints:
         return None
     flink = context.flink
-    # Ask for the savepoint first: a JobManager of a single job may be about to exit.
+    # Ask before waiting: a JobManager of a single job may be about to exit.
     savepoint = reported_savepoint(savepoints, flink.details(job_id).ended_with)
     if savepoint is not None:
         return savepoint
@@ -199,14 +199,14 @@ def _final_savepoint(
 def reported_savepoint(
     savepoints: Sequence[Savepoint], reported: tuple[int, str] | None
 ) -> Savepoint | None:
-    """Return the savepoint that has the number and the path that Flink reports, or None.
+    """Return the savepoint with the checkpoint id and the path that Flink reports, or None.
 
-    The folder of a job that was started again with a fixed id also holds older savepoints. Some of
-    them may have higher numbers.
+    The highest checkpoint id is not enough: if the job was started again with a fixed id, an older
+    savepoint may have a higher one.
 
     Args:
         savepoints: the savepoints in the job's folder.
-        reported: the number and the path that Flink reports.
+        reported: the checkpoint id and the path that Flink reports.
     """
     if reported is None:
         return None
@@ -234,7 +234,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         return None
     jobs = [(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
     if record.start is not None and spec.target.is_group:
-        # The consumers may be a Flink job of the same name that the command ``start`` has started.
+        # The command ``start`` may have started the consumers as a Flink job of the same name.
         started_ms = int(datetime.fromisoformat(record.start.at).timestamp() * 1000)
         jobs = [
             (job, restored_from)
@@ -243,8 +243,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         ]
     ended_ms = record.flink.ended_ms
     if spec.stopped_by_others or ended_ms is None:
-        # Only the savepoint shows when the job was stopped: others stopped it, or Flink no longer
-        # listed the job, or did not answer.
+        # The record has no end of this job, so the time of the savepoint is used.
         ended_ms = read_savepoint(context, savepoint).written_at
     if spec.stopped_by_others:
         return job_started_again(jobs, savepoint, ended_ms, stopped=spec.flink.job)
@@ -270,18 +269,17 @@ def job_started_again(
 ) -> FlinkJob | None:
     """Return the newest job that has continued the work of the stopped job, or None.
 
-    Such a job was restored from the savepoint, or is the stopped job again, or began under its name
-    after the stopped job had ended. A restored or newer job counts even if it has ended, because
-    its output is newer than the savepoint.
+    A job counts if it was restored from the savepoint, or if it matches ``stopped`` or
+    ``namesakes``. It counts even if it has ended, because its output is newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
         ended_ms: when the stopped job ended, in milliseconds of the epoch, or None if not known.
-        stopped: the id of the stopped job, or its name if its id is not known. Such a job counts if
-            it runs, or if it began after ``ended_ms``.
-        namesakes: the name of other jobs that count if they began after ``ended_ms``. If that time
-            is not known, all of them count.
+        stopped: the id of the stopped job, or its name. A job with this id or name counts if it
+            runs, or if it began after ``ended_ms``.
+        namesakes: the name of the stopped job. Other jobs with this name count if they began after
+            ``ended_ms``, or always if this time is not known.
     """
 
     def is_newer(job: FlinkJob) -> bool:

@@ -1,7 +1,6 @@
-"""Check, on the newest checkpoint of the running job, what would stop the cut-over later.
+"""Refuse a cut-over before the job's stop, if it would be refused after the stop.
 
-Nothing is changed. What would be refused after the job's stop, and can be detected before the stop,
-is refused here.
+The plan is made from the newest checkpoint of the running job. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
 
 
 def _warn_of_unseen_jobs(spec: Spec) -> None:
-    """Warn if a job that was started again from the savepoint is not seen."""
+    """Warn if the run cannot detect every job that was started again from the savepoint."""
     if spec.flink.rest is None:
         log.warning(
             "the spec has no flink.rest: whether the job was started from the savepoint again "
@@ -129,7 +128,7 @@ def _check_job(context: CutOverContext, job: FlinkJob, seen: list[str]) -> None:
 def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    The job may still run: that alone does not refuse the plan.
+    A plan is not refused because the job still runs.
 
     Raises:
         Refused: the plan must not be applied.
@@ -145,7 +144,7 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group whose offsets would go back, or were written by another move."""
+    """Refuse a group whose offsets another move has written, or are beyond the plan."""
     group = read_group(context)
     reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:
@@ -170,7 +169,7 @@ def _state_lines(move: PlannedMove) -> Iterator[str]:
 def _check_target(context: CutOverContext) -> None:
     location = context.location()
     if location is not None:
-        if not (context.adopt and location.names()):  # ``apply`` checks the content
+        if not (context.adopt and location.names()):  # the step ``apply`` checks its content
             check_free(location)
         return
     view = read_group(context).view

@@ -1,7 +1,4 @@
-"""Read the spec of a cut-over as strict YAML, and report each problem with the name of its key.
-
-Unknown keys and repeated keys are refused by name.
-"""
+"""Read the spec of a cut-over from strict YAML. Each problem is reported with its key."""
 
 from __future__ import annotations
 
@@ -62,7 +59,7 @@ def read_spec(path: Path) -> SpecFile:
 
 
 class _RefusedYaml(yaml.YAMLError):
-    """The file uses a part of YAML that a spec may not use."""
+    """The spec uses a feature of YAML that is not allowed."""
 
     def __init__(self, problem: str, mark: Any) -> None:
         super().__init__(problem + _line(mark))
@@ -75,9 +72,9 @@ def _line(mark: Any) -> str:
 class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, text, numbers, true, false and null.
 
-    A key is the text in the file, also if the key is ``on`` or ``1``. The loader refuses repeated
-    keys, aliases, tags, deep nesting and huge numbers. It also refuses text that PyYAML takes for a
-    number or an escape but cannot read, and characters that no command argument can hold.
+    Keys are text, even ``on`` and ``1``. The loader refuses repeated keys, aliases, tags, deep
+    nesting and huge numbers. It also refuses invalid numbers and escapes, and characters that no
+    command argument can hold.
     """
 
     # Leave out dates, which JSON lacks, and the merge key, which needs aliases.
@@ -146,13 +143,13 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
 
 
 def _problems(error: ValidationError) -> str:
-    """Return the problems by the names of their keys, without the input values."""
+    """Return the problems with the names of their keys, without the values."""
     problems = error.errors(include_url=False, include_input=False)
     return join_some(map(_problem, problems), _MOST_PROBLEMS, "; ")
 
 
 def _problem(problem: ErrorDetails) -> str:
-    """Return our message for one problem that pydantic reports."""
+    """Return the message for a problem that pydantic reports."""
     keys = [str(part) for part in problem["loc"]]
     name = shortened(".".join(keys)) or ("''" if keys else "the spec")
     match problem["type"]:

@@ -1,10 +1,11 @@
-"""The record of a cut-over, which is written at each change, and the record's folder.
+"""The record of a cut-over, and its folder.
 
-The folder holds ``record.json`` and its page ``record.html``, ``plan.json``, the rollback file of a
-group, and the locks ``lock``, ``query.lock`` and ``prime.lock``. For each of the two commands that
-start the query and prime its location, the folder holds the output (``query.log``, ``prime.log``)
-and the state (``query.state``, ``prime.state``): the word "began" while the command runs, and then
-its exit code.
+The folder holds:
+
+* ``record.json``, which is written at each change, and its page ``record.html``
+* ``plan.json``, and the rollback file of a group
+* ``lock``: held by the active run
+* ``query.*`` and ``prime.*``: the files of the commands ``start`` and ``prime`` (see ``command``)
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Record:
 
     Args:
         file: the spec of the cut-over.
-        keep: whether changes are written to disk (``is_kept``). A dry run writes nothing.
+        keep: whether to write changes to disk. A dry run writes nothing.
         anew: whether to begin a new record if the old record was rolled back.
 
     Raises:
@@ -170,7 +171,7 @@ class Record:
 
 
 def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield each forbidden change of a spec since the job's stop or the target's write."""
+    """Yield each value of the spec that must not change after the job's stop or the write."""
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):
@@ -179,8 +180,8 @@ def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         # The stop writes to the recorded folder, no matter what the spec says now.
         yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
-        # The spec named a savepoint before, so others had stopped that job. The job that the spec
-        # names now was never stopped.
+        # The spec named a savepoint before: others stopped that job. The job that the spec names
+        # now was not stopped.
         yield f"flink.savepoint was {flink.savepoint}, and is not there now"
     if record.moved_with is not None:
         decides = file.deciding_values()

@@ -1,4 +1,4 @@
-"""Roll back a cut-over: remove the target again, if no work has started from the target."""
+"""Roll back a cut-over: undo the write of the target, if no work has started from the target."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_roll_back(facts: Facts) -> None:
 
     Raises:
         Refused: it cannot be rolled back.
-        Exception: the target could not be read; the original error is raised.
+        Exception: the target could not be read. The original error is raised.
     """
     for status, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
         if status == "running":
@@ -86,10 +86,10 @@ def _not_ours(facts: Facts, target: LocationFacts) -> str:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return a sentence that says what to do with Flink's job; empty before the job's stop.
+    """Return what the user must do with Flink's job; empty before the job's stop.
 
     Args:
-        facts: the facts, with the target, the commands and a job that was started again.
+        facts: the facts, with ``target`` and ``started_again``.
     """
     savepoint, again = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
@@ -134,7 +134,7 @@ def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
 
     Raises:
         Refused, CutOverStopped: the cut-over cannot be rolled back.
-        Exception: a needed fact could not be read; the original error is raised.
+        Exception: a needed fact could not be read. The original error is raised.
     """
     _record_end_of_stop(context)
     facts = observe(context, "target", "started again")
@@ -222,8 +222,8 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    A later commit, which completes the first one, has a rollback file too. That file would restore
-    offsets that the first commit has written.
+    If a later run completed the first commit, its rollback file would restore offsets that the
+    first commit had written.
     """
     runs, files = context.record.model.runs, rollback_files(context.record.folder)
     created = [

@@ -66,21 +66,21 @@ def cut_over(
 ) -> CutOver:
     """Move a running Flink job to its target, by a spec.
 
-    Without ``execute`` this is a dry run, which checks for obstacles and shows the progress of
-    earlier runs. With ``execute`` every step runs that is not done yet. After a crash the same call
+    Without ``execute`` this is a dry run: it checks for obstacles and shows the progress of earlier
+    runs. With ``execute`` it runs every step that is not done yet. After a crash the same call
     continues. Two runs of one spec cannot work at the same time.
 
     Args:
         spec: the YAML file.
         execute: whether to change anything.
-        until: the last step to do, by its name.
-        back: roll back instead: remove the target, if nothing has started from it.
+        until: the name of the last step to run.
+        back: roll back instead: undo the write of the target, if nothing has started from it.
         adopt: take over a target that another record or a person has written. The target must hold
             this plan; a group may also hold another move's offsets.
         nothing_started: only with ``back``: the user states that nothing has started from the
-            target, if the tool cannot verify it.
-        confirm: called once with a question, before anything is changed. It raises an exception to
-            stop the run.
+            target. Needed if the tool cannot verify it.
+        confirm: called once with a question, before the first change. To stop the run it raises an
+            exception.
 
     Raises:
         Refused: an obstacle was found, or another run is active. Nothing was changed.
@@ -138,7 +138,7 @@ def _each_message_once() -> Iterator[None]:
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
-    """Return the facts that a step needs, and the step's decision. Raises as ``Step.decide``."""
+    """Return the facts that a step needs, and its decision. For the errors see ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
     if isinstance(facts.started_again, Unavailable):
@@ -242,7 +242,7 @@ class _Progress:
         step: the name of the step.
         left: the state of the job and the target if the run stops in this step.
         changed: whether this step or an earlier step has begun to change something.
-        is_asking: whether the user is asked at the moment.
+        is_asking: whether the run waits for the user's answer.
     """
 
     def __init__(self, step: str, left: str, *, changed: bool) -> None:
@@ -288,7 +288,7 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
         else:
             how = f"interrupted at {name} ({type(error).__name__})"
         record.end_run(how)
-        # If the user says no, it stays a refusal, even if an earlier run has changed something.
+        # The user's "no" is a refusal, even if an earlier run has changed something.
         if is_refused and (progress.is_asking or not progress.changed):
             raise
         log.warning(f"stopped at {name}: {progress.left}")

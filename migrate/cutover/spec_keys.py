@@ -1,4 +1,4 @@
-"""Name keys of the spec in refusals and warnings, instead of options that ``cut-over`` lacks."""
+"""Replace options by keys of the spec in refusals and warnings: ``cut-over`` lacks the options."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _KEYS = {
     "sink-writer": "sink-writer",
     **{str(field.alias): f"move.{field.alias}" for field in MoveSpec.model_fields.values()},
 }
-# No key of the spec has the value of this option.
+# This option has no key in the spec.
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
-# A value follows: a word of a policy, or a placeholder in capitals.
+# An option, and the space before its value: a policy, or a placeholder in capitals.
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?")
 
 
 def with_spec_keys(text: str) -> str:
-    """Return a text with keys of the spec instead of options."""
+    """Return a text whose options are replaced by keys of the spec."""
 
     def flag(match: re.Match[str]) -> str:
         key = _KEYS.get(match[1])
@@ -41,7 +41,7 @@ def with_spec_keys(text: str) -> str:
 
 @contextmanager
 def refusals_with_spec_keys() -> Iterator[None]:
-    """Name keys of the spec, instead of options, in the reasons of an error from the block."""
+    """Replace options by keys of the spec, in the reasons of an error from the block."""
     try:
         yield
     except (Refused, CutOverStopped) as error:

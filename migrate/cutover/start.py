@@ -20,7 +20,7 @@ _QUERY_PAUSE = 0.25
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
-    """Run the command ``start``. It keeps running, or ends once it has submitted the query.
+    """Run the command ``start``, without waiting for its end.
 
     Raises:
         CutOverStopped: the command cannot be run.
@@ -38,8 +38,8 @@ def start(context: CutOverContext, facts: Facts) -> str:
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """Wait for the first committed batch of a query, or for members or commits of a group.
 
-    The members and commits of a group are recorded while this function waits, because it cannot be
-    seen later where the consumers began.
+    Members and commits of a group are recorded meanwhile, because the group does not show later
+    where the consumers began.
 
     Raises:
         CutOverStopped: the command failed, or the wait took too long.
@@ -78,10 +78,9 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record what the group shows about the start of its consumers.
+    """Record the members and the first commit by others for each partition of a group.
 
-    A member begins at the plan if it has a partition while our commit for the partition is still
-    the newest. The first commit by others is also recorded.
+    A member that has a partition while our commit is still the newest began at the plan.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
@@ -107,7 +106,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
 
 
 def _check_command(context: CutOverContext) -> None:
-    """Stop the run if the command that starts the query has failed.
+    """Record the exit code of the command that starts the query.
 
     Raises:
         CutOverStopped: the command has failed, or its exit code is missing.

@@ -1,7 +1,4 @@
-"""The steps of a cut-over in their order, and the function of each action.
-
-The step ``stop`` is the point of no return: after it Flink has ended the job.
-"""
+"""The steps of a cut-over in their order, and the function of each action."""
 
 from __future__ import annotations
 
@@ -30,10 +27,10 @@ class Step:
         name: the name that ``--until`` takes.
         title: what the step does.
         needs: the facts that ``rule`` uses.
-        rule: the function that decides; it is called only if the target could be read.
+        rule: the function that decides.
         during: the state of the job and the target if a run stops in the action of this step.
-        before: the same if a run stops before the action; if empty, it is ``during``.
-        group_title: what the step does if the target is a group; if empty, it is ``title``.
+        before: the state if a run stops before the action; if empty, the same as ``during``.
+        group_title: what the step does if the target is a group; if empty, the same as ``title``.
     """
 
     name: str
@@ -52,7 +49,7 @@ class Step:
 
         Raises:
             Refused, CutOverStopped: the cut-over cannot continue.
-            Exception: a needed fact could not be read; the original error is raised.
+            Exception: a needed fact could not be read. The original error is raised.
         """
         if isinstance(facts.target, Unavailable):
             raise facts.target.error

@@ -1,4 +1,4 @@
-"""The stop of Flink's job: request it, wait for its savepoint, record the result."""
+"""Stop Flink's job: request the stop, wait for the savepoint, and record it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
-    """Record that the stop was clean. The step ``plan`` checks for uncommitted data of sinks."""
+    """Record that the stop was clean. Uncommitted data of sinks is checked by the step ``plan``."""
     savepoint = known(facts.savepoint)
     text, ended_ms = "the savepoint is whole", None
     if isinstance(facts.job, JobToStop):

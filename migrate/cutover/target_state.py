@@ -24,15 +24,15 @@ class Content(Enum):
     NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
     PRIMING = auto()  # the command ``prime`` is writing the target
     PRIMED = auto()  # the command ``prime`` has ended, and its result is not recorded yet
-    PLAN_NOT_RECORDED = auto()  # the plan, written by a run that was killed before it recorded it
+    PLAN_NOT_RECORDED = auto()  # the plan; the run was killed before it recorded the write
     PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group that held the plan; others have committed for it since
-    NOT_OURS = auto()  # what another record or a person has written; a run may adopt it
+    NOT_OURS = auto()  # written by another record or a person; a run may adopt it
     WRONG = auto()  # something that no run can continue with
 
 
 def target_content(facts: Facts) -> tuple[Content, str]:
-    """Return what the target holds, and why it cannot be used, if it cannot.
+    """Return what the target holds, and why a run cannot use it (empty if it can).
 
     Args:
         facts: the facts, with the plan, the target and the command that primes.
@@ -55,7 +55,7 @@ def target_content(facts: Facts) -> tuple[Content, str]:
 
 
 def other_cluster_reason(facts: Facts) -> str:
-    """Return why the brokers are not of the cluster that was written to, or an empty text."""
+    """Return a refusal if the brokers belong to another cluster than the written group, or ""."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return ""
@@ -69,7 +69,7 @@ def other_cluster_reason(facts: Facts) -> str:
 
 
 def other_move_reason(target: GroupFacts, record_id: str, planned: Offsets) -> str:
-    """Return why a group belongs to another move, and what to do; or an empty text."""
+    """Return a refusal if another move has written a group, or an empty text."""
     others = target.written_by_others(record_id, planned)
     if not others:
         return ""
@@ -156,7 +156,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
         return ""
     way_out = f"remove it, or {_NEW_DIRECTORY}"
     if facts.record.moved_with is not None:
-        # After the first write the spec must keep its target, so no new directory is suggested.
+        # After the first write the spec must keep its target, so do not suggest a new directory.
         way_out = "see that no query runs there, remove it, and run this again"
     return f"{name}: {target.priming_problem}; {way_out}"
 
@@ -199,7 +199,7 @@ def started_work(facts: Facts) -> tuple[Started, str]:
 
 
 def _recorded_work(facts: Facts) -> str:
-    """Return which started work an earlier run has recorded, or an empty text."""
+    """Return the started work that an earlier run has recorded, or an empty text."""
     record, name = facts.record, facts.target_name
     if record.state == "done" or any(report.when == "after" for report in record.verifications):
         return f"an earlier run has seen {name} begin"
@@ -250,7 +250,10 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
 
 
 def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
-    """Return the last batch of the priming, or -1 without a priming. Later ones are the query's."""
+    """Return the last batch of the priming, or -1 without a priming.
+
+    Later batches are the query's.
+    """
     if not facts.spec.states:
         return -1
     primed = facts.record.primed

@@ -1,11 +1,14 @@
 """Verify where each partition of the target began.
 
-This run and earlier runs have recorded what they observed. A check after the start sees only the
-current state. If others have committed for the group, if the log start has passed the seed, or if
-the query's log has lost its first batches, the current state does not show whether records were
-skipped. So earlier observations decide: members of the group that were seen while our commit was
-still the newest, or a log start not above the seed that was read after the first batch was
-committed. Without such an observation the outcome is unknown.
+The current state of the target does not show where a partition began if
+
+* others have committed for the group,
+* the log start is above the planned offset, or
+* the query's log has lost its first batches.
+
+Then the record decides: an earlier verification found that the partition began at the plan, or a
+run saw members of the group while our commit was still the newest. Otherwise the outcome is
+unknown.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     """Check where the target began or, if it has not begun, where it will start.
 
     Raises:
-        CutOverStopped: it is not at the plan, or it is not known where it began.
+        CutOverStopped: the target does not start at the plan, or it is not known where it began.
     """
     after = started_work(facts)[0] is Started.YES
     record, plan = context.record, facts.plan
@@ -74,9 +77,9 @@ class Evidence:
 
     Attributes:
         after: whether the target has begun.
-        is_committed: whether the query has committed its first batch. False for a group.
+        is_committed: whether the query has committed a batch. False for a group.
         log_starts: the current log start of each partition.
-        by_others: the partitions of a group that no longer hold our commit. Empty for a query.
+        by_others: the partitions of a group for which others have committed. Empty for a query.
         reached: the next offsets after the newest committed batch of a query.
     """
 
@@ -109,7 +112,7 @@ def verify_start(
 
     Args:
         rows: the partitions of the record.
-        verification: what the target itself shows.
+        verification: the verification of the target.
         evidence: what else is known about the target.
     """
     by_partition = {(row.topic, row.partition): row for row in rows}
@@ -128,7 +131,7 @@ def verify_start(
             reasons.append(reason)
         if row is not None:
             by_partition[shown.topic_partition] = _updated(row, final, reason, evidence)
-    # ``_unknown_reason`` has already taken into account that the log has lost its first batches.
+    # ``_unknown_reason`` has already handled the lost first batches.
     whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
     outcomes = [partition.outcome for partition in partitions]
     report = VerificationReport(

@@ -24,15 +24,14 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class NotPrimed(CutOverStopped):
-    """The command that primes has failed. The query is not started from its output."""
+    """The command that primes has failed. Its output must not be used."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    Before the write, the record stores the values of the spec that decide where the target starts
-    (``moved_with``). So a later run knows that the target is its own, even if this run is killed in
-    between.
+    Before the write, the record stores the values that decide where the target starts
+    (``moved_with``). So a later run recognizes the target as its own, even if this run is killed.
 
     Raises:
         Refused: the target must not be written.
@@ -81,7 +80,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
         **context.file.kafka(),
     )
     if context.spec.states:
-        context.record.change(primed=None, query_id=None)  # of an earlier priming
+        context.record.change(primed=None, query_id=None)  # forget an earlier priming
         return _prime(context, location)
     new_id = str(uuid.uuid4())
     context.record.change(query_id=new_id)
@@ -150,10 +149,10 @@ def _await_priming(context: CutOverContext) -> None:
 
 
 def adopt(context: CutOverContext, facts: Facts) -> str:
-    """Take over a target that holds the plan, and that this record has not written.
+    """Take over a target that holds the plan and was written by others.
 
-    A location gets a new query id, and a group gets commits with the mark of this record. So the
-    record that wrote the target before no longer recognizes the target as its own.
+    A location gets a new query id, and a group gets commits with the mark of this record. So an
+    earlier record no longer recognizes the target as its own.
     """
     location = context.location()
     if location is None:
