@@ -29,8 +29,8 @@ _MICROS_PER_MILLI = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# If there are more columns than this, each has fewer rows, down to a minimum; texts have fewer
-# bytes from 9 columns on.
+# With more columns than this, each has fewer rows, but at least _MIN_ROWS. With more than 8
+# columns, each has fewer bytes for texts, but at least _MIN_TEXT.
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -38,14 +38,12 @@ _MIN_ROWS, _MIN_TEXT = 64, 4096
 class Rejected(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
-    The plain reader then reads the entries again. If it refuses the value too, its error says why.
+    The plain reader then reads the entries again, and raises an error if the value is wrong.
     """
 
 
 class Buffers:
-    """The buffers that the kernel fills: the columns of a program.
-
-    Their capacity is a limited number of rows and of text bytes.
+    """The columns of a program, as buffers for a limited number of rows and of text bytes.
 
     Attributes:
         ops, columns, slots, valid, text, rows, capacity, used: arguments of the kernel (``_walk``).
@@ -54,7 +52,7 @@ class Buffers:
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:
         count = len(program.columns)
         entries = {table for _, table in program.starts}
-        # Very many columns have less capacity each, so that the sum of their memory is bounded.
+        # With very many columns each has less capacity, so that their total memory is limited.
         rows = min(rows, max(_MIN_ROWS, rows * _FULL_COLUMNS // max(count, 1)))
         text_bytes = min(text_bytes, max(_MIN_TEXT, text_bytes * 8 // max(count, 1)))
         capacity = [rows if table in entries else 4 * rows for table in range(program.tables)]
@@ -182,7 +180,7 @@ class Buffers:
         return values
 
     def _millis(self, column: int) -> _Numbers:
-        """Return the little-endian 8-byte numbers that a column holds as texts; 0 for null."""
+        """Return the texts of a column as little-endian 8-byte numbers; 0 for null."""
         millis = np.zeros(len(self.numbers(column)), np.int64)
         millis[self.is_valid(column)] = self.bytes_of(column).view("<i8")
         return millis
@@ -249,7 +247,7 @@ class Buffers:
                 accepted = _is_below(*self._int128_halves(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
-        # np.abs of the smallest 64-bit number is negative, so that number is looked for as well.
+        # np.abs of the smallest 64-bit number is negative, so the comparisons accept it.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
             raise Rejected
 
@@ -335,7 +333,7 @@ def _key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     code ^= code >> 13
     code *= np.uint32(0xC2B2AE35)
     code ^= code >> 16
-    # The smallest number has no positive counterpart: Flink takes 0 in its place.
+    # The smallest number has no positive counterpart: Flink uses 0 instead.
     code = np.abs(code.view(np.int32)).view(np.uint32) & 0x7FFFFFFF
     if max_parallelism & max_parallelism - 1 == 0:
         return code & max_parallelism - 1

@@ -1,6 +1,6 @@
 """Compile the types of a keyed state into a program for the kernel.
 
-The plain reader (``decoder.keyed_state``) reads states for which there is no program.
+States that cannot be compiled are read by the plain reader (``decoder.keyed_state``).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def program_of(
     compiler.state(number, heap)
     program.nodes = compiler.nodes
     program.elements, program.not_empty = compiler.elements, compiler.not_empty
-    # In the heap backend's format the states can be in any order, so the kernel must also be able
-    # to read the other states.
+    # In the heap backend's format the states can be in any order, so the kernel must also read past
+    # the other states.
     for other, info in enumerate(states if heap else ()):
         if other != number and info.reason is None:
             added_to: tuple[list[Any], ...] = (
@@ -67,7 +67,7 @@ def program_of(
 
 
 class _Compiler:
-    """A compiler that adds to a program what reads one state.
+    """A compiler for one state, which adds operations and columns to a program.
 
     Attributes:
         nodes, elements, not_empty: as in ``Program``, for this state.
@@ -165,7 +165,7 @@ class _Compiler:
         return node
 
     def _with_access(self) -> None:
-        """Read a value; if the state has TTL, read before it the time of the last access."""
+        """Read the time of the last access, if the state has TTL, and then a value."""
         if self._info.ttl:
             self.nodes["last_access"] = self._number("long", 8)
         self.nodes["value"] = self._value(self._info.value)
@@ -173,7 +173,7 @@ class _Compiler:
     def _map_value(self, ends: bool = False) -> None:
         """Read a null flag and a value.
 
-        In the canonical format, any bytes may follow the flag of a null.
+        In the canonical format (``ends``), a null flag may be followed by any bytes.
         """
         with self._nullable():
             self._with_access()
@@ -181,7 +181,7 @@ class _Compiler:
                 self._op(operations.VALUE_END)
 
     def _put_into_list(self, column: int) -> None:
-        """Make the nodes of value and last access elements of a list."""
+        """Replace the nodes of value and last access by lists of them."""
         nodes = self.nodes
         for name in ("value", "last_access"):
             if name in nodes:
@@ -227,7 +227,7 @@ class _Compiler:
         return node
 
     def _number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
-        """Read a big-endian number, of one or several parts; each part has a column of its own."""
+        """Read the parts of a big-endian number, each into a separate column."""
         first = len(self._program.columns)
         for size in sizes:
             self._op(operations.INTEGER, self._column(operations.NUMBER), needs=size, a=size)
@@ -246,10 +246,9 @@ class _Compiler:
 
     @contextmanager
     def _nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
-        """Read a null flag, and then what the block reads.
+        """Read a null flag, and then the value that the ``with`` block reads.
 
-        If the flag says null, the operations that the block adds are skipped, and the columns that
-        it adds are set to null.
+        For a null, the kernel skips the operations of the block, and sets its columns to null.
         """
         columns, ops = self._program.columns, self._program.ops
         flag = self._op(operations.FLAG, len(columns), needs=1, b=null, d=not_null, e=padding)
@@ -259,7 +258,7 @@ class _Compiler:
 
     @contextmanager
     def _elements(self) -> Iterator[tuple[int, int]]:
-        """Add a list's column, and a table for its elements; columns of the block go to that table.
+        """Add a list's column, and a table for the columns that the ``with`` block adds.
 
         Yields:
             the list's column, and the table.
@@ -272,7 +271,7 @@ class _Compiler:
 
     @contextmanager
     def _list_of(self) -> Iterator[int]:
-        """Read a list whose elements the block reads; yield the list's column."""
+        """Read a list whose elements the ``with`` block reads; yield the list's column."""
         self._depth += 1
         if self._depth > MAX_LISTS:
             raise Unknown("lists in lists")
@@ -286,7 +285,7 @@ class _Compiler:
     # -- values ----------------------------------------------------------------------------------
 
     def _value(self, type_: types.Type, not_null: bool = False) -> Node:
-        """Read a value; ``not_null``: it is a map's key, which cannot be null in Arrow."""
+        """Read a value; ``not_null`` is for keys of maps, which cannot be null in Arrow."""
         match type_:
             case types.Scalar(kind, mutable=False):
                 return self._scalar(kind, not_null)

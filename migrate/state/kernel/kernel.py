@@ -2,15 +2,14 @@
 
 The kernel runs a program (``operations``) over the bytes of a key group, entry by entry.
 
-It refuses some bytes that the plain reader (``decoder.keyed_state``) accepts, but never accepts
-bytes that the plain reader refuses. It gives no reason for a refusal: the plain reader then reads
-the same bytes, and raises an error if they are wrong. The kernel checks only the layout; ``arrays``
-checks the numbers, a whole column at a time. Every length is compared with its frame before it is
-used, and numba checks the bounds of array accesses as well.
+It may refuse bytes that the plain reader (``decoder.keyed_state``) accepts, never the other way
+round. After a refusal, the plain reader reads the same bytes, and raises an error if they are
+wrong. The kernel checks only the layout; ``arrays`` checks the numbers, a whole column at a time.
+The kernel compares every length with its frame, and numba also checks the bounds of arrays.
 
 All compiled code is in this file, because numba's cache on disk depends only on a function's own
-file: whoever changes ``operations`` must change this file too. The code is short, because the first
-process that needs it has to compile it.
+file: a change of ``operations`` needs a change here (OPERATIONS). The code is short, because the
+first process has to compile it.
 
 Source: the serializers that ``decoder.keyed_state.values`` names.
 """
@@ -59,8 +58,8 @@ from migrate.state.kernel.operations import (
 OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
-# A mask that proves to the compiler that an index is not negative. A negative index would count
-# from the end of the array, which costs one more check.
+# With this mask the compiler can see that an index is not negative, and leaves out the check for
+# indexes that count from the end of an array.
 _INDEX = (1 << 62) - 1
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -105,7 +104,7 @@ def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[
 
 @_inner(_I64, *_POSITION, _I64)
 def _integer(data: _Array, position: int, size: int, step: int) -> int:
-    """Return a signed integer: big-endian, or with ``step`` -1 little-endian from its last byte."""
+    """Return a signed integer: big-endian, or little-endian from its last byte with ``step`` -1."""
     value = 0
     for _ in range(size):
         value = value << 8 | data[position & _INDEX]
@@ -147,13 +146,12 @@ def _utf8_of_string(
     """Convert a string of UTF-16 units, of one to three bytes each, to UTF-8.
 
     Returns:
-        the end of the units (-1: the string is refused, for example because half of a surrogate
-        pair is missing), the end of the text, and the hash of the string.
+        the end of the units (-1: the string is refused, for example because of a lone surrogate),
+        the end of the text, and the hash of the string.
     """
     code = 0
-    half = 0  # the first half of a surrogate pair
-    # A fast loop for ASCII, as most strings are ASCII. The caller has checked that at least
-    # ``count`` bytes are left.
+    half = 0  # the high surrogate of a pair
+    # A fast loop for ASCII. The caller has checked that at least ``count`` bytes are left.
     done = 0
     while done < count:
         first = data[position + done & _INDEX]
@@ -236,7 +234,7 @@ def _set_null(first: int, last: int, filled: tuple[_Array, ...]) -> None:
 def _remove_incomplete_entry(filled: tuple[_Array, ...]) -> None:
     """Remove the values of an incomplete entry.
 
-    A list's column comes before the columns of its elements, so the lists are cut first.
+    A list's column comes before the columns of its elements, so the list is cut first.
     """
     columns, slots, _, rows, used = filled
     for column in range(columns.shape[0]):

@@ -1,11 +1,11 @@
-"""The program of the kernel that reads a keyed state, and the nodes that it fills."""
+"""A program for the kernel, and the nodes of the values that the program reads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# The forms of values to check: their bytes may be a value that Flink does not write, or that does
-# not fit into its column.
+# The forms that need a check (``Buffers.check``): some of their bytes are no value that Flink
+# writes, or do not fit into the column.
 CHECKS = {
     "flag",
     "enum",
@@ -30,10 +30,10 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, and the columns that it is read into.
+    """A value, and the columns that hold it.
 
     Attributes:
-        form: the meaning of the slots, see ``arrays``.
+        form: the meaning of the slots (see ``Buffers.array``).
         column: the first column of the value.
         table: the table of the columns.
         parts: the fields of a struct, the element of a list, or the key and value of a map.
@@ -49,13 +49,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a state, and the columns that show their key groups.
+    """The nodes from which the key groups of a state's keys are checked.
 
     Attributes:
         table: the table of the keys.
-        prefix: the node of the key group before each key, and its size in bytes; None if keys have
+        prefix: the node and the size in bytes of the key group before each key; None if keys have
             no such prefix.
-        hashes: the parts of a key from which its hash is computed; empty if the hash is not known.
+        hashes: the parts of a key from which its hash is computed; empty if no hash is known.
     """
 
     table: int
@@ -65,7 +65,7 @@ class Keys:
 
 @dataclass(slots=True)
 class Program:
-    """A program of the kernel, and the nodes that it fills.
+    """A program for the kernel, and the nodes of the values that the program reads.
 
     Attributes:
         starts, ops: see ``operations``.
@@ -76,8 +76,8 @@ class Program:
         keys: the keys of each state that the program reads.
         elements: for a MAP in the heap backend's format, the node of the list whose elements are
             the entries.
-        not_empty: for a LIST in the heap backend's format, the node of its list: if the list is
-            empty, it is no entry.
+        not_empty: for a LIST in the heap backend's format, the node of the list. An empty list is
+            not an entry.
     """
 
     starts: list[list[int]]

@@ -1,7 +1,7 @@
-"""Read the entries of a state with the kernel; they are the same as those of the plain reader.
+"""Read the entries of a state with the kernel, with the same result as the plain reader.
 
 If the kernel refuses a key group, or the columns fail a check, the plain reader continues after the
-last batch that was returned: it reads the entries, or raises the error.
+last batch: it reads the remaining entries, or raises the error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TEXT_BYTES = 1 << 20
 # How many times the capacity may be doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
-# The plain reader: called with a key group and the number of entries to skip, it yields the rest.
+# The plain reader; its arguments are a key group, and the number of its entries to skip.
 Plain = Callable[[int, int], Iterator[pa.RecordBatch]]
 
 
@@ -103,7 +103,7 @@ class FastReader:
         self._segments.append(_Segment(key_group, returned, self._buffers.rows.tolist()))
 
     def _frame(self, key_group: int, data: bytes) -> Generator[pa.RecordBatch, None, bool]:
-        """Yield batches, and return whether the plain reader has read the rest of the key group."""
+        """Yield batches; return whether the plain reader has read the rest of the key group."""
         self._at[:] = (0, -1, 0)
         self._seen[:] = 0
         while True:
@@ -151,7 +151,7 @@ class FastReader:
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
         """Return the entries in the buffers as a batch, or None if there are no entries.
 
-        Also return how many entries of the last key group this batch and earlier ones contain.
+        Also return how many entries of the last key group are in this batch and earlier ones.
 
         Raises:
             Rejected: the columns fail a check.
@@ -210,11 +210,11 @@ class FastReader:
             yield batch
 
     def _read_plainly(self, complete: bool = False) -> Iterator[pa.RecordBatch]:
-        """Read the key groups whose rows are in the buffers again, with the plain reader.
+        """Read the key groups in the buffers again, with the plain reader.
 
         Args:
-            complete: whether the kernel has read the last key group to its end. If so, that key
-                group is skipped if it has no rows in the buffers.
+            complete: whether the kernel has read the last key group to its end. Then that key group
+                is skipped if no row of it is in the buffers.
         """
         begins = [segment.begins for segment in self._segments]
         ends = [*begins[1:], self._buffers.rows.tolist() if complete else None]
