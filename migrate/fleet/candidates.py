@@ -58,11 +58,11 @@ class Candidate:
         pointer: the directory of ``_metadata``; absolute, or a URL.
         job_directory: the directory of its job, which holds the ``chk-<n>``; None for a savepoint.
         metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
-        read_newest: whether to read, instead of ``pointer``, the checkpoint that is the newest
-            complete one of the job directory at the time of reading.
+        read_newest: whether to ignore ``pointer``, and to read the checkpoint that is then the
+            newest complete one of the job directory.
         job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
             for a savepoint, only its own number (-1 if it has none); None for the other
-            checkpoints. ``mark_newest`` sets it.
+            checkpoints. ``mark_newest`` sets these numbers.
         failure: the reason why this directory could not be listed, or None.
     """
 
@@ -122,8 +122,8 @@ def pack(
 ) -> list[list[Candidate]]:
     """Split candidates into shares of about the same cost.
 
-    The candidates are assigned from the most to the least costly, each to the share with the least
-    cost so far. No share is empty, and each share keeps the order of the candidates.
+    The most costly candidates are assigned first, each to the share with the least cost so far. No
+    share is empty, and each share keeps the order of the candidates.
 
     Args:
         candidates: the candidates to split.
@@ -192,10 +192,9 @@ class ReadCheckpoint(NamedTuple):
     """A candidate and the outcome of reading it.
 
     Attributes:
-        newest: whether it is the newest checkpoint of its job; each job has one.
-        listed: whether it counts as a checkpoint of the scan. False for a checkpoint that is read
-            in place of a vanished newest one, if it is also a candidate: it is then counted as that
-            candidate.
+        newest: whether the outcome is that of the job's newest checkpoint.
+        listed: whether the checkpoint counts in the totals of the scan. False if it replaces a
+            vanished checkpoint, and counts already as another candidate.
     """
 
     candidate: Candidate
@@ -207,10 +206,9 @@ class ReadCheckpoint(NamedTuple):
 def read_marked(candidates: Iterable[Candidate], files: Files) -> Iterator[ReadCheckpoint]:
     """Read the candidates that ``mark_newest`` returned.
 
-    Their jobs may still run, and may delete older checkpoints in the meantime. If the newest
-    checkpoint of a job has vanished, the checkpoint that is the newest by now is read too. Usually
-    that checkpoint was not complete yet when the candidates were found, and so is a candidate
-    itself.
+    A running job may have deleted the checkpoint that was its newest. Then the checkpoint that is
+    the newest by now is read too. Usually it is a candidate itself, which was not complete when the
+    candidates were found.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.job_numbers

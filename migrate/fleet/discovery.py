@@ -1,8 +1,8 @@
 """Search directory trees for checkpoints, many directories at a time.
 
-A directory costs one listing, and a ``chk-<n>`` one request for the size of its ``_metadata``. The
-search does not enter the directories of checkpoints, nor ``shared`` and ``taskowned`` next to them,
-which hold only state. It does not follow links below a root.
+The search lists each directory once, and asks for the size of the ``_metadata`` of each
+``chk-<n>``. It does not enter the directories of checkpoints, nor ``shared`` and ``taskowned`` next
+to them, which hold only state. It does not follow links below a root.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class _Visit(NamedTuple):
 
     Attributes:
         is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint.
-        choices: the names of the ``chk-<n>`` in a job's directory, newest first, of which the first
-            complete one is to be returned.
+        choices: the names of the ``chk-<n>`` in a job's directory, newest first, if only the newest
+            complete one is wanted.
     """
 
     path: str
@@ -68,8 +68,8 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
             parts of a path. They are local paths, or URLs that ``files`` can read.
         files: the file systems to search.
-        latest_only: return only the newest complete ``chk-<n>`` of each job's directory (if none
-            is complete, the newest), and all savepoints.
+        latest_only: return only all savepoints, and for each job's directory the newest complete
+            ``chk-<n>``, or the newest one if none is complete.
 
     Raises:
         MissingExtra: the library for a root's kind of URL is not installed.
@@ -88,8 +88,8 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             if not visits:
                 break
             seen |= visits.keys()
-            # Batches, because each task for a thread costs time; several batches for each thread,
-            # because some take longer.
+            # Batches, because each task for the pool costs time; several batches for each thread,
+            # because some batches take longer.
             level = list(visits)
             size = -(-len(level) // (_THREADS * _BATCHES_PER_THREAD))
             batches = [level[start : start + size] for start in range(0, len(level), size)]
@@ -208,7 +208,7 @@ def _failed(path: str, kind: ErrorKind, message: str, job_directory: str | None 
 
 def is_glob(path: str) -> bool:
     """Return whether a path or a URL has ``*``, ``?`` or ``[…]`` after its root."""
-    root = _BASE.match(path)  # in which brackets are those of an IPv6 address
+    root = _BASE.match(path)  # may contain the brackets of an IPv6 address
     return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 
 
@@ -218,7 +218,7 @@ def _matches(pattern: str, files: Files) -> list[str]:
     If the last part of the glob matches ``_metadata``, such files are returned as well.
 
     Raises:
-        OSError, MissingExtra: a directory in which to match the glob cannot be listed.
+        OSError, MissingExtra: a directory above a match cannot be listed.
     """
     root = _BASE.match(pattern)
     base = root[0] if root is not None else "/"

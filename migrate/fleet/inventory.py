@@ -22,7 +22,7 @@ _NOWHERE = {
 _MAX_TOPICS = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
-# The columns whose values a job has unchanged.
+# The columns that a job takes from its checkpoint's row unchanged.
 _UNCHANGED = (
     *("pointer", "job_directory", "job_id", "checkpoint_id", "checkpoint_kind", "stop"),
     *("sources", "positions", "error_kind", "error"),
@@ -32,7 +32,7 @@ _NAMES = [column.name for column in VIEWS[CheckpointView.CHECKPOINTS]]
 
 @dataclass(frozen=True, slots=True)
 class ScannedJob:
-    """A job, represented by its newest complete checkpoint; or a savepoint.
+    """A job, represented by its newest complete checkpoint, or a savepoint.
 
     Attributes:
         pointer: the checkpoint's directory, the argument CHK of the other commands.
@@ -133,7 +133,7 @@ class Totals:
         jobs, savepoints: the number of jobs, and of savepoints. The other numbers include both.
         nowhere: the number of missing roots and of directories that could not be listed.
         obstacles: for each obstacle, the number of jobs that have it; most frequent first.
-        to_check: for each check that is due before a move, the number of movable jobs that need it;
+        to_check: for each check to make before a move, the number of movable jobs that need it;
             most frequent first.
         errors: for each kind of error, the number of unreadable jobs; most frequent first.
     """

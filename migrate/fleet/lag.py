@@ -1,4 +1,4 @@
-"""The lag of one position on a broker, and what prevents a reader from continuing there."""
+"""The lag of a position on a broker, and the obstacle to continuing at this position."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ _POLICIES = Policies()
 
 
 class Lag(NamedTuple):
-    """The lag of one position; all None if the state names the position's cluster.
+    """The lag of one position; the numbers are None if the state names the position's cluster.
 
     Attributes:
-        log_start, log_end: the bounds of the partition's log; None if the broker does not have it.
+        log_start, log_end: the bounds of the partition's log; None if the broker does not have the
+            partition.
         records: the log end minus the next offset; None if the next offset is unknown or beyond the
-            log end. It is an upper bound of the records, because transaction markers and compaction
-            leave gaps.
-        obstacle: what prevents a reader from continuing at the position: ``expired``,
-            ``beyond-end``, ``topic-gone`` or ``partition-gone``.
+            log end. There may be fewer records, because transaction markers and compaction leave
+            gaps.
+        obstacle: why no reader can continue at the position: ``expired``, ``beyond-end``,
+            ``topic-gone`` or ``partition-gone``; None if one can.
     """
 
     topic: str = ""
@@ -46,15 +47,14 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """Return the topics of positions without a named cluster: they are the broker's topics."""
+    """Return the topics of the positions whose cluster is not named, and so is the broker's."""
     return {position.topic for position in positions if position.cluster is None}
 
 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
-    """Return the lag that a plan would find.
+    """Return the lag of a position, as a plan computes it.
 
-    If the state names the position's cluster, the result is empty: the cluster may be another one
-    than the broker's.
+    The result is empty if the state names the position's cluster, which may not be the broker's.
     """
     if position.cluster is not None:
         return Lag(position.topic)

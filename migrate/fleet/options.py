@@ -14,7 +14,7 @@ from migrate.storage.files import Files
 
 
 class Mode(str, Enum):
-    """What an unreadable checkpoint leads to; the modes are those of Spark's own readers."""
+    """The treatment of unreadable checkpoints, with the modes of Spark's own readers."""
 
     PERMISSIVE = "PERMISSIVE"  # a row with its error
     DROPMALFORMED = "DROPMALFORMED"  # no row

@@ -107,9 +107,9 @@ def view_rows(
 ) -> Iterator[Row]:
     """Yield the rows of one checkpoint, in the order of the columns ``VIEWS[view]``.
 
-    If there is a selection, a checkpoint without a selected source has no rows. Otherwise it has
-    the positions and operators of the selected sources, and all its findings. A checkpoint that
-    could not be read has one row, with its error.
+    A selection leaves only the positions and operators of the selected sources, but all findings. A
+    checkpoint without a selected source has no rows. A checkpoint that could not be read has one
+    row, with its error.
     """
     if isinstance(outcome, Failure):
         yield _failed_row(view, candidate, outcome)
@@ -162,9 +162,9 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     """Return why a checkpoint, with all its Kafka sources, cannot be moved as it is.
 
-    Everything that the user must decide is an obstacle: a flag that allows loss or repetition, the
-    name of Flink's own consumer group, the choice of one of several clusters or sources. A
-    partition that is still at ``earliest`` is no obstacle, because any broker resolves it.
+    Whatever the user must decide is an obstacle: whether to allow loss or repetition, the name of
+    Flink's consumer group, the choice of a cluster or source. A partition that is still at
+    ``earliest`` is no obstacle, because any broker resolves it.
     """
     checked = to_check(extraction)
     reasons = [
@@ -176,7 +176,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
         reasons.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
     clusters = list(refuse_several_clusters(extraction.sources))
     reasons += [Obstacle("several-clusters", str(refusal)) for refusal in clusters]
-    if not clusters:  # a topic of two clusters is two topics
+    if not clusters:  # the same name on two clusters is two topics
         shared = shared_topics(extraction.sources)
         reasons += [
             Obstacle("sources-disagree", str(topic.refuse_disagreement()))

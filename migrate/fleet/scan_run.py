@@ -4,7 +4,7 @@
 on Spark. Both use the functions of this module that handle one checkpoint.
 
 On this machine, if no broker is asked, the rows of each checkpoint are written as soon as the
-checkpoint is read. Otherwise what was read is kept in temporary files until the broker has been
+checkpoint is read. Otherwise the checkpoints are kept in temporary files until the broker has been
 asked about all topics. Each process keeps only its current checkpoint and one row for each job in
 memory.
 """
@@ -41,14 +41,14 @@ AskBroker = Callable[[set[str]], ClusterSnapshot]
 _Result = TypeVar("_Result")
 _Share = tuple[int, list[Candidate]]
 
-# How many candidates a share has, at most and on average: few, so that no process waits long for
-# another process that has started its last share.
+# The highest average number of candidates in a share: few, so that no process waits long for the
+# last share of another process.
 _MAX_CANDIDATES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """What a scan returns and writes.
+    """The results that a scan is to return and write.
 
     Attributes:
         with_lag: whether the result has the lag, for which a broker is asked.
@@ -72,13 +72,13 @@ class ScanRequest:
 
 
 class ScannedCheckpoint(NamedTuple):
-    """What a scan keeps of one checkpoint.
+    """The rows and positions of one checkpoint.
 
     Attributes:
         newest, listed: as in ``ReadCheckpoint``.
         rows: the rows of each view of the request.
         positions: the checkpoint's positions, in the order of their rows; empty if no broker is
-            asked, or the checkpoint could not be read.
+            asked, or if the checkpoint could not be read.
     """
 
     newest: bool
@@ -159,8 +159,8 @@ def scan_locally(
 ) -> ScanSummary:
     """Read the candidates of ``mark_newest`` with processes of this machine, and write the tables.
 
-    However the scan ends, its worker processes are stopped. If the reading or the broker fails,
-    no part of a table is left behind.
+    The worker processes are stopped even if the scan fails. If reading or the broker fails, no part
+    of a table is left behind.
 
     Raises:
         Refused: one of the tables exists already.
@@ -221,7 +221,8 @@ def _summarise_share(
 ) -> ScanSummary:
     """Return the summary of a share, and write its rows to one file in each table.
 
-    The checkpoints come from the files of ``_keep_share``; if ``folder`` is None, they are read.
+    The checkpoints come from the files of ``_keep_share``; if ``folder`` is None, they are read
+    now.
     """
     summary = ScanSummary()
     output = request.output

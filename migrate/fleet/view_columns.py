@@ -2,7 +2,7 @@
 
 Names and meanings are those of ``migrate inspect --format json``. Every view begins with the
 columns of the checkpoint, and ends with ``error_kind`` and ``error``. A checkpoint that could not
-be read has one row in each view, with its error and what is known from its path and size.
+be read has one row in each view: its error, and the facts from its path and size.
 """
 
 from __future__ import annotations
@@ -65,16 +65,12 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
-    """Return a column for a sum of sizes.
-
-    A hostile checkpoint may claim a sum that does not fit into a long. Such a sum becomes the
-    largest long.
-    """
+    """Return a column for a sum of sizes, at most a long: a hostile checkpoint may claim more."""
     return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
 
 
 def _valid_instant(milliseconds: int | None) -> int | None:
-    """Return a time, or None if it is no valid date: a file may claim any time."""
+    """Return a time, or None if it is outside of the years 1970 to 9999: a file may claim any."""
     if milliseconds is None or not 0 <= milliseconds <= _LAST_INSTANT:
         return None
     return milliseconds

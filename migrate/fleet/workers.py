@@ -83,7 +83,7 @@ class WorkerPool:
             done: called with each item that is done, from any thread, one call at a time.
 
         Raises:
-            ServiceError: every worker process that was given an item ended without a result.
+            ServiceError: several worker processes, one after the other, ended over the same item.
             Exception: the first error of the function; no other item is begun after it.
         """
         pickled = pickle.dumps(function)
@@ -173,7 +173,7 @@ class _Worker:
         if process is None:
             return None
         process.kill()
-        with suppress(OSError), process:  # waits for its end, and drops the rest in the pipes
+        with suppress(OSError), process:  # waits until the process has ended; closes its pipes
             pass
         return process.returncode
 
@@ -197,7 +197,7 @@ def serve() -> None:
             assert function is not None
             answers.write(_answer(function, item))
             answers.flush()
-    os._exit(0)  # does not flush what is left in buffers
+    os._exit(0)  # does not flush buffers
 
 
 def _answer(function: Callable[[Any], Any], item: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Write the tables of a scan: Arrow batches, and Parquet or CSV files like Spark's own."""
+"""Write the tables of a scan as Arrow batches, or as Parquet or CSV files in Spark's layout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # The default of Spark's option spark.sql.execution.arrow.maxRecordsPerBatch.
 _BATCH_ROWS = 10_000
 _UPLOAD_THREADS = 8
-# The file that marks a complete table, as Spark writes it.
+# The empty file with which Spark marks a complete table.
 _SUCCESS = "_SUCCESS"
 
 
@@ -63,7 +63,7 @@ class Output:
 
 
 def table_exists(table: str) -> Refused:
-    """Return the refusal to write a table that exists already."""
+    """Return the error for a table that exists already."""
     return Refused([f"{table} is there already; name a new directory"])
 
 
@@ -87,13 +87,13 @@ def check_output(output: Output) -> None:
 
 @contextmanager
 def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
-    """Yield a local folder with one folder for each table; publish the tables at the end.
+    """Yield a local folder with a subfolder for each table; publish the tables afterwards.
 
-    At the end the folders are uploaded, or renamed to the names of the tables. If the block raises
-    an error, nothing of the tables is left. ``check_output`` must have accepted the output.
+    After the ``with`` block, the subfolders are uploaded or renamed. If the block raises an error,
+    no table is published. Call ``check_output`` before.
 
     Raises:
-        Refused: one of the tables exists already; no table is published then.
+        Refused: one of the tables exists already; no table is published.
     """
     files = Files()
     target = files.from_uri(output.directory) or output.directory
@@ -126,7 +126,7 @@ def _upload(files: Files, folder: Path, table: str) -> None:
 
 @contextmanager
 def _folder_in(target: Path) -> Iterator[str]:
-    """Yield a folder in the target directory, so that tables can be moved by a rename."""
+    """Yield a temporary folder in the target directory, from which tables can be renamed."""
     created = not target.exists()
     folder = target / f".migrate-{token_hex(8)}.tmp"
     try:
@@ -153,7 +153,7 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
     try:
         return arrow_array(column, values)
     except UnicodeEncodeError:
-        # A name in a checkpoint, or a file name, may hold half of a surrogate pair.
+        # A name in a checkpoint, or a file name, may contain a lone surrogate.
         return arrow_array(column, [_encodable(value) for value in values])
 
 
@@ -167,9 +167,13 @@ def _encodable(value: Any) -> Any:
 def table_file(
     directory: Path, number: int, columns: Sequence[ViewColumn], format: TableFormat
 ) -> Iterator[Callable[[Iterable[Row]], None]]:
-    """Yield a function that adds rows to the table file with this number.
+    """Create a file of a table, or replace it, and yield a function that adds rows to the file.
 
-    The file is created, or replaced, in an existing directory.
+    Args:
+        directory: the table's directory.
+        number: the number of the file in the table.
+        columns: the columns of the table.
+        format: the file format.
     """
     path = directory / f"part-{number:05}.{format.value}"
     match format:
@@ -191,7 +195,7 @@ def table_file(
 
                 yield add
                 write()
-        case TableFormat.CSV:  # like Spark's: a header, empty cells for null
+        case TableFormat.CSV:  # as Spark writes it: a header, empty cells for null
             types = [column.type for column in columns]
             with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 lines = csv.writer(file, lineterminator="\n")
