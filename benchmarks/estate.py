@@ -29,10 +29,10 @@ def costs() -> Costs:
         root = server.store.put(Path(folder), "jobs")
         files = Files()
         discover([root], files)  # connects, once for all
-        server.forget()
+        server.clear_log()
         found = discover([root], files, latest_only=True)
         discovery = _requests(server)
-        server.forget()
+        server.clear_log()
         for candidate in found:
             read_candidate(candidate, files)
         reading = _requests(server)

@@ -29,7 +29,7 @@ from examples.progress import console, fetch_jars, step
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, find_jdk, java_command, tail
 from tests.support.kafka import JARS as KAFKA_JARS
-from tests.support.kafka import Broker, Lasting, free_ports
+from tests.support.kafka import Broker, KeptProcess, free_ports
 
 ROOT = Path(__file__).parents[2]
 PORT = 9092
@@ -162,7 +162,7 @@ def _is_free(port: int) -> bool:
 
 
 def _fill(home: Path, port: int, flink_port: int) -> None:
-    broker = Broker(lasting=Lasting(home / "kafka", port))
+    broker = Broker(kept=KeptProcess(home / "kafka", port))
     with step("Starting Kafka"):
         broker.start()
         for topic, counts in _AT_LAST.items():

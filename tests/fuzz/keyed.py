@@ -30,7 +30,7 @@ from decoder.keyed_state.values import reader
 from decoder.metadata.keyed import KeyGroupsState, read_keyed_handle
 from decoder.metadata.model import InlineState
 from decoder.state_files import StateFiles
-from tests.support.both_ways import both_ways
+from tests.support.compare_readers import compare_readers
 from tests.support.memory_files import MemoryFiles
 
 _MAX_PARALLELISMS = (128, 16, 8, 4, 64, 300)
@@ -125,7 +125,7 @@ def fuzz_kernel(data: bytes) -> object:
         return None
     blocked = source.blocked_reasons()
     return [
-        both_ways(
+        compare_readers(
             KeyedState(
                 *(info.name, info.kind, info.key, info.namespace, info.map_key, info.value),
                 *(info.ttl, None, "0" * 32, None, None, source.max_parallelism),

@@ -27,7 +27,7 @@ from confluent_kafka import Producer
 
 from tests.golden.checks import GoldenError
 from tests.golden.scenarios import SCENARIOS, Scenario
-from tests.support.flink import LONE_JOBS, RELEASES, golden_jobs, lone_job
+from tests.support.flink import RELEASES, STANDALONE_JOBS, run_golden_jobs, run_standalone_job
 from tests.support.jdk import JavaError
 from tests.support.kafka import Broker
 
@@ -157,10 +157,10 @@ def generate(version: str, scenarios: list[Scenario]) -> list[str]:
         }
         for extra in sorted({scenario.extra for scenario in scenarios}, key=str):
             by_name = {s.name: s for s in scenarios if s.extra == extra}
-            if version in LONE_JOBS:
+            if version in STANDALONE_JOBS:
                 jobs = lone_jobs(version, broker, root, by_name)
             else:
-                jobs = golden_jobs(
+                jobs = run_golden_jobs(
                     version=version,
                     bootstrap_servers=broker.bootstrap_servers,
                     second_servers=second_servers,
@@ -186,7 +186,7 @@ def lone_jobs(
     version: str, broker: Broker, root: Path, names: Iterable[str]
 ) -> Iterator[dict[str, Any]]:
     for name in names:
-        told = lone_job(version, broker.bootstrap_servers, root / name)
+        told = run_standalone_job(version, broker.bootstrap_servers, root / name)
         yield {"scenario": name, **told}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.golden import checks
-from tests.support.flink import LONE_JOBS, RELEASES, RUN_BY_TESTS
+from tests.support.flink import RELEASES, RUN_BY_TESTS, STANDALONE_JOBS
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Scenario:
     two_clusters: bool = False
 
 
-EVERY = tuple(version for version in RELEASES if version not in LONE_JOBS)
+EVERY = tuple(version for version in RELEASES if version not in STANDALONE_JOBS)
 # The oldest and the newest whose connector has a FlinkKafkaConsumer.
 LEGACY = ("1.15", "1.20")
 

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
-from tests.support.groups import PROTOCOLS, member, read_on
+from tests.support.groups import PROTOCOLS, member, read_from_group
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java
 from tests.support.kafka import RELEASE, Broker
@@ -49,7 +49,8 @@ def test_moved_verified_and_read_on(
     assert result.code == 0, result.stderr
     assert migrate("verify", chk, f"group:{group}", *servers).code == 0
     read = [
-        (partition, offset) for _, partition, offset, _ in read_on(broker, group, [topic], protocol)
+        (partition, offset)
+        for _, partition, offset, _ in read_from_group(broker, group, [topic], protocol)
     ]
     assert read == [(p, n) for p, first in enumerate((3, 4, 5)) for n in range(first, 10)]
 

@@ -17,7 +17,7 @@ from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.groups import member
-from tests.support.wire import Api, Fault, WiredBroker
+from tests.support.proxy import Api, Fault, ProxiedBroker
 
 pytestmark = pytest.mark.integration
 
@@ -32,8 +32,8 @@ _TO_READ_BACK = _LOOKS + 1
 
 
 @pytest.fixture(scope="module")
-def wired() -> Iterator[WiredBroker]:
-    with WiredBroker() as running:
+def proxied() -> Iterator[ProxiedBroker]:
+    with ProxiedBroker() as running:
         running.create_topic(_TOPIC, 3)
         for partition in range(3):
             running.produce(_TOPIC, partition, map(str, range(10)))
@@ -44,9 +44,9 @@ def wired() -> Iterator[WiredBroker]:
 class Case:
     """A checkpoint, a group that holds one offset, and a folder for the rollback files."""
 
-    def __init__(self, wired: WiredBroker, home: Path) -> None:
-        self.wired = wired
-        self.wire = wired.wire
+    def __init__(self, proxied: ProxiedBroker, home: Path) -> None:
+        self.proxied = proxied
+        self.proxy = proxied.proxy
         self.group = f"g-{uuid.uuid4().hex[:8]}"
         self.chk = write_source(home / "chk-7", {0: splits(_TOPIC, [3, 4, 5])})
         self.folder = home / "files"
@@ -55,24 +55,24 @@ class Case:
         self.back = self.folder / "rollback-back.json"
         self.held = {(_TOPIC, 0): 1}
         self.applied = {(_TOPIC, 0): 3, (_TOPIC, 1): 4, (_TOPIC, 2): 5}
-        wired.commit(self.group, self.held)
+        proxied.commit(self.group, self.held)
 
     @property
     def commit(self) -> list[str]:
         return [
-            *("commit-group", str(self.chk), "--group", self.group, "-b", self.wire.address),
+            *("commit-group", str(self.chk), "--group", self.group, "-b", self.proxy.address),
             *("--execute", "--yes", "--rollback-file", str(self.path)),
         ]
 
     @property
     def rollback(self) -> list[str]:
         return [
-            *("rollback", str(self.path), "-b", self.wire.address),
+            *("rollback", str(self.path), "-b", self.proxy.address),
             *("--execute", "--yes", "--rollback-file", str(self.back)),
         ]
 
     def committed(self) -> dict[tuple[str, int], int]:
-        return self.wired.committed(self.group)
+        return self.proxied.committed(self.group)
 
     def files(self) -> list[str]:
         """What is in the folder; every rollback file of it is whole."""
@@ -84,15 +84,15 @@ class Case:
         """What a dry run tells of the run before, by an undisturbed way."""
         result = migrate(
             *("commit-group", self.chk, "--group", self.group),
-            *("-b", self.wired.bootstrap_servers, "--rollback-file", self.folder / "new.json"),
+            *("-b", self.proxied.bootstrap_servers, "--rollback-file", self.folder / "new.json"),
         )
         assert result.code == 0, result.stderr
         return result.stderr
 
 
 @pytest.fixture
-def case(wired: WiredBroker, tmp_path: Path) -> Case:
-    return Case(wired, tmp_path)
+def case(proxied: ProxiedBroker, tmp_path: Path) -> Case:
+    return Case(proxied, tmp_path)
 
 
 def _start(arguments: list[str], stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
@@ -130,9 +130,9 @@ def _stop(process: subprocess.Popen[str], with_signal: signal.Signals) -> tuple[
 def test_an_interrupt_says_what_may_have_happened(
     case: Case, api: Api, fault: Fault, after: int, changed: bool
 ) -> None:
-    trap = case.wire.trap(api, fault, after=after)
+    trap = case.proxy.trap(api, fault, after=after)
     process = _start(case.commit)
-    assert trap.sprung.wait(_SOON)
+    assert trap.triggered.wait(_SOON)
     code, stdout, stderr = _stop(process, signal.SIGINT)
     assert (code, stdout) == (130, ""), stderr
     last = [line for line in stderr.splitlines() if line][-1]
@@ -145,9 +145,9 @@ def test_an_interrupt_says_what_may_have_happened(
 
 @pytest.mark.parametrize("looks", range(_LOOKS))
 def test_an_interrupt_before_the_commit_leaves_nothing(case: Case, looks: int) -> None:
-    trap = case.wire.trap(Api.DESCRIBE_GROUPS, Fault.HOLD, after=looks)
+    trap = case.proxy.trap(Api.DESCRIBE_GROUPS, Fault.HOLD, after=looks)
     process = _start(case.commit)
-    assert trap.sprung.wait(_SOON)
+    assert trap.triggered.wait(_SOON)
     code, stdout, stderr = _stop(process, signal.SIGINT)
     assert (code, stdout) == (130, ""), stderr
     assert "Traceback" not in stderr
@@ -160,16 +160,16 @@ def test_an_interrupt_before_the_commit_leaves_nothing(case: Case, looks: int) -
 def test_an_interrupted_rollback_names_the_file_that_knows_most(case: Case) -> None:
     assert migrate(*case.commit).code == 0
     # The group is gone, and what it is to hold is not yet there.
-    trap = case.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD, after=1)
+    trap = case.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD, after=1)
     process = _start(case.rollback)
-    assert trap.sprung.wait(_SOON)
+    assert trap.triggered.wait(_SOON)
     code, stdout, stderr = _stop(process, signal.SIGINT)
     assert (code, stdout) == (130, ""), stderr
     assert f"`migrate rollback {case.back}` tells" in stderr
     assert case.committed() == {}
     assert case.files() == ["rollback-back.json", "rollback.json"]
     restored = migrate(
-        "rollback", case.back, "-b", case.wired.bootstrap_servers, "--execute", "--yes"
+        "rollback", case.back, "-b", case.proxied.bootstrap_servers, "--execute", "--yes"
     )
     assert restored.code == 0, restored.stderr
     assert case.committed() == case.applied
@@ -197,9 +197,9 @@ def test_an_interrupted_rollback_names_the_file_that_knows_most(case: Case) -> N
 def test_a_killed_commit_changed_nothing_or_can_be_taken_back(
     case: Case, api: Api, fault: Fault, after: int, says: str | None
 ) -> None:
-    trap = case.wire.trap(api, fault, after=after)
+    trap = case.proxy.trap(api, fault, after=after)
     process = _start(case.commit)
-    assert trap.sprung.wait(_SOON)
+    assert trap.triggered.wait(_SOON)
     _stop(process, signal.SIGKILL)
     told = case.next_run_says()
     if says is None:
@@ -208,7 +208,7 @@ def test_a_killed_commit_changed_nothing_or_can_be_taken_back(
     else:
         assert f"{case.path}: {says}" in told
         assert case.committed() == (case.applied if "applied" in says else case.held)
-        back = migrate(*case.rollback[:2], "-b", case.wired.bootstrap_servers, *case.rollback[4:])
+        back = migrate(*case.rollback[:2], "-b", case.proxied.bootstrap_servers, *case.rollback[4:])
         assert back.code == 0, back.stderr
         assert case.committed() == case.held
     trap.release()
@@ -223,13 +223,13 @@ def test_a_killed_rollback_is_finished_by_the_next(
     case: Case, api: Api, after: int, left: int
 ) -> None:
     assert migrate(*case.commit).code == 0
-    trap = case.wire.trap(api, Fault.HOLD, after=after)
+    trap = case.proxy.trap(api, Fault.HOLD, after=after)
     process = _start(case.rollback)
-    assert trap.sprung.wait(_SOON)
+    assert trap.triggered.wait(_SOON)
     _stop(process, signal.SIGKILL)
     assert len(case.committed()) == left
     result = migrate(
-        "rollback", case.path, "-b", case.wired.bootstrap_servers, "--execute", "--yes"
+        "rollback", case.path, "-b", case.proxied.bootstrap_servers, "--execute", "--yes"
     )
     assert result.code == 0, result.stderr
     assert case.committed() == case.held
@@ -240,12 +240,12 @@ def test_a_killed_rollback_is_finished_by_the_next(
 
 
 def test_a_member_that_joins_between_check_and_commit_is_exit_4(case: Case) -> None:
-    trap = case.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    trap = case.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     before = {(_TOPIC, n): 1 for n in range(3)}
-    case.wired.commit(case.group, before)
+    case.proxied.commit(case.group, before)
     process = _start(case.commit)
-    assert trap.sprung.wait(_SOON)
-    with member(case.wired, case.group, _TOPIC):
+    assert trap.triggered.wait(_SOON)
+    with member(case.proxied, case.group, _TOPIC):
         trap.release()
         stdout, stderr = process.communicate(timeout=_SOON)
     assert (process.returncode, stdout) == (4, f"{case.path}\n"), stderr
@@ -255,10 +255,10 @@ def test_a_member_that_joins_between_check_and_commit_is_exit_4(case: Case) -> N
 
 def test_a_member_that_joins_before_the_deletion_is_exit_4(case: Case) -> None:
     assert migrate(*case.commit).code == 0
-    trap = case.wire.trap(Api.DELETE_GROUPS, Fault.HOLD)
+    trap = case.proxy.trap(Api.DELETE_GROUPS, Fault.HOLD)
     process = _start(case.rollback)
-    assert trap.sprung.wait(_SOON)
-    with member(case.wired, case.group, _TOPIC):
+    assert trap.triggered.wait(_SOON)
+    with member(case.proxied, case.group, _TOPIC):
         trap.release()
         _, stderr = process.communicate(timeout=_SOON)
     assert process.returncode == 4, stderr

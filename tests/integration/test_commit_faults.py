@@ -29,7 +29,7 @@ from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import Applied, ChangeOutcome, Result
 from migrate.targets.group.rollback_file import ChangeProgress
 from tests.support.groups import PROTOCOLS, member
-from tests.support.wire import Api, Fault, Trap, WiredBroker
+from tests.support.proxy import Api, Fault, ProxiedBroker, Trap
 
 pytestmark = pytest.mark.integration
 
@@ -43,8 +43,8 @@ _TOPIC = "t"
 
 
 @pytest.fixture(scope="module")
-def wired() -> Iterator[WiredBroker]:
-    with WiredBroker() as running:
+def proxied() -> Iterator[ProxiedBroker]:
+    with ProxiedBroker() as running:
         running.create_topic(_TOPIC, 3)
         running.create_topic("other", 1)
         for topic, partitions in ((_TOPIC, 3), ("other", 1)):
@@ -68,17 +68,17 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 class Case:
-    """A group that holds some of what a run is to change, reached by the wire."""
+    """A group that holds some of what a run is to change, reached by the proxy."""
 
-    def __init__(self, wired: WiredBroker, folder: Path) -> None:
-        self.wired = wired
+    def __init__(self, proxied: ProxiedBroker, folder: Path) -> None:
+        self.proxied = proxied
         self.folder = folder
         self.group = f"g-{uuid.uuid4().hex[:8]}"
         self.path = folder / "rollback-first.json"
-        self.config = {"bootstrap.servers": wired.wire.address}
+        self.config = {"bootstrap.servers": proxied.proxy.address}
         self.view()  # waits until the coordinator of a broker that has just started is there
         self.held: Offsets = {(_TOPIC, 0): Committed(1), ("other", 0): Committed(20)}
-        wired.commit(self.group, {place: c.next_offset for place, c in self.held.items()})
+        proxied.commit(self.group, {place: c.next_offset for place, c in self.held.items()})
         self.seen = self.view()
 
     def wanted(self, *offsets: int) -> Offsets:
@@ -86,7 +86,9 @@ class Case:
 
     def view(self) -> GroupView:
         """What the group holds, by an undisturbed way."""
-        return ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers}).view(self.group)
+        return ConsumerGroups({"bootstrap.servers": self.proxied.bootstrap_servers}).view(
+            self.group
+        )
 
     def commit(self, wanted: Offsets | None = None, path: Path | None = None) -> ChangeOutcome:
         return consumer_group.commit(
@@ -99,7 +101,7 @@ class Case:
 
     def fate(self) -> ChangeProgress | None:
         """What the next run says of the last one."""
-        groups = ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers})
+        groups = ConsumerGroups({"bootstrap.servers": self.proxied.bootstrap_servers})
         run = rollback_file.earlier_run([self.folder], groups.cluster_id(), self.view())
         return run.progress if run is not None else None
 
@@ -115,17 +117,17 @@ class Case:
 
 
 @pytest.fixture
-def case(wired: WiredBroker, tmp_path: Path) -> Case:
-    return Case(wired, tmp_path)
+def case(proxied: ProxiedBroker, tmp_path: Path) -> Case:
+    return Case(proxied, tmp_path)
 
 
 def _caught(
     case: Case, pool: ThreadPoolExecutor, fault: Fault
 ) -> tuple[Trap, Future[ChangeOutcome]]:
     """A run whose commit has run into a trap."""
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, fault)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, fault)
     run = pool.submit(case.commit)
-    assert trap.sprung.wait(_SOON)
+    assert trap.triggered.wait(_SOON)
     return trap, run
 
 
@@ -133,7 +135,7 @@ def _caught(
 
 
 def test_the_broker_is_dead_before(tmp_path: Path, impatient: None) -> None:
-    with WiredBroker() as mortal:
+    with ProxiedBroker() as mortal:
         mortal.create_topic(_TOPIC, 3)
         mortal.create_topic("other", 1)
         case = Case(mortal, tmp_path)
@@ -150,9 +152,9 @@ def test_the_broker_is_killed_at_the_commit_and_comes_back(
     case: Case, pool: ThreadPoolExecutor, fault: Fault
 ) -> None:
     trap, run = _caught(case, pool, fault)
-    case.wired.kill()
+    case.proxied.kill()
     trap.release()
-    case.wired.start()
+    case.proxied.start()
     outcome = run.result(_SOON * 2)
     assert outcome.applied is Applied.ALL
     assert case.view().committed == case.applied()
@@ -169,13 +171,13 @@ def test_the_broker_is_killed_at_the_commit_and_stays_away(
     case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: ChangeProgress
 ) -> None:
     trap, run = _caught(case, pool, fault)
-    case.wired.kill()
+    case.proxied.kill()
     trap.release()
     outcome = run.result(_SOON)
     assert outcome.applied is Applied.UNVERIFIED
     assert {o.result for o in outcome.partitions} == {Result.UNKNOWN}
     assert outcome.rollback_path == case.path
-    case.wired.start()
+    case.proxied.start()
     assert case.fate() is expected
     case.is_as_it_was()
 
@@ -184,28 +186,28 @@ def test_the_broker_is_killed_at_the_commit_and_stays_away(
 
 
 def test_a_commit_that_never_arrived_is_sent_again(case: Case) -> None:
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.CUT)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.CUT)
     outcome = case.commit()
-    assert trap.sprung.is_set()
+    assert trap.triggered.is_set()
     assert outcome.applied is Applied.ALL
     assert case.view().committed == case.applied()
 
 
 def test_an_answer_that_never_comes_is_made_up_for_by_reading(case: Case, impatient: None) -> None:
     """The commit was accepted: it is not sent again, as a consumer may have gone on meanwhile."""
-    before = case.wired.wire.count(Api.OFFSET_COMMIT)
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
+    before = case.proxied.proxy.count(Api.OFFSET_COMMIT)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
     outcome = case.commit()
-    assert trap.sprung.is_set()
+    assert trap.triggered.is_set()
     assert outcome.applied is Applied.ALL
-    assert case.wired.wire.count(Api.OFFSET_COMMIT) == before + 1
+    assert case.proxied.proxy.count(Api.OFFSET_COMMIT) == before + 1
     trap.release()
 
 
 def test_an_answer_lost_with_its_connection(case: Case) -> None:
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
     assert case.commit().applied is Applied.ALL
-    assert trap.sprung.is_set()
+    assert trap.triggered.is_set()
     assert case.view().committed == case.applied()
 
 
@@ -214,10 +216,10 @@ def test_a_last_look_without_an_answer_leaves_what_was_read_before(
 ) -> None:
     """The group was read with what it is to hold; it is only not looked at once more."""
     # Read before: when it begins, when the rollback file is there, and when it is committed.
-    trap = case.wired.wire.trap(Api.DESCRIBE_GROUPS, Fault.CUT, times=1000, after=3)
+    trap = case.proxied.proxy.trap(Api.DESCRIBE_GROUPS, Fault.CUT, times=1000, after=3)
     outcome = case.commit()
     trap.release()
-    assert trap.sprung.is_set()
+    assert trap.triggered.is_set()
     assert outcome.applied is Applied.ALL
     assert case.view().committed == case.applied()
 
@@ -227,7 +229,7 @@ def test_what_somebody_wrote_meanwhile_is_not_overwritten(
 ) -> None:
     """The first attempt never arrives; before the second somebody else commits."""
     trap, run = _caught(case, pool, Fault.HOLD)
-    case.wired.commit(case.group, {(_TOPIC, 0): 9})
+    case.proxied.commit(case.group, {(_TOPIC, 0): 9})
     outcome = run.result(_SOON)
     trap.release()
     assert [o.result for o in outcome.partitions] == [
@@ -243,7 +245,7 @@ def test_a_commit_in_two_requests_of_which_one_fails(
     case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset a request
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000, after=1)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000, after=1)
     outcome = case.commit()
     trap.release()
     assert outcome.applied is Applied.PARTLY
@@ -264,10 +266,10 @@ def test_a_commit_in_two_requests_of_which_one_fails(
 def test_a_member_joins_between_check_and_commit(
     case: Case, pool: ThreadPoolExecutor, protocol: str
 ) -> None:
-    case.wired.commit(case.group, {(_TOPIC, 1): 1, (_TOPIC, 2): 1})
+    case.proxied.commit(case.group, {(_TOPIC, 1): 1, (_TOPIC, 2): 1})
     case.seen = case.view()
     trap, run = _caught(case, pool, Fault.HOLD)
-    with member(case.wired, case.group, _TOPIC, protocol):
+    with member(case.proxied, case.group, _TOPIC, protocol):
         trap.release()
         outcome = run.result(_SOON)
     assert outcome.applied is Applied.NOTHING
@@ -308,7 +310,7 @@ def test_another_run_commits_while_the_rollback_file_is_written(
 
     def keep_while_another_commits(*arguments: Any) -> None:
         keep(*arguments)
-        case.wired.commit(case.group, {(_TOPIC, 0): 9})
+        case.proxied.commit(case.group, {(_TOPIC, 0): 9})
 
     monkeypatch.setattr(consumer_group, "write_rollback_file", keep_while_another_commits)
     with pytest.raises(Refused, match="has changed since it was looked at"):
@@ -356,7 +358,7 @@ def _commit_process(case: Case) -> subprocess.Popen[str]:
 def _kill_when_sprung(
     trap: Trap, process: subprocess.Popen[str], with_signal: signal.Signals = signal.SIGKILL
 ) -> None:
-    assert trap.sprung.wait(_SOON)
+    assert trap.triggered.wait(_SOON)
     process.send_signal(with_signal)
     try:
         process.communicate(timeout=_SOON)
@@ -376,7 +378,7 @@ def _await(condition: Callable[[], bool]) -> None:
 def test_killed_when_the_rollback_file_is_there_and_nothing_else(
     case: Case, with_signal: signal.Signals
 ) -> None:
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     _kill_when_sprung(trap, _commit_process(case), with_signal)
     assert list(case.folder.iterdir()) == [case.path]
     assert case.fate() is ChangeProgress.UNCHANGED
@@ -391,7 +393,7 @@ def test_killed_when_the_rollback_file_is_there_and_nothing_else(
 def test_killed_when_the_commit_is_done_and_nobody_told(
     case: Case, with_signal: signal.Signals
 ) -> None:
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
+    trap = case.proxied.proxy.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
     _kill_when_sprung(trap, _commit_process(case), with_signal)
     trap.release()
     assert case.fate() is ChangeProgress.APPLIED
@@ -428,7 +430,7 @@ def test_killed_at_any_moment(case: Case) -> None:
 def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     back = case.folder / "rollback-back.json"
-    trap = case.wired.wire.trap(Api.DELETE_GROUPS, Fault.HOLD)
+    trap = case.proxied.proxy.trap(Api.DELETE_GROUPS, Fault.HOLD)
     _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     assert case.view().committed == case.applied()
     assert case.fate() is ChangeProgress.UNCHANGED  # it tells of the newest run: the rollback
@@ -438,16 +440,16 @@ def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
 
 def test_a_rollback_that_removes_no_offset_deletes_no_group(case: Case) -> None:
     assert case.commit(case.wanted(5)).applied is Applied.ALL
-    before = case.wired.wire.count(Api.DELETE_GROUPS)
+    before = case.proxied.proxy.count(Api.DELETE_GROUPS)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
-    assert case.wired.wire.count(Api.DELETE_GROUPS) == before
+    assert case.proxied.proxy.count(Api.DELETE_GROUPS) == before
     assert case.view().committed == case.held
 
 
 def _after_the_deletion(case: Case, fault: Fault, times: int = 1) -> Trap:
     """Springs when what the group is to hold is committed anew: the second commit, as before the
     deletion it is committed as it is."""
-    return case.wired.wire.trap(Api.OFFSET_COMMIT, fault, times, after=1)
+    return case.proxied.proxy.trap(Api.OFFSET_COMMIT, fault, times, after=1)
 
 
 def _cut_short_after_the_deletion(case: Case, back: Path) -> None:
@@ -462,7 +464,7 @@ def _cut_short_after_the_deletion(case: Case, back: Path) -> None:
 def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) -> None:
     assert case.commit().applied is Applied.ALL
     # Since then the group has gone on in a topic that the commit was not about.
-    case.wired.commit(case.group, {("other", 0): 25})
+    case.proxied.commit(case.group, {("other", 0): 25})
     case.held["other", 0] = Committed(25)
     back = case.folder / "rollback-back.json"
     _cut_short_after_the_deletion(case, back)
@@ -483,7 +485,7 @@ def test_a_consumer_commits_after_a_rollback_was_cut_short(
     """What it commits must not make us forget the rest of what the group held."""
     assert case.commit().applied is Applied.ALL
     _cut_short_after_the_deletion(case, case.folder / "rollback-back.json")
-    case.wired.commit(case.group, {place: 9})
+    case.proxied.commit(case.group, {place: 9})
     if place == (_TOPIC, 1):
         assert case.fate() is ChangeProgress.MOVED_ON
         with pytest.raises(Refused, match=f"{_TOPIC}-1: 9"):
@@ -510,7 +512,7 @@ def test_the_file_of_a_rollback_that_was_cut_short_is_sought(
     folders = {"beside": "files", "here": "here", "nowhere": "elsewhere"}
     back = tmp_path / folders[where] / "rollback-back.json"
     assert case.commit().applied is Applied.ALL
-    case.wired.commit(case.group, {("other", 0): 25})
+    case.proxied.commit(case.group, {("other", 0): 25})
     _cut_short_after_the_deletion(case, back)
     monkeypatch.chdir(tmp_path / "here")
     seen = undo.read_preview(case.config, case.path, rollback_file.read(case.path))
@@ -531,8 +533,8 @@ def test_a_member_joins_between_deleting_and_committing(
     assert case.commit().applied is Applied.ALL
     trap = _after_the_deletion(case, Fault.HOLD)
     run: Future[ChangeOutcome] = pool.submit(case.restore, case.path, "rollback-back.json")
-    assert trap.sprung.wait(_SOON)
-    with member(case.wired, case.group, _TOPIC):
+    assert trap.triggered.wait(_SOON)
+    with member(case.proxied, case.group, _TOPIC):
         trap.release()
         outcome = run.result(_SOON)
     assert outcome.applied is Applied.PARTLY
@@ -550,7 +552,7 @@ def test_a_member_joins_between_deleting_and_committing(
 
 def test_a_deletion_whose_answer_is_lost(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
-    trap = case.wired.wire.trap(Api.DELETE_GROUPS, Fault.LOSE_ANSWER)
+    trap = case.proxied.proxy.trap(Api.DELETE_GROUPS, Fault.LOSE_ANSWER)
     assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
-    assert trap.sprung.is_set()
+    assert trap.triggered.is_set()
     assert case.view().committed == case.held

@@ -35,7 +35,7 @@ from migrate.moves.state import keyed_states
 from migrate.report.cut_over import json_schema
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate, running
-from tests.support.groups import read_on
+from tests.support.groups import read_from_group
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.integration
@@ -397,7 +397,7 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broke
         for line in process.stderr:
             if line.startswith("first-batch: wait"):
                 break
-        read = read_on(stack.broker, group, ["orders"], "classic")
+        read = read_from_group(stack.broker, group, ["orders"], "classic")
         output = process.stderr.read()
         assert process.wait() == 0, output
     assert "lost 0, repeated 0" in output and spec.record["state"] == "done"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.support.command import migrate
-from tests.support.golden_topics import GOLDEN, lay_out
+from tests.support.golden_topics import GOLDEN, create_golden_topics
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 
@@ -33,7 +33,7 @@ def _fields(broker: Broker, names: dict[str, str]) -> dict[str, Any]:
 
 
 def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Path) -> None:
-    names = lay_out(broker, "orders")
+    names = create_golden_topics(broker, "orders")
     (tmp_path / "query").mkdir()
     (tmp_path / "query/theirs").touch()
     spec = tmp_path / "orders.yaml"
@@ -74,7 +74,7 @@ def test_a_query_that_reads_less_than_its_seed_is_not_verified(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     """The seed is right, and the query's log says that one of the topics was never read."""
-    names = lay_out(broker, "orders", "payments")
+    names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     spec.write_text(yaml.safe_dump(fields))
     ready = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
@@ -98,7 +98,7 @@ def test_a_query_that_reads_less_than_its_seed_is_not_verified(
 def test_each_stream_of_a_query_goes_on_from_its_source(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
-    names = lay_out(broker, "orders", "payments")
+    names = create_golden_topics(broker, "orders", "payments")
     spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     fields["spark-source"] = {1: "topic:payments"}
     spec.write_text(yaml.safe_dump(fields))
@@ -144,7 +144,7 @@ def test_each_stream_of_a_query_goes_on_from_its_source(
 def test_what_is_changed_before_the_target_is_written_is_taken_up(
     broker: Broker, tmp_path: Path
 ) -> None:
-    names = lay_out(broker, "orders", "payments")
+    names = create_golden_topics(broker, "orders", "payments")
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     spec = tmp_path / "orders.yaml"
     fields: dict[str, Any] = {

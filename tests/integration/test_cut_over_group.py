@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from migrate.targets.group.commit_marks import cut_over_of
 from tests.support.command import Result, migrate, running
-from tests.support.golden_topics import GOLDEN, lay_out
-from tests.support.groups import PROTOCOLS, member, read_on
+from tests.support.golden_topics import GOLDEN, create_golden_topics
+from tests.support.groups import PROTOCOLS, member, read_from_group
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 
@@ -30,7 +30,7 @@ class CutOver:
 
     def __init__(self, broker: Broker, folder: Path, **fields: Any) -> None:
         self.broker, self.folder = broker, folder
-        self.names = lay_out(broker, "orders")
+        self.names = create_golden_topics(broker, "orders")
         self.topic = self.names["orders"]
         self.group = f"group-{uuid.uuid4().hex[:8]}"
         self.fields = {
@@ -215,7 +215,7 @@ def test_members_that_were_seen_while_the_plan_stood_are_proof(
         for line in process.stderr:
             if line.startswith("first-batch: wait"):
                 break
-        read = read_on(cut_over.broker, cut_over.group, [cut_over.topic], protocol)
+        read = read_from_group(cut_over.broker, cut_over.group, [cut_over.topic], protocol)
         told = process.stderr.read()
         assert process.wait() == 0, told
     assert "lost 0, repeated 0" in told

@@ -28,7 +28,7 @@ from migrate.model.errors import UsageError
 from migrate.spark import read_checkpoints, write_package
 from tests.support import stores
 from tests.support.checkpoints import splits, write_source
-from tests.support.executors import bare_python, drive
+from tests.support.executors import make_bare_python, submit_driver
 from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
 from tests.support.keyed_checkpoint import write_totals
 from tests.support.spark import Spark
@@ -257,7 +257,7 @@ def test_without_pyspark_the_room_is_there_and_its_names_say_what_is_missing() -
 def store(session: SparkSession, s3: S3) -> Iterator[Store]:
     # The JVM has started before the server, and executors have its environment.
     settings = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
-    with stores.given(session.sparkContext.environment, settings):
+    with stores.with_settings(session.sparkContext.environment, settings):
         if WITH_DATA_SOURCE:
             session.dataSource.register(migrate.spark.FlinkCheckpointDataSource)
         yield s3.store
@@ -285,7 +285,7 @@ def test_in_s3(session: SparkSession, store: Store) -> None:
 
 def test_executors_get_the_package_by_py_files_or_from_the_session(tmp_path: Path) -> None:
     """Two processes of executors, whose Python has neither this package nor what it depends on."""
-    python = bare_python(tmp_path / "python")
+    python = make_bare_python(tmp_path / "python")
     root = GOLDEN / "2.2"
     entries = [entry for entry in WRITTEN if entry["name"].startswith("2.2/")]
     # Compressed state needs cramjam: those say so, in a row each.
@@ -296,14 +296,14 @@ def test_executors_get_the_package_by_py_files_or_from_the_session(tmp_path: Pat
     missing = "No module named 'migrate'"
 
     state = write_totals(tmp_path / "savepoint-1", 300)
-    assert drive(python, root, state, master="local-cluster[2,1,1024]") == {
+    assert submit_driver(python, root, state, master="local-cluster[2,1,1024]") == {
         "as it is": [missing, missing if WITH_DATA_SOURCE else None],
         "add_package": both,  # addArtifacts; on Spark 3.5 addPyFile
         "state": [300, 300 if WITH_DATA_SOURCE else None],
     }
 
     archive = write_package(tmp_path / "flink_offset_migrate.zip")
-    submitted = drive(
+    submitted = submit_driver(
         python, root, state, "--py-files", str(archive), master="local-cluster[1,1,1024]"
     )
     assert submitted == {"as it is": both}

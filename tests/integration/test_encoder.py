@@ -51,7 +51,7 @@ from tests.support.encoder import (
 )
 from tests.support.flink import RELEASES
 from tests.support.round_trip import (
-    Told,
+    Parsed,
     checkpoint_properties,
     load_metadata,
     restore_sources,
@@ -62,7 +62,7 @@ from tests.support.strategies import (
     FLINK_1_20,
     FLINK_2_2,
     Dialect,
-    KafkaSourceFacts,
+    ExpectedKafkaSource,
     kafka_checkpoints,
     metadatas,
 )
@@ -180,7 +180,7 @@ def _type_codes(value: object) -> Iterator[int]:
         yield from _type_codes(part)
 
 
-def _metadata(model: Metadata, properties: str | None, flink: str) -> Told:
+def _metadata(model: Metadata, properties: str | None, flink: str) -> Parsed:
     return {
         "checkpoint_id": model.checkpoint_id,
         "master_states": [_told(state, flink) for state in model.master_states],
@@ -190,8 +190,8 @@ def _metadata(model: Metadata, properties: str | None, flink: str) -> Told:
     }
 
 
-def _operator(operator: Operator, flink: str) -> Told:
-    told: Told = _told(operator, flink)
+def _operator(operator: Operator, flink: str) -> Parsed:
+    told: Parsed = _told(operator, flink)
     sizes = [
         size
         for subtask in operator.subtasks
@@ -225,13 +225,13 @@ def _told(value: Any, flink: str) -> Any:
             return told
 
 
-def _filled_in(handle: object, flink: str) -> Told:
+def _filled_in(handle: object, flink: str) -> Parsed:
     """What Flink puts in place of the fields that older forms of a handle don't have."""
     match handle:
         case KeyGroupsHandle(handle_id=None, savepoint=False):
             return {"handle_id": ANYTHING}
         case IncrementalHandle():
-            filled: Told = {
+            filled: Parsed = {
                 "shared": {path: _told(file, flink) for path, file in handle.shared},
                 "private": {path: _told(file, flink) for path, file in handle.private},
             }
@@ -289,7 +289,7 @@ def test_flink_serializes_the_properties_as_committed(flink: str) -> None:
     assert checkpoint_properties(flink) == committed["kinds"]
 
 
-def _rebuilt_metadata(told: Told) -> Metadata:
+def _rebuilt_metadata(told: Parsed) -> Metadata:
     """The model of what RoundTripMetadata tells."""
     return Metadata(
         told["checkpoint_id"],
@@ -301,7 +301,7 @@ def _rebuilt_metadata(told: Told) -> Metadata:
     )
 
 
-def _rebuilt_operator(told: Told) -> Operator:
+def _rebuilt_operator(told: Parsed) -> Operator:
     known = {field.name: told[field.name] for field in fields(Operator)}
     return Operator(
         **known
@@ -456,7 +456,7 @@ def test_the_connector_restores_the_splits_and_the_enumerator(
     assert {place for model in models for place in _places(model.metadata)} >= _all_places(dialect)
 
 
-def _reader_splits(told: Told) -> list[tuple[int, KafkaSplit]]:
+def _reader_splits(told: Parsed) -> list[tuple[int, KafkaSplit]]:
     return [
         (int(subtask), KafkaSplit(*split))
         for subtask, restored in told["subtasks"].items()
@@ -464,7 +464,7 @@ def _reader_splits(told: Told) -> list[tuple[int, KafkaSplit]]:
     ]
 
 
-def _enumerator(told: Told, dialect: Dialect) -> tuple[set[tuple[Any, ...]], bool | None]:
+def _enumerator(told: Parsed, dialect: Dialect) -> tuple[set[tuple[Any, ...]], bool | None]:
     enumerator = told["enumerator"]
     splits = {(*entry["split"], entry["status"]) for entry in enumerator["splits"]}
     assert len(splits) == len(enumerator["splits"])
@@ -472,7 +472,7 @@ def _enumerator(told: Told, dialect: Dialect) -> tuple[set[tuple[Any, ...]], boo
 
 
 def _meant_enumerator(
-    source: KafkaSourceFacts, dialect: Dialect
+    source: ExpectedKafkaSource, dialect: Dialect
 ) -> tuple[set[tuple[Any, ...]], bool | None]:
     splits = {
         _meant_split(entry, source.enumerator_version, dialect)

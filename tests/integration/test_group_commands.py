@@ -22,7 +22,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.command import migrate
 from tests.support.encoder import COMMITTER_STATE, LATEST
-from tests.support.groups import member, read_on
+from tests.support.groups import member, read_from_group
 from tests.support.kafka import Broker
 from tests.support.plans import edit_and_seal_plan
 from tests.support.terminal import on_terminal
@@ -339,7 +339,7 @@ def test_verify_cannot_tell_once_the_group_has_moved_on(
     if flinks:
         broker.commit(group, {(topic, n): 10 for n in range(3)})
     else:
-        read_on(broker, group, [topic], "classic")
+        read_from_group(broker, group, [topic], "classic")
     verified = migrate("verify", chk, f"group:{group}", *base)
     assert verified.code == 5
     assert "3 moved on" in verified.stdout
@@ -386,7 +386,7 @@ def test_the_same_move_again_does_not_take_back_what_consumers_have_read(
     first = migrate(*command, "--execute", "--yes", "--rollback-file", tmp_path / "back.json")
     assert first.code == 0
     moved = broker.committed(group)
-    read_on(broker, group, [topic], "classic")
+    read_from_group(broker, group, [topic], "classic")
     there = broker.committed(group)
     back = sum(there[place] - next_offset for place, next_offset in moved.items())
     assert back > 0

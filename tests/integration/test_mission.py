@@ -17,8 +17,8 @@ import pytest
 
 from migrate.inputs.spark_log import committed_positions
 from tests.support import command
-from tests.support.flink import CountRun, count_job
-from tests.support.groups import PROTOCOLS, read_on
+from tests.support.flink import CountRun, run_count_job
+from tests.support.groups import PROTOCOLS, read_from_group
 from tests.support.kafka import Broker, Record
 from tests.support.spark import Spark
 from tests.support.story import (
@@ -135,7 +135,7 @@ def test_nothing_is_lost_and_nothing_repeated_through_a_group(
     broker, handover = scene.broker, scene.handover
     group = f"goes-on-{protocol}"
     _commit_group(handover, group, tmp_path)
-    records = read_on(broker, group, handover.topics, protocol)
+    records = read_from_group(broker, group, handover.topics, protocol)
 
     _nothing_is_lost_or_repeated(handover, account(handover, records))
     assert broker.committed(group) == {
@@ -154,7 +154,7 @@ def test_the_account_finds_a_lost_and_a_repeated_record_of_a_group(
     orders = handover.topics[0]
     right = broker.committed("wrong")
     broker.commit("wrong", {(orders, 0): right[orders, 0] + 1, (orders, 1): right[orders, 1] - 1})
-    records = read_on(broker, "wrong", handover.topics, "classic")
+    records = read_from_group(broker, "wrong", handover.topics, "classic")
     assert _wrong(handover, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
 
 
@@ -170,7 +170,7 @@ def test_there_and_back_again_every_record_is_counted_once(
         broker.produce(topic, partition, map(str, range(size)))
 
     def count(until: dict[tuple[str, int], int], workdir: Path, restored: Path | None) -> CountRun:
-        return count_job(
+        return run_count_job(
             version=version,
             bootstrap_servers=broker.bootstrap_servers,
             topics=[topic],
@@ -181,14 +181,14 @@ def test_there_and_back_again_every_record_is_counted_once(
 
     first = count({(topic, 0): 12, (topic, 1): 20}, tmp_path / "first", None)
     query, again = tmp_path / "query", tmp_path / "again"
-    assert command.migrate("to-spark", first.left, *flags, "--checkpoint-dir", query).code == 0
+    assert command.migrate("to-spark", first.snapshot, *flags, "--checkpoint-dir", query).code == 0
     by_spark = spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, query)
     goes_on = committed_positions("it", query).next_offsets
     # What comes after: of each partition some, and one that neither has met.
     broker.add_partitions(topic, 4)
     for partition in range(4):
         broker.produce(topic, partition, map(str, range(10)))
-    to_flink = ("to-flink", first.left, "--from", f"spark:{query}", "--out", again, *flags)
+    to_flink = ("to-flink", first.snapshot, "--from", f"spark:{query}", "--out", again, *flags)
     assert command.migrate(*to_flink).code == 4  # what Spark has read is not in Flink's state
     assert command.migrate(*to_flink, "--allow-state-mismatch").code == 0
     ends = {(topic, n): end for n, (_, end) in broker.watermarks(topic).items()}

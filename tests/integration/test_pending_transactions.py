@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Result, migrate
-from tests.support.flink import copy_job
+from tests.support.flink import run_copy_job
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.integration
@@ -62,7 +62,7 @@ def story(
         broker.produce("orders", 0, map(str, range(_RECORDS)))
 
         def run(until: int, short: int, restored: Path | None = None) -> Path:
-            return copy_job(
+            return run_copy_job(
                 version=request.param,
                 bootstrap_servers=broker.bootstrap_servers,
                 topic="orders",

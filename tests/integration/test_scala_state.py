@@ -8,7 +8,7 @@ import pytest
 
 import migrate
 from decoder import DecodeError
-from tests.support.stateful_job import case_class_job
+from tests.support.stateful_job import run_case_class_job
 
 pytestmark = pytest.mark.integration
 
@@ -17,7 +17,7 @@ _SAYS = "case classes, options and collections of Scala are not read here"
 
 @pytest.fixture(scope="module")
 def savepoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return case_class_job(tmp_path_factory.mktemp("case-classes"))
+    return run_case_class_job(tmp_path_factory.mktemp("case-classes"))
 
 
 def test_a_case_class_is_refused_as_a_value(savepoint: Path) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions
 
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
-from tests.support.groups import read_on
+from tests.support.groups import read_from_group
 from tests.support.kafka import Broker
 from tests.support.seeds import write_seed
 from tests.support.spark import Spark
@@ -55,7 +55,7 @@ def test_a_group_takes_over_what_a_query_has_committed(
     assert done.code == 0, done.stderr
     assert migrate(*compare).code == 0
     # A consumer of the group reads what the query has not read, and nothing else.
-    assert read_on(broker, group, [topic], "classic") == [(topic, 0, 30, "new")]
+    assert read_from_group(broker, group, [topic], "classic") == [(topic, 0, 30, "new")]
 
     back = migrate("rollback", done.stdout.strip(), "--execute", "--yes", "--force")
     assert back.code == 0, back.stderr

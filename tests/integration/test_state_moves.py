@@ -33,7 +33,7 @@ from migrate.spark import (
 )
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
-from tests.support.stateful_job import START, event, stateful_job, totals_processor
+from tests.support.stateful_job import START, event, run_stateful_job, totals_processor
 
 pytestmark = pytest.mark.integration
 
@@ -95,7 +95,7 @@ def scene(
     random_ = random.Random(17)
     for partition in (0, 1):
         broker.produce(topic, partition, [event(random_, number) for number in range(500)])
-    savepoint, sink = stateful_job(
+    savepoint, sink = run_stateful_job(
         request.param, broker.bootstrap_servers, topic, 350, tmp_path_factory.mktemp("stateful")
     )
     positions = migrate.to_spark(savepoint, bootstrap_servers=broker.bootstrap_servers)

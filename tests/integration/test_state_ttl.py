@@ -34,7 +34,7 @@ from migrate.spark.transfer.origin import may_expire
 from migrate.spark.transfer.time_to_live import check_time_to_live
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
-from tests.support.stateful_job import idle_keys_job
+from tests.support.stateful_job import run_idle_keys_job
 
 pytestmark = pytest.mark.integration
 
@@ -74,7 +74,7 @@ def stopped(
     broker.create_topic(topic, 1)
     servers = broker.bootstrap_servers
     workdir = tmp_path_factory.mktemp("idle")
-    savepoint, by_flink = idle_keys_job(request.param, servers, topic, TTL_SECONDS, workdir)
+    savepoint, by_flink = run_idle_keys_job(request.param, servers, topic, TTL_SECONDS, workdir)
     return Stopped(savepoint, servers, topic, by_flink)
 
 

@@ -18,7 +18,7 @@ from decoder import list_checkpoints, read_checkpoint
 from migrate.inputs.flink.extract import extract
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
-from tests.support.golden_topics import GOLDEN, lay_out, topic_map
+from tests.support.golden_topics import GOLDEN, create_golden_topics, topic_map
 from tests.support.kafka import Broker
 from tests.support.plans import edit_and_seal_plan
 from tests.support.running_jobs import running_job
@@ -245,7 +245,7 @@ def test_a_stop_with_savepoint_is_proof(
     broker: Broker, commit_group: Callable[..., Result]
 ) -> None:
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
-    dry = commit_group(savepoint, *topic_map(lay_out(broker, "orders", "payments")))
+    dry = commit_group(savepoint, *topic_map(create_golden_topics(broker, "orders", "payments")))
     assert dry.code == 0, dry.stderr
     assert "ok: the job was stopped with this savepoint" in dry.stderr
     assert "cannot tell whether the job still runs" not in dry.stderr

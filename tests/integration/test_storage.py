@@ -28,10 +28,10 @@ from tests.support.command import migrate, running
 from tests.support.encoder import RelativeFileHandle
 from tests.support.kafka import Broker
 from tests.support.state_files import (
-    big_checkpoint,
-    savepoint_with_files,
+    write_big_checkpoint,
     write_in_files,
-    write_naming,
+    write_savepoint_with_files,
+    write_with_handle,
 )
 from tests.support.stores import S3, Store
 
@@ -212,7 +212,7 @@ def test_a_state_file_that_is_missing_or_cut_short_is_exit_3(store: Store, tmp_p
 
 
 def test_no_file_outside_of_the_checkpoint_is_asked_for(store: Store, tmp_path: Path) -> None:
-    chk = write_naming(
+    chk = write_with_handle(
         lambda size: RelativeFileHandle("../../outside/state", size), tmp_path / "job" / "chk-7"
     )
     store.put(tmp_path / "outside", "outside")
@@ -229,9 +229,9 @@ def test_no_file_outside_of_the_checkpoint_is_asked_for(store: Store, tmp_path: 
 
 def test_only_what_is_needed_is_fetched(s3: S3, tmp_path: Path) -> None:
     """Of a source operator's big file the few bytes of its reader state; of others nothing."""
-    chk = big_checkpoint(tmp_path / "savepoint", 3_000_000)
+    chk = write_big_checkpoint(tmp_path / "savepoint", 3_000_000)
     url = s3.store.put(chk, "big")
-    s3.forget()
+    s3.clear_log()
     assert migrate("inspect", url).code == 0
     asked = s3.requests()
     gets = [line for line in asked if line["method"] == "GET" and line["path"].endswith("/state")]
@@ -253,7 +253,7 @@ def test_a_directory_of_more_than_a_page_is_listed_whole(s3: S3, tmp_path: Path)
     s3.store.system.pipe_file("checkpoints/many/chk-6/state-0", b"of one that is not complete")
     listed = migrate("inspect", "s3://checkpoints/many", "--list")
     assert [line.split("\t")[0] for line in listed.stdout.splitlines()] == list(map(str, numbers))
-    s3.forget()
+    s3.clear_log()
     shown = migrate("inspect", "s3a://checkpoints/many", "--format", "json")
     assert json.loads(shown.stdout)["checkpoint"]["pointer"] == "s3://checkpoints/many/chk-5"
     # Of those before it the times are asked for alone.
@@ -271,7 +271,7 @@ def test_a_store_tells_which_run_was_written_last(
         chk = write_checkpoint(tmp_path / f"chk-{number}", source, checkpoint_id=number)
         s3.store.put(chk, f"renumbered/chk-{number}")
         time.sleep(1.1)  # S3 tells whole seconds
-    s3.forget()
+    s3.clear_log()
     refused = migrate("to-spark", "s3://checkpoints/renumbered")
     assert refused.code == 4
     assert "chk-4 beside it was written after this chk-9" in refused.stderr
@@ -438,7 +438,7 @@ def test_a_savepoint_is_written_into_a_store(store: Store, tmp_path: Path) -> No
 def test_a_savepoint_that_ends_early_leaves_nothing_in_a_store(
     store: Store, tmp_path: Path
 ) -> None:
-    chk = savepoint_with_files(tmp_path / "chk-7", {"first": 1000, "second": 1000})
+    chk = write_savepoint_with_files(tmp_path / "chk-7", {"first": 1000, "second": 1000})
     (chk / "second").write_bytes(b"less")
     side, out = tmp_path / "side.json", f"{store.root}/ends-early/new"
     side.write_text('{"t":{"0":4}}')
@@ -455,10 +455,10 @@ def test_what_a_killed_process_leaves_in_a_store_is_no_savepoint(
 ) -> None:
     """``_metadata`` comes last."""
     sizes = {"state": 8 << 30} if large else {f"state-{n}": 1000 for n in range(5000)}
-    chk = savepoint_with_files(tmp_path / "chk-7", sizes)
+    chk = write_savepoint_with_files(tmp_path / "chk-7", sizes)
     side, out = tmp_path / "side.json", f"{s3.store.root}/killed-{large}/new"
     side.write_text('{"t":{"0":4}}')
-    s3.forget()
+    s3.clear_log()
     command = ("to-flink", chk, "--from", f"json:{side}", "--out", out)
     with running(*command, "--allow-state-mismatch") as process:
         deadline = time.monotonic() + 60

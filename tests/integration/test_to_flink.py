@@ -15,7 +15,7 @@ import pytest
 from migrate.inputs.offsets_json import starting_offsets
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
-from tests.support.flink import Counted, CountRun, count_job, line_sources
+from tests.support.flink import CountedRecord, CountRun, line_sources, run_count_job
 from tests.support.jdk import JavaError
 from tests.support.kafka import Broker
 from tests.support.spark_files import COMMIT, batch, spark_directory
@@ -55,7 +55,7 @@ def kafka() -> Iterator[Broker]:
         yield broker
 
 
-def _by_partition(counted: list[Counted]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+def _by_partition(counted: list[CountedRecord]) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """Each record's offset and the count with it, in their order."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for one in counted:
@@ -92,7 +92,7 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
         _produce(kafka, topic, 1, 60)
 
     def run(until: Mapping[tuple[str, int], int], **more: Any) -> CountRun:
-        return count_job(
+        return run_count_job(
             version=version,
             bootstrap_servers=kafka.bootstrap_servers,
             topics=[topics["Kafka"], *(f"{kind}={topics[kind]}" for kind in kinds[1:])],
@@ -105,7 +105,7 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
 
     until = {(topic, n): count for topic in topics.values() for n, count in enumerate((12, 20))}
     first = run(until, workdir=tmp_path)
-    inspected = json.loads(migrate("inspect", first.left, "--format", "json").stdout)
+    inspected = json.loads(migrate("inspect", first.snapshot, "--format", "json").stdout)
     own = {
         (one["topic"], one["partition"]): one["next_offset"] or 0  # of one that is empty a marker
         for source in inspected["sources"]
@@ -139,7 +139,7 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
     side.write_text(starting_offsets(starts))
     new = tmp_path / "new"
     command = (
-        *("to-flink", first.left, "--from", f"json:{side}", "--out", new),
+        *("to-flink", first.snapshot, "--from", f"json:{side}", "--out", new),
         *("-b", kafka.bootstrap_servers),
     )
     refused = migrate(*command)
@@ -151,7 +151,7 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
     assert (written.code, written.stdout) == (0, f"{new}\n"), written.stderr
 
     # Neither needs the other: it goes on without what it was made from.
-    shutil.rmtree(first.left.parent)
+    shutil.rmtree(first.snapshot.parent)
     left = {place: ends[place] - start for place, start in starts.items()}
     again = run(left, workdir=tmp_path / "again", restored=new)
     assert _by_partition(again.counted) == {
@@ -168,7 +168,7 @@ def test_one_topic_name_on_two_clusters(kafka: Broker, tmp_path: Path) -> None:
     with Broker() as other_cluster:
 
         def run(until: Mapping[tuple[str, int], int], **more: Any) -> CountRun:
-            return count_job(
+            return run_count_job(
                 version="2.2",
                 bootstrap_servers=kafka.bootstrap_servers,
                 topics=[topic, f"Second={other_cluster.bootstrap_servers}/{topic}"],
@@ -191,7 +191,7 @@ def test_one_topic_name_on_two_clusters(kafka: Broker, tmp_path: Path) -> None:
         kafka.commit(group, {(topic, 0): ahead})
         new = tmp_path / "new"
         command = (
-            *("to-flink", first.left, "--from", f"group:{group}", "--out", new),
+            *("to-flink", first.snapshot, "--from", f"group:{group}", "--out", new),
             *("-b", kafka.bootstrap_servers, "--allow-state-mismatch"),
         )
         refused = migrate(*command)
@@ -225,7 +225,7 @@ def test_the_starting_offsets_of_the_restored_job_say_what_an_expired_position_b
         _produce(kafka, topic, 0, 40)
 
     def run(until: int, **more: Any) -> CountRun:
-        return count_job(
+        return run_count_job(
             version="2.2",
             bootstrap_servers=kafka.bootstrap_servers,
             topics=[expired, beside],
@@ -240,7 +240,7 @@ def test_the_starting_offsets_of_the_restored_job_say_what_an_expired_position_b
     kafka.delete_records(expired, 0, before=38)
     restored: dict[str, Any] = {
         "workdir": tmp_path / "again",
-        "restored": first.left,
+        "restored": first.snapshot,
         "options": {"testjobs.starting-offsets": starts_at},
     }
     if starts_at == "committed":

@@ -37,7 +37,7 @@ from tests.support.encoder import (
     EnumeratorSplit,
     KafkaSplit,
 )
-from tests.support.golden_topics import GOLDEN, lay_out, topic_map
+from tests.support.golden_topics import GOLDEN, create_golden_topics, topic_map
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.integration
@@ -48,7 +48,7 @@ _VERSIONS = ("1.15", "1.20", "2.2")
 @pytest.fixture(scope="module")
 def names(broker: Broker) -> dict[str, str]:
     """The golden topics on this broker, which no test here changes: old name -> new name."""
-    return lay_out(broker, "orders", "payments", "idle")
+    return create_golden_topics(broker, "orders", "payments", "idle")
 
 
 def _golden(version: str, scenario: str) -> Path:

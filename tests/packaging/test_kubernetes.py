@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.support.command import Result, migrate
-from tests.support.golden_topics import GOLDEN, lay_out, topic_map
+from tests.support.golden_topics import GOLDEN, create_golden_topics, topic_map
 from tests.support.kafka import Broker
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
@@ -61,7 +61,7 @@ def test_a_job_runs_once_and_without_privileges(name: str) -> None:
 
 @pytest.mark.integration
 def test_the_dry_run_is_applied_by_the_other_job(broker: Broker, tmp_path: Path) -> None:
-    names = lay_out(broker, "payments")
+    names = create_golden_topics(broker, "payments")
     group = f"k8s-{names['payments']}"
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=PLAINTEXT\n")
@@ -91,7 +91,7 @@ def test_the_dry_run_is_applied_by_the_other_job(broker: Broker, tmp_path: Path)
 def test_the_cut_over_goes_on_from_a_savepoint_of_the_operator(
     broker: Broker, tmp_path: Path
 ) -> None:
-    names = lay_out(broker, "orders", "payments")
+    names = create_golden_topics(broker, "orders", "payments")
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
     (tmp_path / "client.properties").write_text("security.protocol=PLAINTEXT\n")
     text = _documents(FOLDER / "cut-over.yaml")[0]["data"]["orders.yaml"]

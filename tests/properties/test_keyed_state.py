@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from decoder.keyed_state import read_keyed_states
 from migrate.state.arrow import record_batches
 from migrate.state.json_form import entry_json
-from tests.support.both_ways import both_ways
+from tests.support.compare_readers import compare_readers
 from tests.support.keyed_rows import assert_same_rows
 from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints
 
@@ -45,7 +45,7 @@ def test_entries_decode_to_what_was_encoded(examples: int) -> None:
                 state.name: pa.Table.from_batches(record_batches(state)) for state in found.states
             }
             for state in found.states:
-                both_ways(state)
+                compare_readers(state)
         for name, lines in drawn.rows.items():
             assert_same_rows(tables[name], lines)
         assert told == {
@@ -68,6 +68,6 @@ def test_damage_is_read_alike_by_the_kernel(examples: int) -> None:
         with tempfile.TemporaryDirectory() as directory:
             for state in read_keyed_states(damaged.store(Path(directory) / "chk-1")).states:
                 if state.readable:
-                    both_ways(state)
+                    compare_readers(state)
 
     holds()

@@ -27,9 +27,9 @@ from decoder.kafka.enumerator import EnumeratorState
 from tests.support.checkpoints import trailing_properties
 from tests.support.encoder import NO_STOPPING_OFFSET, FileHandle, Metadata, RelativeFileHandle
 from tests.support.strategies import (
+    ExpectedKafkaSource,
+    ExpectedLegacySource,
     KafkaCheckpoint,
-    KafkaSourceFacts,
-    LegacyFacts,
     kafka_checkpoints,
 )
 
@@ -113,7 +113,7 @@ def _check_operators(checkpoint: Checkpoint, metadata: Metadata, version: int) -
         )
 
 
-def _check_source(checkpoint: Checkpoint, facts: KafkaSourceFacts) -> None:
+def _check_source(checkpoint: Checkpoint, facts: ExpectedKafkaSource) -> None:
     source = checkpoint.sources.get(facts.operator_id.hex())
     if isinstance(source, HybridSource):
         assert (source.source_index, source.other_splits) == (facts.hybrid_index, 0)
@@ -140,7 +140,7 @@ def _check_source(checkpoint: Checkpoint, facts: KafkaSourceFacts) -> None:
     _check_enumerator(source.enumerator, facts)
 
 
-def _check_enumerator(enumerator: EnumeratorState, facts: KafkaSourceFacts) -> None:
+def _check_enumerator(enumerator: EnumeratorState, facts: ExpectedKafkaSource) -> None:
     assert enumerator.version == facts.enumerator_version
     assert sorted(
         (entry.topic, entry.partition, entry.status.value) for entry in enumerator.entries
@@ -165,7 +165,7 @@ def _check_enumerator(enumerator: EnumeratorState, facts: KafkaSourceFacts) -> N
         assert enumerator.initial_discovery_finished is facts.initial_discovery_finished
 
 
-def _check_legacy(checkpoint: Checkpoint, facts: LegacyFacts) -> None:
+def _check_legacy(checkpoint: Checkpoint, facts: ExpectedLegacySource) -> None:
     source = checkpoint.sources.get(facts.operator_id.hex())
     if not facts.listed:
         assert source is None or isinstance(source, UnknownSource)

@@ -25,16 +25,16 @@ class Result:
     output: str = ""
 
 
-class _Kept(io.StringIO):
+class _SharedStream(io.StringIO):
     """A text stream that also appends each write to a list, which two streams share."""
 
-    def __init__(self, all_of_it: list[str]) -> None:
+    def __init__(self, writes: list[str]) -> None:
         super().__init__()
-        self._all_of_it = all_of_it
+        self._writes = writes
 
     def write(self, text: str) -> int:
         length = super().write(text)  # raises for bytes, which some callers try first
-        self._all_of_it.append(text)
+        self._writes.append(text)
         return length
 
 
@@ -65,7 +65,7 @@ def migrate(*arguments: str | Path) -> Result:
     ``tests/unit/test_process.py``.
     """
     written: list[str] = []
-    stdout, stderr = _Kept(written), _Kept(written)
+    stdout, stderr = _SharedStream(written), _SharedStream(written)
     code = 0
     before, sys.argv = sys.argv, ["migrate", *map(str, arguments)]
     try:

@@ -25,7 +25,7 @@ _DRIVER = Path(__file__).with_name("executors_driver.py")
 _SECONDS = 240
 
 
-def bare_python(directory: Path) -> Path:
+def make_bare_python(directory: Path) -> Path:
     """Make a Python environment with PyArrow and pandas, but without this package."""
     venv.create(directory, symlinks=True, with_pip=False)
     (packages,) = directory.glob("lib/python*/site-packages")
@@ -39,7 +39,9 @@ def bare_python(directory: Path) -> Path:
     return directory / "bin" / "python"
 
 
-def drive(python: Path, root: Path, state: Path, *submit: str, master: str) -> dict[str, Any]:
+def submit_driver(
+    python: Path, root: Path, state: Path, *submit: str, master: str
+) -> dict[str, Any]:
     """Submit the driver, whose executors run `python`, and return what it printed.
 
     The driver reads the positions of the checkpoints below `root`, and the keyed state of `state`.

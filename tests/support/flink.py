@@ -1,7 +1,7 @@
 """Run our small Flink jobs on a real local mini-cluster, and read checkpoints with Flink itself.
 
 The jobs are in `java/flink`. Most sources compile against every version of Flink. Other sources are
-in folders, and `_PARTS` names the folders for each version.
+in folders, and `_FOLDERS` names the folders for each version.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ RUN_BY_TESTS = ("1.15", "1.20", "2.2")
 
 
 @dataclass(frozen=True, slots=True)
-class LoneJob:
-    """A program that runs a single job and needs its own set of jars.
+class StandaloneJob:
+    """A program that runs a single job, with its own set of jars.
 
     Attributes:
         jars: the name of its set of jars.
@@ -78,23 +78,23 @@ BEAM_SOURCES = "beam_sources"
 _BEAM = ("beam/BeamJob.java", "beam/BeamDump.java")
 
 
-def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> LoneJob:
+def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> StandaloneJob:
     # Six partitions in two splits of three.
     arguments = (experiment, "orders", "payments", "x")
-    return LoneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
+    return StandaloneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
 
 # By their names in RELEASES: jobs that write old layouts, which later versions of Flink no longer
 # write, and Beam's jobs.
-LONE_JOBS = {
-    "1.10": LoneJob(
+STANDALONE_JOBS = {
+    "1.10": StandaloneJob(
         "flink-1.10",
         "legacy_sources",
         "1.15",
         "OldJob",
         ("flink_old/OldJob.java", "flink_old/v1_10/OldSource.java"),
     ),
-    "1.12": LoneJob(
+    "1.12": StandaloneJob(
         "flink-1.12",
         "kafka_sources",
         "1.15",
@@ -107,7 +107,7 @@ LONE_JOBS = {
 }
 
 # Flink version -> its folders of java/flink.
-_PARTS = {
+_FOLDERS = {
     "1.15": ("metadata_3", "sink_1", "enumerator_1", "legacy"),
     "1.16": ("metadata_4", "sink_2", "enumerator_1", "legacy"),
     "1.17": ("metadata_4", "sink_2", "enumerator_1", "legacy", "datagen"),
@@ -132,18 +132,18 @@ _PARTS = {
 
 # Patch releases that also have golden checkpoints, with the folders of their minor version.
 PATCHES = ("1.20.5", "2.0.2", "2.2.1")
-_PARTS |= {patch: _PARTS[patch.rpartition(".")[0]] for patch in PATCHES}
+_FOLDERS |= {patch: _FOLDERS[patch.rpartition(".")[0]] for patch in PATCHES}
 
 
 def line_sources(version: str) -> list[str]:
-    """Return the kinds of source that `count_job` can run in addition to a KafkaSource."""
+    """Return the kinds of source that `run_count_job` can run in addition to a KafkaSource."""
     kinds = {"Legacy": "legacy", "Dynamic": "dynamic", "Hybrid": None}
-    return [kind for kind, part in kinds.items() if part is None or part in _PARTS[version]]
+    return [kind for kind, part in kinds.items() if part is None or part in _FOLDERS[version]]
 
 
-def metadata_part(version: str) -> str:
+def metadata_folder(version: str) -> str:
     """Return the folder of java/flink for the metadata of a Flink version."""
-    return next(part for part in _PARTS[version] if part.startswith("metadata_"))
+    return next(part for part in _FOLDERS[version] if part.startswith("metadata_"))
 
 
 # The kinds of operators. A checkpoint does not name them, so StateDump takes them as input.
@@ -158,7 +158,7 @@ KINDS = (
 )
 
 # The folders for each additional set of jars.
-_PARTS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}
+_FOLDERS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +172,14 @@ class MissionRun:
 def java_classpath(version: str, extra: str | None = None) -> list[Path]:
     """Return the compiled jobs and jars of a Flink version; `extra` names an additional set."""
     jars = classpath(f"flink-{version}-{extra}" if extra else f"flink-{version}")
-    parts = (*_PARTS[version], *_PARTS_OF_EXTRA.get(extra, ()))
+    parts = (*_FOLDERS[version], *_FOLDERS_OF_EXTRA.get(extra, ()))
     folders = [_JAVA, *(_JAVA / part for part in parts)]
     sources = [file for folder in folders for file in folder.glob("*.java")]
     return [compile_java(sources, jars), *jars]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedRecord:
     """A record that CountJob processed, with the count of its partition up to this record."""
 
     topic: str
@@ -192,11 +192,11 @@ class Counted:
 class CountRun:
     """The result of CountJob, with the processed records in order within each partition."""
 
-    left: Path
-    counted: list[Counted]
+    snapshot: Path
+    counted: list[CountedRecord]
 
 
-def count_job(
+def run_count_job(
     *,
     version: str,
     bootstrap_servers: str,
@@ -239,13 +239,13 @@ def count_job(
         *(f"{name}={value}" for name, value in (options or {}).items()),
     ]
     printed = run_java("testjobs.CountJob", java_classpath(version, extra), arguments, _HEAP)
-    left, *lines = printed.splitlines()
+    snapshot, *lines = printed.splitlines()
     counted = []
     for line in lines:
         record, _, count = line.rpartition(" ")
         topic, partition, offset, _ = record.split(",", 3)
-        counted.append(Counted(topic, int(partition), int(offset), int(count)))
-    return CountRun(Path(left), counted)
+        counted.append(CountedRecord(topic, int(partition), int(offset), int(count)))
+    return CountRun(Path(snapshot), counted)
 
 
 def run_mission(
@@ -287,7 +287,7 @@ def run_mission(
     return MissionRun(Path(printed.strip()), committed_lines(sink_dir))
 
 
-def copy_job(
+def run_copy_job(
     *,
     version: str,
     bootstrap_servers: str,
@@ -331,7 +331,7 @@ def committed_lines(sink_dir: Path) -> list[Record]:
     return sorted(records)
 
 
-def golden_jobs(
+def run_golden_jobs(
     *,
     version: str,
     bootstrap_servers: str,
@@ -357,12 +357,14 @@ def golden_jobs(
     yield from java_lines("testjobs.GoldenJobs", java_classpath(version, extra), arguments, _HEAP)
 
 
-def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dict[str, Any]:
-    """Run one of LONE_JOBS until it has processed enough records, then cancel it.
+def run_standalone_job(
+    version: str, bootstrap_servers: str, checkpoint_root: Path
+) -> dict[str, Any]:
+    """Run one of STANDALONE_JOBS until it has processed enough records, then cancel it.
 
-    The last checkpoint is retained. The result has the keys of `golden_jobs`, except `scenario`.
+    The last checkpoint is retained. The result is as of `run_golden_jobs`, without `scenario`.
     """
-    job = LONE_JOBS[version]
+    job = STANDALONE_JOBS[version]
     jars = classpath(job.jars)
     compiled = compile_java([_JAVA.parent / source for source in job.sources], jars)
     arguments = [bootstrap_servers, str(checkpoint_root), str(job.records), *job.arguments]
@@ -382,7 +384,7 @@ def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dic
 def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
     """Write a state that no test job can produce, with the serializers of Flink.
 
-    `name` is a state of EncodedSources. The result has the keys of `golden_jobs`, except `scenario`
+    `name` is a state of EncodedSources. The result is as of `run_golden_jobs`, without `scenario`
     and `checkpoint`.
     """
     arguments = [str(directory), name]

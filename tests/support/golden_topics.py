@@ -15,7 +15,7 @@ WATERMARKS: dict[str, dict[str, list[int]]] = json.loads((GOLDEN / "manifest.jso
 ]
 
 
-def lay_out(broker: Broker, *topics: str) -> dict[str, str]:
+def create_golden_topics(broker: Broker, *topics: str) -> dict[str, str]:
     """Create topics with the log bounds of the golden topics; return the new names by old name."""
     names = {topic: f"{topic}-{uuid.uuid4().hex[:8]}" for topic in topics}
     for topic, name in names.items():

@@ -43,7 +43,9 @@ def member(broker: Broker, group: str, topic: str, protocol: str = "classic") ->
         consumer.close()
 
 
-def read_on(broker: Broker, group: str, topics: Iterable[str], protocol: str) -> list[Record]:
+def read_from_group(
+    broker: Broker, group: str, topics: Iterable[str], protocol: str
+) -> list[Record]:
     """Read from the group's offsets to the end of every partition, and return the records.
 
     The consumer commits its positions. A partition without a group offset is an error.

@@ -25,7 +25,7 @@ from migrate.inputs.flink.extract import extract
 ROOT = Path(__file__).parents[2]
 MB = 1 << 20
 LARGEST_COUNT = (1 << 31) - 1
-LARGEST_PLACE = (1 << 63) - 1
+LARGEST_OFFSET = (1 << 63) - 1
 
 _READER_STATE = "SourceReaderState"
 _NO_STATE = pack(">i", 0)
@@ -401,7 +401,7 @@ def measure(pointer: Path) -> Measured:
 def _main(pointer: str) -> None:
     Path("/proc/self/clear_refs").write_text("5")  # reset VmHWM
     # Not `ru_maxrss`, which a process inherits from its parent.
-    peak_before, read_before = _kernel_says("status", "VmHWM"), _kernel_says("io", "rchar")
+    peak_before, read_before = _proc_number("status", "VmHWM"), _proc_number("io", "rchar")
     started = time.process_time()
     refused = None
     try:
@@ -411,13 +411,13 @@ def _main(pointer: str) -> None:
     measured = Measured(
         refused,
         time.process_time() - started,
-        (_kernel_says("status", "VmHWM") - peak_before) * 1024,
-        _kernel_says("io", "rchar") - read_before,
+        (_proc_number("status", "VmHWM") - peak_before) * 1024,
+        _proc_number("io", "rchar") - read_before,
     )
     print(json.dumps(asdict(measured)))
 
 
-def _kernel_says(file: str, name: str) -> int:
+def _proc_number(file: str, name: str) -> int:
     lines = Path("/proc/self", file).read_text().splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith(f"{name}:")))
 

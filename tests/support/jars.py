@@ -159,7 +159,7 @@ def lock(names: Iterable[str]) -> None:
     """
     with ROOTS.open("rb") as file:
         sets: Mapping[str, Mapping[str, list[str]]] = tomllib.load(file)
-    anew = set(names) or set(sets)
+    selected = set(names) or set(sets)
     locked = read_lock()
     repository = Path(tempfile.mkdtemp(prefix="jars-lock-"))
     try:
@@ -168,7 +168,7 @@ def lock(names: Iterable[str]) -> None:
         for name, spec in sets.items():
             lines += ["", f"[{name}]"]
             jars = locked.get(name)
-            if jars is None or name in anew:
+            if jars is None or name in selected:
                 jars = _resolve(spec["roots"], spec.get("exclude", []), context)
             lines += [jar.line() for jar in jars]
     finally:

@@ -49,7 +49,7 @@ _WITH_ZOOKEEPER = tuple(map(int, RELEASE.split("."))) < (3, 3)
 _IMAGE = "confluentinc/cp-kafka:7.9.0"
 _START_SECONDS = 90
 _ANSWER_SECONDS = 30
-_COORDINATOR_AWAY = (
+_NO_COORDINATOR = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -72,7 +72,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
+class KeptProcess:
     """The directory and port of a broker that keeps running when this process ends.
 
     In the directory, the file ``pid`` has the broker's process id, and ``server.log`` is its log.
@@ -109,18 +109,18 @@ class _ProcessNode:
     """The broker as a local process, run from the published jars."""
 
     def __init__(
-        self, settings: Mapping[str, str], protocols: Mapping[str, str], lasting: Lasting | None
+        self, settings: Mapping[str, str], protocols: Mapping[str, str], kept: KeptProcess | None
     ) -> None:
-        self._lasting = lasting is not None
-        self._home = lasting.home if lasting else Path(tempfile.mkdtemp(prefix="kafka-"))
+        self._is_kept = kept is not None
+        self._home = kept.home if kept else Path(tempfile.mkdtemp(prefix="kafka-"))
         self._home.mkdir(parents=True, exist_ok=True)
         self._properties = self._home / "server.properties"
         self._log_file = self._home / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
         protocols = {"PLAINTEXT": "PLAINTEXT", **protocols}
         controller_port, *ports = free_ports(1 + len(protocols))
-        if lasting is not None:
-            ports[0] = lasting.port
+        if kept is not None:
+            ports[0] = kept.port
         self.addresses = {
             name: f"127.0.0.1:{port}" for name, port in zip(protocols, ports, strict=True)
         }
@@ -166,7 +166,7 @@ class _ProcessNode:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=self._lasting,
+                start_new_session=self._is_kept,
             )
         (self._home / "pid").write_text(f"{self._process.pid}\n")
 
@@ -250,20 +250,20 @@ class Broker(Service):
         settings: the broker's settings, in addition to those that every test broker has.
         listeners: the security protocols of further listeners, by name. A broker with further
             listeners is a local process, because their settings name local files.
-        lasting: the place of a broker that keeps running; None ends it with this process.
+        kept: the place of a broker that keeps running; None ends it with this process.
     """
 
     def __init__(
         self,
         settings: Mapping[str, str] | None = None,
         listeners: Mapping[str, str] | None = None,
-        lasting: Lasting | None = None,
+        kept: KeptProcess | None = None,
     ) -> None:
         merged = {**_SETTINGS, **(settings or {})}
         self._node: _Node = (
             _ContainerNode(merged)
-            if not (listeners or lasting or _OTHER_RELEASE) and _docker_can_run()
-            else _ProcessNode(merged, listeners or {}, lasting)
+            if not (listeners or kept or _OTHER_RELEASE) and _docker_can_run()
+            else _ProcessNode(merged, listeners or {}, kept)
         )
         self._admin_client: AdminClient | None = None
 
@@ -437,7 +437,7 @@ class Broker(Service):
                 return
             # At the first commit the group's coordinator is missing or still loading.
             if (
-                any(error.code() not in _COORDINATOR_AWAY for error in errors)
+                any(error.code() not in _NO_COORDINATOR for error in errors)
                 or time.monotonic() > deadline
             ):
                 raise KafkaException(errors[0])
@@ -452,7 +452,7 @@ class Broker(Service):
             try:
                 answer = future.result(_ANSWER_SECONDS)
             except KafkaException as error:
-                if error.args[0].code() not in _COORDINATOR_AWAY or time.monotonic() > deadline:
+                if error.args[0].code() not in _NO_COORDINATOR or time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
             else:

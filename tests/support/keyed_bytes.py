@@ -134,6 +134,6 @@ def only(states: KeyedStates) -> KeyedState:
     return state
 
 
-def told(state: KeyedState) -> list[dict[str, Any]]:
+def json_entries(state: KeyedState) -> list[dict[str, Any]]:
     """Return the entries of a state as JSON objects."""
     return [entry_json(state, entry) for entry in state.entries()]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support.flink import metadata_part
+from tests.support.flink import metadata_folder
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, java_lines, run_java
 
@@ -28,7 +28,7 @@ def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
     span = "time" if version.startswith("1.") else "duration"
     sources = [
         *(_JAVA / "flink" / name for name in _SHARED),
-        _JAVA / "flink" / metadata_part(version) / "MetadataView.java",
+        _JAVA / "flink" / metadata_folder(version) / "MetadataView.java",
         *(_JAVA / "keyed").glob("*.java"),
         *(_JAVA / "keyed" / span).glob("*.java"),
         *(_JAVA / "keyed" / pojo).glob("*.java"),
@@ -37,7 +37,7 @@ def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
     return [compile_java(sources, jars), *jars]
 
 
-def keyed_jobs(
+def run_keyed_jobs(
     version: str, root: Path, names: Iterable[str], pojo: str = "pojo_2"
 ) -> Iterator[dict[str, Any]]:
     """Run jobs of KeyedJobs in one JVM, and yield each result as soon as it is available.

@@ -16,13 +16,13 @@ from typing import Any
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java
 
-Told = dict[str, Any]
+Parsed = dict[str, Any]
 
 _JAVA = Path(__file__).parent / "java"
 _SOURCES = (*_JAVA.glob("RoundTrip*.java"), _JAVA / "AllHandles.java")
 
 
-def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
+def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Parsed]:
     """Read `_metadata` files with Flink; return their content with the fields of every handle."""
     with tempfile.TemporaryDirectory() as directory:
         records = Path(directory, "records")
@@ -36,7 +36,9 @@ def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
         return _run(flink, "RoundTripMetadata", str(records), str(pointer))
 
 
-def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes]]]) -> list[Told]:
+def restore_sources(
+    flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes]]]
+) -> list[Parsed]:
     """Restore operators with Flink: pairs of a checkpoint directory and its operator ids.
 
     The results are by hexadecimal operator id. A result has the elements of operator state and the
@@ -61,19 +63,19 @@ def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[
         return _run(flink, "org.apache.flink.connector.kafka.sink.RoundTripSinks", requests.name)
 
 
-def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Told:
+def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Parsed:
     """Let Flink write a `_metadata` file with every kind of handle, and return its content."""
     (output,) = _run(flink, "AllHandles", "metadata", str(metadata_version), str(directory))
     return output
 
 
-def checkpoint_properties(flink: str) -> dict[str, Told]:
+def checkpoint_properties(flink: str) -> dict[str, Parsed]:
     """Return Java-serialized CheckpointProperties in hex, by the kind of checkpoint."""
     (output,) = _run(flink, "AllHandles", "properties")
     return output
 
 
-def _run(flink: str, main: str, *arguments: str) -> list[Told]:
+def _run(flink: str, main: str, *arguments: str) -> list[Parsed]:
     jars = classpath(f"flink-{flink}")
     classes = compile_java(_SOURCES, jars)
     output = run_java(main, [classes, *jars], arguments, heap="384m")

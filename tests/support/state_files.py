@@ -56,7 +56,7 @@ def write_in_files(directory: Path, subtasks: int = 1, checkpoint_id: int = 7) -
     return directory
 
 
-def big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path:
+def write_big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path:
     """Write a source's state in a file, with ``size`` bytes of other data before and after it."""
     stream, handle = split_stream(
         0, [ListState("before", SPLIT_DISTRIBUTE, (os.urandom(size),))], compressed
@@ -67,7 +67,7 @@ def big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path
     return directory
 
 
-def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
+def write_with_handle(place: Callable[[int], StreamHandle], directory: Path) -> Path:
     """Write a checkpoint with the handle ``place(size)``; the state is in ``outside/state``."""
     stream, handle = split_stream(0)
     outside = directory.parents[1] / "outside" / "state"
@@ -78,7 +78,7 @@ def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
     )
 
 
-def savepoint_with_files(directory: Path, sizes: Mapping[str, int]) -> Path:
+def write_savepoint_with_files(directory: Path, sizes: Mapping[str, int]) -> Path:
     """Write a savepoint of a source at offset 3 of t-0, and of keyed state in files of zeros."""
     keyed = tuple(
         Subtask(

@@ -16,7 +16,7 @@ START = 1_700_000_000_000
 _SHARED = ("LocalFlink.java", "Progress.java", "KafkaLines.java")
 
 
-def stateful_job(
+def run_stateful_job(
     version: str, bootstrap_servers: str, topic: str, records: int, workdir: Path
 ) -> tuple[Path, list[str]]:
     """Run StatefulJob.java, and return its savepoint and the lines that its sink has committed.
@@ -43,7 +43,7 @@ def stateful_job(
     return Path(printed.strip()), lines
 
 
-def idle_keys_job(
+def run_idle_keys_job(
     version: str, bootstrap_servers: str, topic: str, ttl_seconds: int, workdir: Path
 ) -> tuple[Path, dict[str, dict[int, tuple[int, int]]]]:
     """Run IdleKeysJob.java, whose state has a time to live.
@@ -75,7 +75,7 @@ def idle_keys_job(
     return Path(savepoint), counted
 
 
-def case_class_job(workdir: Path) -> Path:
+def run_case_class_job(workdir: Path) -> Path:
     """Run CaseClassJob.java, which uses Flink's Scala API, and return its savepoint."""
     jars = classpath("flink-1.20-scala")
     sources = [

@@ -62,7 +62,7 @@ class S3:
         """Return the requests since the log was last cleared."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
-    def forget(self) -> None:
+    def clear_log(self) -> None:
         self.log.write_text("")
 
     def deny_everybody(self) -> None:
@@ -80,7 +80,7 @@ class S3:
 
 
 @contextmanager
-def given(settings: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+def with_settings(settings: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
     """Change settings inside a ``with`` block, and restore them at its end."""
     before = dict(settings)
     settings.update(values)
@@ -111,7 +111,7 @@ def s3() -> Iterator[S3]:
                 "AWS_SECRET_ACCESS_KEY": "testing",
                 "AWS_DEFAULT_REGION": "us-east-1",
             }
-            with given(os.environ, environment):
+            with with_settings(os.environ, environment):
                 system = S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
                 system.mkdir("checkpoints")
                 yield S3(Store("s3://checkpoints", system), endpoint, log)
@@ -129,8 +129,8 @@ def gs() -> Iterator[Store]:
     with (
         tempfile.TemporaryDirectory() as directory,
         _process([*command, "--default-bucket=checkpoints"], Path(directory), endpoint),
-        given(os.environ, {"STORAGE_EMULATOR_HOST": endpoint, **_WITHOUT_GRPC}),
-        given(fsspec.config.conf, {"gs": {"token": "anon"}}),
+        with_settings(os.environ, {"STORAGE_EMULATOR_HOST": endpoint, **_WITHOUT_GRPC}),
+        with_settings(fsspec.config.conf, {"gs": {"token": "anon"}}),
     ):
         from gcsfs import GCSFileSystem
 
@@ -166,7 +166,7 @@ def abfs() -> Iterator[Store]:
             endpoint,
             {"AZURITE_ACCOUNTS": f"{account}:{key}"},
         ),
-        given(os.environ, {"AZURE_STORAGE_CONNECTION_STRING": connection}),
+        with_settings(os.environ, {"AZURE_STORAGE_CONNECTION_STRING": connection}),
     ):
         system = AzureBlobFileSystem(
             connection_string=connection, use_listings_cache=False, skip_instance_cache=True

@@ -27,7 +27,7 @@ from migrate.state.columns import columns
 from migrate.state.kernel import kernel, operations
 from migrate.state.kernel import read as fast_read
 from tests.golden.synthetic.test_serializers import WRITTEN
-from tests.support.both_ways import both_ways
+from tests.support.compare_readers import compare_readers
 from tests.support.encoder import keyed_values as of
 from tests.support.encoder.data_output import DataOutput
 from tests.support.encoder.keyed_state import Entry, Kind, key_group_of
@@ -68,7 +68,7 @@ def _read(*states: Encoded, heap: bool) -> dict[str, KeyedState]:
 
 
 def _by_the_kernel(state: KeyedState, rows: int) -> None:
-    (way,) = both_ways(state)
+    (way,) = compare_readers(state)
     assert way == (True, [], rows)
 
 
@@ -116,8 +116,8 @@ def test_states_that_lie_before_it_are_stepped_over() -> None:
 def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
     first = _state("VALUE", of.BIG_INTEGER, [10**30] * 40, "first")
     found = _read(first, _state("VALUE", of.LONG, list(range(40)), "second"), heap=True)
-    assert [way.known for way in both_ways(found["first"])] == [False]
-    (way,) = both_ways(found["second"])
+    assert [way.known for way in compare_readers(found["first"])] == [False]
+    (way,) = compare_readers(found["second"])
     assert way.rows == 40
     first_held = way.handed_over[0][0]  # those before it have nothing
     assert way.handed_over == [(n, 0) for n in range(first_held, MAX_PARALLELISM)]
@@ -151,7 +151,7 @@ def test_flinks_serializers_that_the_kernel_knows(name: str) -> None:
     for one in (one for one in WRITTEN if one["name"] == name):
         value = bytes.fromhex(one["value"])
         state = only(read(of_value(bytes.fromhex(one["snapshot"]), value), flink=one["flink"][-1]))
-        (way,) = both_ways(state)
+        (way,) = compare_readers(state)
         assert way.known
         if "\ufffd" not in str(one["told"]):  # half of a surrogate pair: read plainly
             assert (way.rows, way.handed_over) == (1, []) or way.rows is None  # beyond 64 bits
@@ -238,7 +238,7 @@ _SQL_ROWS = [
 @_FORMS
 @pytest.mark.parametrize(("row", "is_one"), _SQL_ROWS, ids=range(len(_SQL_ROWS)))
 def test_rows_by_the_layout_of_binary_row_data(heap: bool, row: bytes, is_one: bool) -> None:
-    (way,) = both_ways(only(read(of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2")))
+    (way,) = compare_readers(only(read(of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2")))
     assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
 
@@ -249,7 +249,7 @@ def test_a_short_decimal_of_a_row(heap: bool, number: int) -> None:
     short = _row_of("DECIMAL(20, 1)").replace(twenty, eighteen)
     row = bytes(8) + number.to_bytes(8, "little", signed=True)
     value = len(row).to_bytes(4, "big") + row
-    (way,) = both_ways(only(read(of_value(short, value, heap=heap), flink="2.2")))
+    (way,) = compare_readers(only(read(of_value(short, value, heap=heap), flink="2.2")))
     is_one = abs(number) < 10**18
     assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
@@ -302,7 +302,7 @@ def test_a_text_of_more_than_the_most_room_is_read_plainly(
     monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
     monkeypatch.setattr(fast_read, "_MAX_DOUBLINGS", 1)
     state = _read(_state("VALUE", of.STRING, ["a", "b" * 5000, "c"]), heap=False)["state"]
-    (way,) = both_ways(state)
+    (way,) = compare_readers(state)
     assert way.rows == 3
     assert way.handed_over == [(key_group_of("key-1", MAX_PARALLELISM), 0)]
 
@@ -354,7 +354,7 @@ def test_what_flink_never_writes_is_the_plain_readers_error(
 ) -> None:
     good = (0, _key(_KEY), _VALUE)
     state = _group(good, (0, key, value), good)
-    (way,) = both_ways(state)
+    (way,) = compare_readers(state)
     # What came before it is out already, unless whole columns told.
     assert way.handed_over in ([(_GROUP, 1)], [(_GROUP, 0)])
     with pytest.raises(DecodeError, match=problem):
@@ -366,8 +366,8 @@ def test_a_length_is_held_against_its_frame(byte: int) -> None:
     """Any byte of a key group may be another one."""
     good = canonical_group(*[(0, _key(_KEY), _VALUE)] * 2)
     for at in range(len(good)):
-        both_ways(_of_group(good[:at] + bytes((byte,)) + good[at + 1 :]))
-    both_ways(_of_group(good[:-1]))
+        compare_readers(_of_group(good[:at] + bytes((byte,)) + good[at + 1 :]))
+    compare_readers(_of_group(good[:-1]))
 
 
 @_FORMS
@@ -389,7 +389,7 @@ def test_values_that_flink_never_writes(heap: bool, written: of.Serializer, valu
     out = DataOutput()
     written.write_snapshot(out)
     state = _state("VALUE", Raw(out.to_bytes(), written.length), [value])
-    (way,) = both_ways(_read(state, heap=heap)["state"])
+    (way,) = compare_readers(_read(state, heap=heap)["state"])
     assert way.handed_over
     assert way.rows is None
 
@@ -402,7 +402,7 @@ def test_no_flag_is_taken_for_a_value(heap: bool, flag: int) -> None:
     good = b"\2\0\2a\0" + bytes(16)
     values = [good, good[:1] + bytes((flag,)) + good[2:], good]
     raw = Raw(written.to_bytes(), _PLACE.length)
-    (way,) = both_ways(_read(_state("VALUE", raw, values), heap=heap)["state"])
+    (way,) = compare_readers(_read(_state("VALUE", raw, values), heap=heap)["state"])
     assert bool(way.handed_over) == (flag != 0)
 
 
@@ -414,7 +414,7 @@ def test_a_state_that_comes_again_or_is_none(number: int) -> None:
     one = stream.stream.index(b"\0\1\0\0\0\1", begin)
     changed = stream.stream[:one] + number.to_bytes(2, "big") + stream.stream[one + 2 :]
     for state in read(replace(stream, stream=changed)).states:
-        (way,) = both_ways(state)
+        (way,) = compare_readers(state)
         assert way.handed_over
         assert way.rows is None or state.name == "first"
 
@@ -467,7 +467,7 @@ def test_the_last_number_that_is_one(
     first = next((one for one in WRITTEN if name == f"the first {one['name']}"), None)
     written = bytes.fromhex(first["snapshot"]) if first is not None else snapshot(name)
     for value, is_one in [(one, True) for one in good] + [(one, False) for one in bad]:
-        (way,) = both_ways(only(read(of_value(written, value, heap=heap), flink="2.2")))
+        (way,) = compare_readers(only(read(of_value(written, value, heap=heap), flink="2.2")))
         assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
 

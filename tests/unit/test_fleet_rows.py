@@ -28,7 +28,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.encoder import ByteStreamHandle, ChannelHandle, FileHandle, Operator, Subtask
 from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
-from tests.support.state_files import write_naming
+from tests.support.state_files import write_with_handle
 
 # One release is enough here; test_data_source.py has all of them.
 RELEASE = "2.2"
@@ -280,7 +280,7 @@ def test_state_outside_of_a_checkpoint_is_read_with_leave_alone(
     tmp_path: Path, allowed: str, error: str | None
 ) -> None:
     outside = (tmp_path / "outside" / "state").as_uri()
-    write_naming(lambda size: FileHandle(outside, size), tmp_path / "job" / "chk-7")
+    write_with_handle(lambda size: FileHandle(outside, size), tmp_path / "job" / "chk-7")
     candidates = discover([str(tmp_path / "job")], Files())
     options = parse_options({"allowExternalFiles": allowed})
     external = options.allow_external_files

@@ -38,7 +38,7 @@ from tests.golden.test_all_handles import ENTRIES, SYNTHETIC
 from tests.support import hostile
 from tests.support.hostile import (
     LARGEST_COUNT,
-    LARGEST_PLACE,
+    LARGEST_OFFSET,
     MB,
     in_file,
     inline,
@@ -251,8 +251,8 @@ def test_a_count_of_partitions_that_cannot_be(version: int, count: int) -> None:
     ("start", "size", "offset"),
     [
         (1 << 62, 1 << 62, 1 << 62),
-        (LARGEST_PLACE, 100, 1 << 62),
-        (0, LARGEST_PLACE, LARGEST_PLACE - 5),
+        (LARGEST_OFFSET, 100, 1 << 62),
+        (0, LARGEST_OFFSET, LARGEST_OFFSET - 5),
         (0, 10, 1 << 62),
     ],
 )

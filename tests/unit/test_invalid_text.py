@@ -7,11 +7,11 @@ import pytest
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState
 from migrate.state.arrow import record_batches
-from tests.support.both_ways import both_ways
+from tests.support.compare_readers import compare_readers
 from tests.support.encoder import keyed_values as of
 from tests.support.encoder.keyed_state import Entry, key_group_of
 from tests.support.encoder.keyed_state import KeyedState as Encoded
-from tests.support.keyed_bytes import MAX_PARALLELISM, of_states, only, read, told
+from tests.support.keyed_bytes import MAX_PARALLELISM, json_entries, of_states, only, read
 
 _HALVES = ("\ud83d", "\ude00")
 _FORMS = pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
@@ -28,7 +28,7 @@ def _refused(state: KeyedState, part: str) -> None:
         with pytest.raises(DecodeError, match=f"a {part} in key group .* two keys could") as error:
             list(rows())
         assert error.value.kind is ErrorKind.UNSUPPORTED
-    both_ways(state)
+    compare_readers(state)
 
 
 @_FORMS
@@ -39,8 +39,8 @@ def test_keys_that_would_become_one_are_refused(heap: bool) -> None:
 @_FORMS
 def test_a_key_of_the_replacement_character_itself_is_read(heap: bool) -> None:
     state = _counts(("\ufffd", "\U0001f600"), heap)
-    assert {line["key"] for line in told(state)} == {"\ufffd", "\U0001f600"}
-    both_ways(state)
+    assert {line["key"] for line in json_entries(state)} == {"\ufffd", "\U0001f600"}
+    compare_readers(state)
 
 
 @_FORMS
@@ -67,5 +67,5 @@ def test_a_value_is_read_with_the_replacement_character(
     entry = Entry(key_group_of(1, MAX_PARALLELISM), 1, None, text)
     state = Encoded("text", "VALUE", of.VOID_NAMESPACE, of.STRING, (entry,))
     read_state = only(read(of_states([state], heap=heap)))
-    assert [line["value"] for line in told(read_state)] == [expected]
-    both_ways(read_state)
+    assert [line["value"] for line in json_entries(read_state)] == [expected]
+    compare_readers(read_state)

@@ -38,11 +38,11 @@ from tests.support.keyed_bytes import (
     Handle,
     Raw,
     canonical_group,
+    json_entries,
     of_states,
     of_value,
     only,
     read,
-    told,
 )
 
 _SERIALIZERS = Path(__file__).parents[1] / "golden" / "synthetic" / "serializers.json"
@@ -276,7 +276,7 @@ def test_a_state_that_is_listed(written: bytes, kind: str, reason: str | None) -
     assert (found.kind.value, found.reason, found.ttl) == (kind, reason, False)
     if reason is not None:
         with pytest.raises(DecodeError) as error:
-            told(found)
+            json_entries(found)
         assert (error.value.kind, error.value.problem) == (UNSUPPORTED, reason)
 
 
@@ -418,8 +418,8 @@ def test_older_versions_of_snapshots() -> None:
 
 
 def _only_value(snapshot: bytes, value: bytes) -> Any:
-    (line,) = told(only(read(of_value(snapshot, value))))
-    (alike,) = told(only(read(of_value(snapshot, value, heap=True))))
+    (line,) = json_entries(only(read(of_value(snapshot, value))))
+    (alike,) = json_entries(only(read(of_value(snapshot, value, heap=True))))
     assert line == alike
     return line["value"]
 
@@ -525,7 +525,7 @@ def one_group(
 
 def fails(state_: KeyedState) -> DecodeError:
     with pytest.raises(DecodeError) as error:
-        told(state_)
+        json_entries(state_)
     return error.value
 
 
@@ -582,13 +582,13 @@ def test_an_empty_value_is_a_value() -> None:
     (found,) = one_group(
         canonical_group((0, _KEY, b"")), value_state("none", Raw(flinks("null value")))
     )
-    assert [line["value"] for line in told(found)] == [None]
+    assert [line["value"] for line in json_entries(found)] == [None]
 
 
 def test_states_beside_one_another_in_a_key_group() -> None:
     group = canonical_group((0, _KEY, _LONG_1), (2, _KEY, i64(2)), (0, _KEY, i64(3)))
     found = one_group(group, value_state("a"), value_state("b"), value_state("c"))
-    assert [[line["value"] for line in told(one)] for one in found] == [[1, 3], [], [2]]
+    assert [[line["value"] for line in json_entries(one)] for one in found] == [[1, 3], [], [2]]
 
 
 def test_the_lengths_behind_a_key_and_a_namespace() -> None:
@@ -602,7 +602,7 @@ def test_the_lengths_behind_a_key_and_a_namespace() -> None:
     whole = bytes((group,)) + key + b"\x2e\1" + b"\3ns" + b"\3"
     named = Encoded("s", "VALUE", STRING, LONG, ())
     (found,) = one_group(canonical_group((0, whole, _LONG_1)), named, key=STRING, at=group)
-    assert [(line["key"], line["namespace"]) for line in told(found)] == [(long, "ns")]
+    assert [(line["key"], line["namespace"]) for line in json_entries(found)] == [(long, "ns")]
     problem = "the length after a part of a key is another one"
     for place, byte in ((303, 0x2F), (304, 2), (304, 0), (308, 4)):
         damaged = whole[:place] + bytes((byte,)) + whole[place + 1 :]
@@ -633,7 +633,7 @@ def test_a_key_that_is_null_lies_in_any_key_group(name: str) -> None:
     key = Raw(flinks(name), 8)
     group = i32(7) + pack(">hi", 0, 1) + b"\0" + bytes.fromhex(null["value"]) + _LONG_1
     (found,) = one_group(group, value_state("one"), heap=True, key=key, at=7)
-    assert [(line["key"], line["value"]) for line in told(found)] == [(None, 1)]
+    assert [(line["key"], line["value"]) for line in json_entries(found)] == [(None, 1)]
 
 
 def test_a_key_with_a_part_of_an_unknown_hash_lies_in_any_key_group() -> None:
@@ -647,7 +647,7 @@ def test_a_key_with_a_part_of_an_unknown_hash_lies_in_any_key_group() -> None:
     ):
         group = i32(7) + pack(">hi", 0, 1) + b"\0" + data + _LONG_1
         (found,) = one_group(group, value_state("one"), heap=True, key=key, at=7)
-        assert [line["key"] for line in told(found)] == [expected]
+        assert [line["key"] for line in json_entries(found)] == [expected]
 
 
 def test_two_bytes_tell_a_key_group_above_128() -> None:
@@ -656,7 +656,7 @@ def test_two_bytes_tell_a_key_group_above_128() -> None:
     (found,) = one_group(
         canonical_group((0, key, _LONG_1)), value_state("one"), at=group, max_parallelism=129
     )
-    assert [line["key_group"] for line in told(found)] == [group]
+    assert [line["key_group"] for line in json_entries(found)] == [group]
     key = pack(">H", group ^ 256) + _LONG_1 + b"\0"
     (found,) = one_group(
         canonical_group((0, key, _LONG_1)), value_state("one"), at=group, max_parallelism=129
@@ -672,7 +672,7 @@ def test_maps_in_canonical_form() -> None:
         (0, _KEY + b"\2c", b"\1" + _LONG_1),  # what the serializer makes of null
     ]
     (found,) = one_group(canonical_group(*entries), counts)
-    assert [(line["map_key"], line["value"]) for line in told(found)] == [
+    assert [(line["map_key"], line["value"]) for line in json_entries(found)] == [
         ("a", 1),
         ("b", None),
         ("c", None),
@@ -686,7 +686,7 @@ def test_maps_in_canonical_form() -> None:
 def test_lists_in_canonical_form() -> None:
     items = value_state("items", ListOf(INT), "LIST")
     (found,) = one_group(canonical_group((0, _KEY, i32(1) + b"," + i32(2))), items)
-    assert [line["value"] for line in told(found)] == [[1, 2]]
+    assert [line["value"] for line in json_entries(found)] == [[1, 2]]
     (found,) = one_group(canonical_group((0, _KEY, i32(1) + b";" + i32(2))), items)
     error = fails(found)
     assert (error.kind, error.problem) == (
@@ -713,7 +713,7 @@ def test_many_entries_come_all(heap: bool) -> None:
     entries = tuple(Entry(_GROUP, 1, number, number) for number in _FEW)
     handle = of_states([Encoded("many", "VALUE", LONG, LONG, entries)], heap=heap)
     found = only(read(handle))
-    assert_same([line["value"] for line in told(found)], list(_FEW))
+    assert_same([line["value"] for line in json_entries(found)], list(_FEW))
     (part,) = found.parts
     sizes = [len(batch) for batch in part.batches([_GROUP])]
     assert sum(sizes) == len(_FEW)
@@ -749,7 +749,7 @@ def test_the_heap_backends_states_come_in_any_order() -> None:
     one = pack(">hi", 1, 1) + b"\0" + _LONG_1 + i64(5)
     group = i32(_GROUP) + one + pack(">hi", 0, 0)
     found = one_group(group, value_state("a"), value_state("b"), heap=True)
-    assert [[line["value"] for line in told(each)] for each in found] == [[], [5]]
+    assert [[line["value"] for line in json_entries(each)] for each in found] == [[], [5]]
     found = one_group(i32(_GROUP) + one + one, value_state("a"), value_state("b"), heap=True)
     error = fails(found[0])
     assert error.problem == "state 1 of 2, or again"
@@ -763,7 +763,7 @@ def test_a_key_group_of_the_heap_backend_begins_with_its_number() -> None:
     first, second = i32(7) + group, i32(8) + group
     offsets = (len(start), len(start) + len(first))
     (found,) = read(Handle(start + first + second, offsets, 7, savepoint=False)).states
-    assert told(found) == []
+    assert json_entries(found) == []
     (found,) = read(Handle(start + i32(6) + group + second, offsets, 7, savepoint=False)).states
     error = fails(found)
     assert (error.kind, error.problem) == (CORRUPT, "key group 7 does not begin where it should")
@@ -772,7 +772,7 @@ def test_a_key_group_of_the_heap_backend_begins_with_its_number() -> None:
 def test_an_empty_list_of_the_heap_backend_is_none() -> None:
     group = i32(_GROUP) + pack(">hi", 0, 1) + b"\0" + _LONG_1 + i32(0)
     (found,) = one_group(group, value_state("items", ListOf(INT), "LIST"), heap=True)
-    assert told(found) == []
+    assert json_entries(found) == []
 
 
 def test_a_full_checkpoint_of_an_older_rocksdb_is_in_canonical_form() -> None:
@@ -780,9 +780,9 @@ def test_a_full_checkpoint_of_an_older_rocksdb_is_in_canonical_form() -> None:
     states = [Encoded("one", "VALUE", VOID_NAMESPACE, LONG, (entry,))]
     stream, offsets = encode_canonical(LONG, states, range(MAX_PARALLELISM), MAX_PARALLELISM)
     (found,) = read(Handle(stream, offsets, savepoint=False)).states
-    assert [line["value"] for line in told(found)] == [5]
+    assert [line["value"] for line in json_entries(found)] == [5]
     (found,) = read(Handle(encode_head(LONG, states), _NOTHING, savepoint=False)).states
-    assert told(found) == []
+    assert json_entries(found) == []
 
 
 def test_key_groups_lie_one_behind_another() -> None:
@@ -813,7 +813,7 @@ def test_what_lies_behind_a_state_that_cannot_be_read() -> None:
     last = pack(">hi", 2, 1) + b"\0" + _LONG_1 + i64(6)
     empty = pack(">hi", 1, 0)
     a, unreadable, c = one_group(i32(_GROUP) + one + filled + last, *states, heap=True)
-    assert [line["value"] for line in told(a)] == [4]
+    assert [line["value"] for line in json_entries(a)] == [4]
     assert unreadable.reason is not None and "Java's own serialization" in unreadable.reason
     assert c.reason is not None
     assert "it is behind the state 'java', which cannot be read" in c.reason
@@ -822,8 +822,8 @@ def test_what_lies_behind_a_state_that_cannot_be_read() -> None:
     for group in (one + empty + last, last + one + filled):
         a, unreadable, c = one_group(i32(_GROUP) + group, *states, heap=True)
         assert (a.reason, c.reason) == (None, None)
-        assert [line["value"] for line in told(c)] == [6]
-        assert [line["value"] for line in told(a)] == [4]
+        assert [line["value"] for line in json_entries(c)] == [6]
+        assert [line["value"] for line in json_entries(a)] == [4]
 
 
 def test_several_subtasks_hold_one_state() -> None:
@@ -840,7 +840,7 @@ def test_several_subtasks_hold_one_state() -> None:
         stream, offsets = encode_heap(LONG, states, half)
         handles.append(Handle(stream, offsets, half[0], savepoint=False))
     found = only(read(*handles))
-    assert sorted(line["value"] for line in told(found)) == list(keys)
+    assert sorted(line["value"] for line in json_entries(found)) == list(keys)
     assert [part.subtask for part in found.parts] == [0, 1]
     assert [part.key_groups for part in found.parts] == list(halves)
 
@@ -875,7 +875,9 @@ def test_timers_of_a_backend(heap: bool) -> None:
         group = canonical_group(*((0, bytes((_GROUP,)) + timer, b"") for timer in timers))
     handle = Handle(start + group, (len(start),), _GROUP, savepoint=not heap)
     found = only(read(handle))
-    assert [(line["key"], line["value"]) for line in told(found)] == [(1, time) for time in times]
+    assert [(line["key"], line["value"]) for line in json_entries(found)] == [
+        (1, time) for time in times
+    ]
     if not heap:
         for damaged, kind, problem in (
             (timers[0] + b"c", CORRUPT, "1 bytes are left over after a timer"),
@@ -947,7 +949,7 @@ def test_timers_that_an_operator_wrote_itself() -> None:
         ("_timer_state/event_b", "timers"),
         ("_timer_state/processing_b", "timers"),
     ]
-    values = [[(line["key"], line["value"]) for line in told(one)] for one in found.states]
+    values = [[(line["key"], line["value"]) for line in json_entries(one)] for one in found.states]
     assert values[:3] == [[(1, 5), (1, -6), (next_key, 9)], [(1, 7)], []]
     assert_same(values[3], [(1, time) for time in _FEW])
     (part,) = found.states[3].parts
@@ -1025,4 +1027,4 @@ def test_no_timers_of_a_key_that_cannot_be_read_are_none() -> None:
         ("_timer_state/event_b", True),
         ("_timer_state/processing_b", True),
     ]
-    assert [line["value"] for line in told(found.states[2])] == [2]
+    assert [line["value"] for line in json_entries(found.states[2])] == [2]

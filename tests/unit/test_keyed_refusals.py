@@ -31,11 +31,11 @@ from tests.support.keyed_bytes import (
     MAX_PARALLELISM,
     Handle,
     Raw,
+    json_entries,
     of_states,
     of_value,
     only,
     read,
-    told,
 )
 
 _SERIALIZERS = Path(__file__).parents[1] / "golden" / "synthetic" / "serializers.json"
@@ -79,7 +79,7 @@ def composed(serializer: Any) -> bytes:
 
 
 def value_of(serializer: bytes, value: bytes, *, heap: bool = False, flink: str = "2.2") -> Any:
-    (line,) = told(only(read(of_value(serializer, value, heap=heap), flink=flink)))
+    (line,) = json_entries(only(read(of_value(serializer, value, heap=heap), flink=flink)))
     return line["value"]
 
 
@@ -756,5 +756,7 @@ def test_a_subclass_is_told_by_its_own_fields() -> None:
     refuse(serializer, b"\x08\1", CORRUPT, "subclass 1 of 1 registered ones", "2.2")
     entry = Entry(group, 1, None, {"k": b"\2\0\2y"})
     of = MapOf(STRING, Raw(serializer))
-    (line,) = told(only(read(of_states([KeyedState("m", "MAP", VOID_NAMESPACE, of, (entry,))]))))
+    (line,) = json_entries(
+        only(read(of_states([KeyedState("m", "MAP", VOID_NAMESPACE, of, (entry,))])))
+    )
     assert line["value"] == {"a": "y"}

@@ -14,7 +14,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedStates, heap, parts, read_keyed_states, streams
 from decoder.keyed_state.entries import Readers
 from tests.golden.state.generate import STATE as GOLDEN
-from tests.support.both_ways import both_ways
+from tests.support.compare_readers import compare_readers
 from tests.support.encoder import (
     FileHandle,
     KeyGroupsHandle,
@@ -34,7 +34,7 @@ from tests.support.encoder.keyed_values import (
     MapOf,
     Serializer,
 )
-from tests.support.keyed_bytes import OPERATOR, POINTER, canonical_group, only, told
+from tests.support.keyed_bytes import OPERATOR, POINTER, canonical_group, json_entries, only
 from tests.support.memory_files import MemoryFiles
 
 _FILE = "/flink/checkpoints/chk-1/state"
@@ -91,7 +91,7 @@ def _read(
 
 
 def _lengths(found: KeyedStates) -> list[int]:
-    return [len(line["value"]) // 2 for line in told(only(found))]
+    return [len(line["value"]) // 2 for line in json_entries(only(found))]
 
 
 def test_a_small_stream_is_read_once() -> None:
@@ -166,7 +166,7 @@ def test_key_groups_of_nothing_are_in_no_share() -> None:
     data, offsets = _stream((30, 20, 10))
     found, _ = _read(data, (0, *offsets, 0))
     with pytest.raises(DecodeError, match="a key of key group 7 is in key group 8"):
-        told(only(found))
+        json_entries(only(found))
     (part,) = only(found).parts
     assert [key_groups for key_groups, _ in part.shares(1)] == [
         range(8, 9),
@@ -180,7 +180,7 @@ def test_a_large_stream_that_ends_early() -> None:
     for kept in (len(data) - 1, offsets[2] - 1):
         found, _ = _read(data[:kept], offsets, len(data))
         with pytest.raises(DecodeError) as refused:
-            told(only(found))
+            json_entries(only(found))
         assert refused.value.kind in (ErrorKind.TRUNCATED, ErrorKind.CORRUPT)
 
 
@@ -234,7 +234,7 @@ def test_where_blocks_end_does_not_matter(
     states = read_keyed_states(path).states
     assert [list(state.entries()) for state in states] == whole
     for state in states if block == 64 else ():
-        assert all(not way.handed_over for way in both_ways(state) if way.known)
+        assert all(not way.handed_over for way in compare_readers(state) if way.known)
 
 
 @pytest.mark.parametrize("left_over", [b"", b"\0"])

@@ -8,7 +8,7 @@ from struct import pack
 import pytest
 
 from decoder.errors import DecodeError, ErrorKind
-from tests.support.keyed_bytes import of_value, only, read, told
+from tests.support.keyed_bytes import json_entries, of_value, only, read
 
 _ROW = "org.apache.flink.table.runtime.typeutils.RowDataSerializer$RowDataSerializerSnapshot"
 _NULL = b"\x70"
@@ -69,7 +69,7 @@ def row_of(*types: bytes) -> bytes:
 def value_of(type_: bytes, slot: bytes, beside: bytes = b"") -> object:
     """The one field of a row, whose slot holds this."""
     data = bytes(8) + slot + beside
-    (line,) = told(only(read(of_value(row_of(type_), pack(">i", len(data)) + data))))
+    (line,) = json_entries(only(read(of_value(row_of(type_), pack(">i", len(data)) + data))))
     return line["value"]["f0"]
 
 

@@ -23,7 +23,7 @@ from tests.support.encoder import (
 from tests.support.encoder.keyed_state import KeyedState as Encoded
 from tests.support.encoder.keyed_state import encode_head, key_group_of
 from tests.support.encoder.keyed_values import BYTES, LONG, VOID_NAMESPACE, Serializer
-from tests.support.keyed_bytes import OPERATOR, POINTER, told
+from tests.support.keyed_bytes import OPERATOR, POINTER, json_entries
 from tests.support.memory_files import MemoryFiles
 from tests.support.rocksdb_files import write_rocksdb
 
@@ -65,17 +65,17 @@ def _state(
 
 def _fails(state: KeyedState) -> DecodeError:
     with pytest.raises(DecodeError) as refused:
-        told(state)
+        json_entries(state)
     return refused.value
 
 
 def test_rows_of_a_column_family(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(key): pack(">q", 10 * key) for key in _KEYS})
-    found = told(_state(files))
+    found = json_entries(_state(files))
     assert sorted((line["key"], line["value"]) for line in found) == [(1, 10), (2, 20), (3, 30)]
     # The files may hold rows of other subtasks' key groups.
     group = key_group_of(2, _MAX_PARALLELISM)
-    assert [line["key"] for line in told(_state(files, group, 1))] == [2]
+    assert [line["key"] for line in json_entries(_state(files, group, 1))] == [2]
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
     keys = [key for key in range(400_000) if key_group_of(key, _MAX_PARALLELISM) == group][:2100]
     files = _database(tmp_path / "db", {_row(key): pack(">q", key) for key in keys})
     state = _state(files)
-    values = sorted(line["value"] for line in told(state))
+    values = sorted(line["value"] for line in json_entries(state))
     complete = values == keys
     assert complete
     (part,) = state.parts

@@ -40,11 +40,11 @@ from tests.support.encoder import (
 from tests.support.memory_files import MemoryFiles
 from tests.support.state_files import (
     SPLIT_DISTRIBUTE,
-    big_checkpoint,
     source_operator,
     split_stream,
+    write_big_checkpoint,
     write_in_files,
-    write_naming,
+    write_with_handle,
 )
 
 _JOB = "0123456789abcdef0123456789abcdef"
@@ -83,7 +83,7 @@ class _Counted(LocalFiles):
 def test_of_a_big_file_only_the_state_that_is_read_is_fetched(
     tmp_path: Path, compressed: bool
 ) -> None:
-    chk = big_checkpoint(tmp_path / "savepoint", 1_000_000, compressed)
+    chk = write_big_checkpoint(tmp_path / "savepoint", 1_000_000, compressed)
     files = _Counted()
     assert _positions(chk, files) == {0: 100}
     assert [name for name, _ in files.reads] == ["_metadata", "state", "state"]
@@ -351,7 +351,7 @@ def test_a_file_outside_of_the_checkpoint_is_not_opened_without_leave(
         "segment": lambda size: SegmentHandle(outside.as_uri(), 0, size, 0, "logical"),
         "link": lambda size: RelativeFileHandle("link", size),
     }
-    write_naming(places[form], chk)
+    write_with_handle(places[form], chk)
     (chk / "link").symlink_to(outside)
     files = _Opened()
     with pytest.raises(DecodeError) as caught:
@@ -382,7 +382,7 @@ def test_what_belongs_to_the_checkpoint_is_opened(tmp_path: Path, root: str, nam
 def test_of_two_places_the_one_outside_is_passed_over(tmp_path: Path) -> None:
     """A relative name that leads outside, and the file of that name beside _metadata."""
     chk = tmp_path / _JOB / "chk-7"
-    write_naming(lambda size: RelativeFileHandle("../../outside/state", size), chk)
+    write_with_handle(lambda size: RelativeFileHandle("../../outside/state", size), chk)
     shutil.copy(tmp_path / "outside" / "state", chk)
     assert _positions(chk) == {0: 100}
 
@@ -392,7 +392,7 @@ def test_what_only_lies_near_a_checkpoint_is_not_its_own(tmp_path: Path, beside:
     """A chk-<n> unpacked into somebody's home must not open what is there."""
     chk = tmp_path / "home" / "chk-7"
     file = tmp_path / "home" / beside
-    write_naming(lambda size: FileHandle(file.as_uri(), size), chk)
+    write_with_handle(lambda size: FileHandle(file.as_uri(), size), chk)
     file.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(tmp_path / "outside" / "state", file)
     with pytest.raises(DecodeError) as caught:
@@ -417,7 +417,7 @@ def test_every_command_refuses_them_by_name_and_has_the_flag(
 ) -> None:
     chk = tmp_path / _JOB / "chk-7"
     outside = tmp_path / "outside" / "state"
-    write_naming(lambda size: FileHandle(outside.as_uri(), size), chk)
+    write_with_handle(lambda size: FileHandle(outside.as_uri(), size), chk)
     positions = tmp_path / "positions.json"
     positions.write_text('{"orders":{"0":100}}')
     command = [argument.format(chk=chk, json=positions) for argument in arguments]
@@ -453,7 +453,7 @@ def test_what_the_user_may_have_meant_is_not_asked_of_a_store_that_is_down(
     tmp_path: Path, kind: ErrorKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside, chk = tmp_path / "outside" / "state", tmp_path / _JOB / "chk-7"
-    write_naming(lambda size: RelativeFileHandle(str(outside), size), chk)
+    write_with_handle(lambda size: RelativeFileHandle(str(outside), size), chk)
     monkeypatch.setattr(_Asked, "down", kind is ErrorKind.UNAVAILABLE)
     monkeypatch.setattr(_Asked, "asked", [])
     monkeypatch.setattr(flink_read, "Files", _Asked)
@@ -470,7 +470,7 @@ def test_what_the_user_may_have_meant_is_not_asked_of_a_store_that_is_down(
 
 def test_an_old_place_that_is_no_more_is_missing_and_not_refused(tmp_path: Path) -> None:
     chk = tmp_path / _JOB / "chk-7"
-    write_naming(lambda size: FileHandle("file:/gone/long/ago/state", size), chk)
+    write_with_handle(lambda size: FileHandle("file:/gone/long/ago/state", size), chk)
     result = migrate("inspect", chk)
     assert result.code == 3
     assert "'/gone/long/ago/state'" in result.stderr

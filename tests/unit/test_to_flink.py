@@ -56,7 +56,7 @@ from tests.support.encoder import (
 )
 from tests.support.golden import golden
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
-from tests.support.state_files import savepoint_with_files
+from tests.support.state_files import write_savepoint_with_files
 
 _MARKER = -(1 << 63)
 _OTHER = bytes(range(16, 32))
@@ -744,7 +744,7 @@ def test_a_mount_is_no_place_for_a_savepoint(
 
 
 def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
-    chk = savepoint_with_files(here / "chk-7", {"state": 1000})
+    chk = write_savepoint_with_files(here / "chk-7", {"state": 1000})
     with (chk / "state").open("wb") as file:
         file.truncate(999)
     side = _side({"t": [3]})
@@ -756,7 +756,7 @@ def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
 
 @pytest.mark.slow  # a process of its own
 def test_a_process_that_is_killed_leaves_nothing_of_that_name(here: Path) -> None:
-    chk = savepoint_with_files(here / "chk-7", {"state": 8 << 30})
+    chk = write_savepoint_with_files(here / "chk-7", {"state": 8 << 30})
     command = [sys.executable, "-m", "migrate", "to-flink", str(chk)]
     options = ["--from", _side({"t": [3]}), "--out", "new"]
     process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)

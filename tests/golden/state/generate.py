@@ -23,7 +23,7 @@ from tests.golden.generate import belonging_files
 from tests.golden.state.jobs import JOBS, KeyedJob
 from tests.support.flink import RELEASES
 from tests.support.jdk import JavaError
-from tests.support.keyed_jobs import keyed_jobs
+from tests.support.keyed_jobs import run_keyed_jobs
 
 STATE = Path(__file__).parent
 MANIFEST = STATE / "manifest.json"
@@ -38,8 +38,8 @@ def generate(version: str, jobs: Sequence[KeyedJob]) -> list[str]:
     missed: list[str] = []
     try:
         if "evolved" in by_name:
-            (told,) = keyed_jobs(version, root, ["evolving"], pojo="pojo_1")
-        for told in keyed_jobs(version, root, by_name):
+            (told,) = run_keyed_jobs(version, root, ["evolving"], pojo="pojo_1")
+        for told in run_keyed_jobs(version, root, by_name):
             if "failed" in told:
                 missed.append(f"{version}/{told['job']}: {told['failed']}")
                 print(missed[-1], file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.support.flink import LONE_JOBS, PATCHES, RELEASES, RUN_BY_TESTS
+from tests.support.flink import PATCHES, RELEASES, RUN_BY_TESTS, STANDALONE_JOBS
 from tests.support.keyed_jobs import ASYNC_STATE
 
 
@@ -20,7 +20,7 @@ class KeyedJob:
 
 # Fewer of the oldest, as all of them are to stay small.
 SINCE_1_20 = ("1.20", "2.2")
-EVERY = tuple(version for version in RELEASES if version not in {*LONE_JOBS, *PATCHES})
+EVERY = tuple(version for version in RELEASES if version not in {*STANDALONE_JOBS, *PATCHES})
 BETWEEN = tuple(version for version in EVERY if version not in RUN_BY_TESTS)
 
 # Every shape of key, namespace and value.

@@ -10,7 +10,7 @@ from decoder.keyed_state import KeyGroupLayout, read_keyed_states
 from migrate.storage.files import Files
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_golden_keyed_state import READ
-from tests.support.both_ways import both_ways
+from tests.support.compare_readers import compare_readers
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def test_both_ways_are_the_same(entry: dict[str, Any]) -> None:
     for state in read_keyed_states(STATE / entry["path"], Files()).states:
         if not state.readable:
             continue
-        ways = both_ways(state)
+        ways = compare_readers(state)
         if any(way.known for way in ways):
             known.add(state.name)
         if all(part.layout is KeyGroupLayout.CANONICAL for part in state.parts):

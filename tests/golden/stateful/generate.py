@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support.kafka import Broker
-from tests.support.stateful_job import event, stateful_job
+from tests.support.stateful_job import event, run_stateful_job
 
 HERE = Path(__file__).parent
 VERSION = "2.2"
@@ -23,7 +23,9 @@ def main() -> None:
         broker.create_topic("events", 2)
         for partition in (0, 1):
             broker.produce("events", partition, [event(random_, n) for n in range(500)])
-        savepoint, _ = stateful_job(VERSION, broker.bootstrap_servers, "events", 350, Path(work))
+        savepoint, _ = run_stateful_job(
+            VERSION, broker.bootstrap_servers, "events", 350, Path(work)
+        )
         for old in HERE.glob("savepoint-*"):
             shutil.rmtree(old)
         shutil.copytree(savepoint, HERE / savepoint.name)

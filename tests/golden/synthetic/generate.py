@@ -14,7 +14,7 @@ from typing import Any
 from tests.support.flink import RELEASES, encode_sources
 from tests.support.keyed_jobs import serializers
 from tests.support.round_trip import (
-    Told,
+    Parsed,
     checkpoint_properties,
     write_all_handles,
 )
@@ -43,7 +43,7 @@ _SOURCES = {
 }
 
 
-def report(told: Told) -> dict[str, Any]:
+def report(told: Parsed) -> dict[str, Any]:
     """What Flink says of a checkpoint, per operator; sizes are those of `getStateSize()`."""
     return {
         "checkpoint_id": told["checkpoint_id"],
@@ -52,7 +52,7 @@ def report(told: Told) -> dict[str, Any]:
     }
 
 
-def _operator_report(operator: Told) -> dict[str, Any]:
+def _operator_report(operator: Parsed) -> dict[str, Any]:
     subtasks = operator["subtasks"]
     coordinator = operator["coordinator"]
     handles = [

@@ -20,11 +20,11 @@ from tests.support.keyed_bytes import (
     Handle,
     Raw,
     canonical_group,
+    json_entries,
     of_states,
     of_value,
     only,
     read,
-    told,
 )
 
 WRITTEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "serializers.json").read_text())
@@ -61,7 +61,7 @@ def test_a_value_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) 
         for flink in one["flink"]:
             state = only(read(of_value(snapshot, value, heap=heap), flink=flink))
             assert state.readable, state.reason
-            assert [line["value"] for line in told(state)] == [one["told"]]
+            assert [line["value"] for line in json_entries(state)] == [one["told"]]
 
 
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
@@ -75,7 +75,7 @@ def test_elements_of_a_list_are_what_flink_wrote(written: list[dict[str, Any]], 
             [KeyedState("list", "LIST", VOID_NAMESPACE, ListOf(element), (entry,))], heap=heap
         )
         state = only(read(handle, flink=one["flink"][-1]))
-        assert [line["value"] for line in told(state)] == [[one["told"]] * 3]
+        assert [line["value"] for line in json_entries(state)] == [[one["told"]] * 3]
 
 
 def _keyed(one: dict[str, Any], key_group: int, *, heap: bool) -> Handle:
@@ -100,7 +100,7 @@ def _keyed(one: dict[str, Any], key_group: int, *, heap: bool) -> Handle:
 def test_a_key_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
     for one in written:
         state = only(read(_keyed(one, one["key_group"], heap=heap), flink=one["flink"][0]))
-        assert told(state) == [
+        assert json_entries(state) == [
             {"key_group": one["key_group"], "key": one["told"], "namespace": "ns", "value": 1}
         ]
 
@@ -117,7 +117,7 @@ def test_a_key_in_another_key_group_than_flinks_is_refused(
         state = only(read(_keyed(one, other, heap=heap), flink=one["flink"][0]))
         problem = f"a key of key group {one['key_group']} is in key group {other}: "
         with pytest.raises(DecodeError, match=problem) as refused:
-            told(state)
+            json_entries(state)
         assert refused.value.kind is ErrorKind.CORRUPT
         assert refused.value.field == "state 'count'"
 
@@ -135,7 +135,7 @@ def test_a_value_cut_short_anywhere_is_truncated(written: list[dict[str, Any]]) 
         for end in range(0, len(value), 1 + len(value) // _MOST_CUTS):
             state = only(read(of_value(snapshot, value[:end], heap=True), flink=one["flink"][0]))
             with pytest.raises(DecodeError) as refused:
-                told(state)
+                json_entries(state)
             assert (refused.value.kind, end) == (ErrorKind.TRUNCATED, end), refused.value
 
 
@@ -145,5 +145,5 @@ def test_a_value_with_a_byte_more_is_refused(written: list[dict[str, Any]]) -> N
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         state = only(read(of_value(snapshot, value + b"\0"), flink=one["flink"][0]))
         with pytest.raises(DecodeError, match="1 bytes are left over") as refused:
-            told(state)
+            json_entries(state)
         assert refused.value.kind is ErrorKind.CORRUPT

@@ -32,7 +32,7 @@ class Committable:
     state: int = RECEIVED
 
 
-def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int]) -> bytes:
+def encode_writer_element(prefix: str, version: int, open_transactions: Mapping[str, int]) -> bytes:
     """Encode an element of the writers' state; version 2 stores each transaction's checkpoint."""
     state = DataOutput()
     state.utf(prefix)
@@ -40,8 +40,8 @@ def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int
         state.i32(0)
         state.i32(1)
         state.i32(0)
-        state.i32(len(under_way))
-        for transactional_id, checkpoint in under_way.items():
+        state.i32(len(open_transactions))
+        for transactional_id, checkpoint in open_transactions.items():
             state.utf(transactional_id)
             state.i64(checkpoint)
     return _versioned(version, state.to_bytes())

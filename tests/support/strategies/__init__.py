@@ -16,9 +16,9 @@ from tests.support.strategies.dialect import (
     Dialect,
 )
 from tests.support.strategies.kafka import (
+    ExpectedKafkaSource,
+    ExpectedLegacySource,
     KafkaCheckpoint,
-    KafkaSourceFacts,
-    LegacyFacts,
     kafka_checkpoints,
     kafka_splits,
     topics,
@@ -39,9 +39,9 @@ __all__ = [
     "FLINK_1_20",
     "FLINK_2_2",
     "Dialect",
+    "ExpectedKafkaSource",
+    "ExpectedLegacySource",
     "KafkaCheckpoint",
-    "KafkaSourceFacts",
-    "LegacyFacts",
     "channel_handles",
     "kafka_checkpoints",
     "kafka_splits",

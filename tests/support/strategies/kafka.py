@@ -77,7 +77,7 @@ _source_ids = st.lists(operator_ids, min_size=1, max_size=2, unique=True)
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaSourceFacts:
+class ExpectedKafkaSource:
     """The content of a KafkaSource: its readers' splits by subtask, and its enumerator's state.
 
     The enumerator's splits also have values that its version does not store. `hybrid_index` is the
@@ -93,7 +93,7 @@ class KafkaSourceFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class LegacyFacts:
+class ExpectedLegacySource:
     """The content of a FlinkKafkaConsumer: subtask, topic, partition, stored offset."""
 
     operator_id: bytes
@@ -110,8 +110,8 @@ class KafkaCheckpoint:
     version: int
     metadata: Metadata
     files: dict[str, bytes]
-    sources: tuple[KafkaSourceFacts, ...]
-    legacy: tuple[LegacyFacts, ...] = ()
+    sources: tuple[ExpectedKafkaSource, ...]
+    legacy: tuple[ExpectedLegacySource, ...] = ()
 
     def store(self, job_directory: Path, properties: bytes = b"") -> Path:
         """Write the metadata and the state files, and return the checkpoint's directory."""
@@ -207,24 +207,24 @@ def _starting_offsets(dialect: Dialect) -> st.SearchStrategy[int]:
 
 def _kafka_source(
     draw: st.DrawFn, operator_id: bytes, version: int, dialect: Dialect, files: _Files
-) -> tuple[Operator, KafkaSourceFacts]:
+) -> tuple[Operator, ExpectedKafkaSource]:
     parallelism = draw(st.integers(1, 4))
     splits = draw(kafka_splits(dialect))
     # The subtask of each split; None for a split that is finished or unassigned.
     readers = [draw(st.none() | st.integers(0, parallelism - 1)) for _ in splits]
     hybrid_index = draw(_hybrid_indexes) if dialect.other_sources else None
-    held_by = {
+    by_subtask = {
         subtask: [split for split, reader in zip(splits, readers, strict=True) if reader == subtask]
         for subtask in range(parallelism)
     }
     subtasks = tuple(
-        _state_subtask(draw, subtask, _reader_state(held, hybrid_index), dialect, files)
-        for subtask, held in held_by.items()
+        _state_subtask(draw, subtask, _reader_state(assigned, hybrid_index), dialect, files)
+        for subtask, assigned in by_subtask.items()
     )
-    facts = KafkaSourceFacts(
+    facts = ExpectedKafkaSource(
         operator_id,
         reader_splits=tuple(
-            (subtask, split) for subtask, held in held_by.items() for split in held
+            (subtask, split) for subtask, assigned in by_subtask.items() for split in assigned
         ),
         enumerator_version=draw(st.sampled_from(dialect.enumerator_versions)),
         enumerator_splits=tuple(
@@ -257,7 +257,7 @@ def _enumerator_split(
     return EnumeratorSplit(initial, ASSIGNED, reader)
 
 
-def _coordinator(draw: st.DrawFn, facts: KafkaSourceFacts) -> bytes:
+def _coordinator(draw: st.DrawFn, facts: ExpectedKafkaSource) -> bytes:
     version = draw(st.sampled_from((0, 1)))
     enumerator = encode_enumerator(
         facts.enumerator_version, facts.enumerator_splits, facts.initial_discovery_finished
@@ -272,7 +272,7 @@ def _coordinator(draw: st.DrawFn, facts: KafkaSourceFacts) -> bytes:
 
 def _legacy_consumer(
     draw: st.DrawFn, operator_id: bytes, version: int, dialect: Dialect, files: _Files
-) -> tuple[Operator, LegacyFacts]:
+) -> tuple[Operator, ExpectedLegacySource]:
     parallelism = draw(st.integers(1, 4))
     listed = [
         (draw(st.integers(0, parallelism - 1)), split.topic, split.partition, draw(_legacy_offsets))
@@ -297,7 +297,7 @@ def _legacy_consumer(
         uid=draw(optional_names),
         subtasks=tuple(subtasks),
     )
-    return operator, LegacyFacts(operator_id, tuple(listed))
+    return operator, ExpectedLegacySource(operator_id, tuple(listed))
 
 
 def _state_subtask(

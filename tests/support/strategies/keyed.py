@@ -41,7 +41,7 @@ class Type:
 
     serializer: of.Serializer
     values: st.SearchStrategy[Any]
-    tell: Callable[[Any], Any] = lambda value: value
+    to_json: Callable[[Any], Any] = lambda value: value
 
 
 _finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -73,7 +73,7 @@ def _fields(types: list[Type], nullable: bool) -> Type:
         of.RowOf(serializers) if nullable else of.TupleOf(serializers),
         st.tuples(*(each.values | nothing for each in types)),
         lambda row: {
-            f"f{place}": None if item is None else each.tell(item)
+            f"f{place}": None if item is None else each.to_json(item)
             for place, (each, item) in enumerate(zip(types, row, strict=True))
         },
     )
@@ -84,7 +84,7 @@ def _list(item: Type) -> Type:
     return Type(
         of.ListOf(item.serializer),
         st.lists(item.values.filter(lambda each: each is not None), max_size=3),
-        lambda items: [item.tell(each) for each in items],
+        lambda items: [item.to_json(each) for each in items],
     )
 
 
@@ -93,7 +93,7 @@ def _map(value: Type) -> Type:
         of.MapOf(of.STRING, value.serializer),
         st.dictionaries(texts, value.values | st.none(), max_size=3),
         lambda items: {
-            key: None if each is None else value.tell(each) for key, each in items.items()
+            key: None if each is None else value.to_json(each) for key, each in items.items()
         },
     )
 
@@ -103,7 +103,7 @@ def _nullable(value: Type) -> Type:
     return Type(
         of.NullableOf(value.serializer, padding),
         value.values | st.none(),
-        lambda each: None if each is None else value.tell(each),
+        lambda each: None if each is None else value.to_json(each),
     )
 
 
@@ -197,8 +197,8 @@ def keyed_checkpoints(draw: st.DrawFn) -> KeyedCheckpoint:
 def _lines(kind: str, namespace: Type, value: Type, entry: Entry) -> list[dict[str, Any]]:
     head = {"key_group": entry.key_group, "key": entry.key}
     if entry.namespace is not None:
-        head["namespace"] = namespace.tell(entry.namespace)
-    form = value.tell(entry.value)
+        head["namespace"] = namespace.to_json(entry.namespace)
+    form = value.to_json(entry.value)
     if kind != "MAP":
         return [head | {"value": form}]
     return [head | {"map_key": key, "value": item} for key, item in form.items()]

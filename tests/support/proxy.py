@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.support.kafka import Broker, _ProcessNode
 
-_LISTENER = "WIRE"
+_LISTENER = "PROXY"
 _CONNECT_SECONDS = 5
 
 
@@ -44,7 +44,7 @@ class Trap:
     def __init__(self, api: Api, fault: Fault, times: int, after: int) -> None:
         self.api = api
         self.fault = fault
-        self.sprung = threading.Event()
+        self.triggered = threading.Event()
         self._passing = after
         self._left = times
         self._released = threading.Event()
@@ -60,11 +60,11 @@ class Trap:
             self._left -= 1
             return True
 
-    def spring(self) -> None:
-        self.sprung.set()
+    def trigger(self) -> None:
+        self.triggered.set()
 
     def hold(self) -> None:
-        self.sprung.set()
+        self.triggered.set()
         self._released.wait()
 
     def release(self) -> None:
@@ -78,7 +78,7 @@ class _Cut(Exception):
     """The connection must be closed."""
 
 
-class Wire:
+class Proxy:
     """The proxy, which listens on its own port and forwards every connection to the broker."""
 
     def __init__(self, broker_address: str) -> None:
@@ -127,8 +127,8 @@ class Wire:
 
 
 class _Connection:
-    def __init__(self, wire: Wire, client: socket.socket, broker: socket.socket) -> None:
-        self._wire = wire
+    def __init__(self, proxy: Proxy, client: socket.socket, broker: socket.socket) -> None:
+        self._proxy = proxy
         self._client = client
         self._broker = broker
         # Correlation id -> the trap for the answer.
@@ -143,12 +143,12 @@ class _Connection:
 
     def _request(self, frame: bytes) -> None:
         api_key, _, correlation_id = struct.unpack_from(">hhi", frame)
-        trap = self._wire.caught(api_key)
+        trap = self._proxy.caught(api_key)
         if trap is None:
             return
         match trap.fault:
             case Fault.CUT:
-                trap.spring()
+                trap.trigger()
                 raise _Cut
             case Fault.HOLD:
                 trap.hold()
@@ -161,7 +161,7 @@ class _Connection:
         if trap is None:
             return
         if trap.fault is Fault.LOSE_ANSWER:
-            trap.spring()
+            trap.trigger()
             raise _Cut
         trap.hold()
 
@@ -193,7 +193,7 @@ def _receive(source: socket.socket, count: int) -> bytes:
     return data
 
 
-class WiredBroker(Broker):
+class ProxiedBroker(Broker):
     """A broker as a local process, with a second address, the proxy's.
 
     Tests use the first address for their own requests. The proxy keeps running when the broker is
@@ -203,9 +203,9 @@ class WiredBroker(Broker):
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(settings, {_LISTENER: "PLAINTEXT"})
         assert isinstance(self._node, _ProcessNode)
-        self.wire = Wire(self.address(_LISTENER))
+        self.proxy = Proxy(self.address(_LISTENER))
         properties: Path = self._node._properties
-        advertised = f"PLAINTEXT://{self.bootstrap_servers},{_LISTENER}://{self.wire.address}"
+        advertised = f"PLAINTEXT://{self.bootstrap_servers},{_LISTENER}://{self.proxy.address}"
         # This line replaces an earlier one: clients of the proxy must keep to the proxy's address.
         with properties.open("a") as file:
             file.write(f"advertised.listeners={advertised}\n")
@@ -219,5 +219,5 @@ class WiredBroker(Broker):
         process.wait()
 
     def close(self) -> None:
-        self.wire.close()
+        self.proxy.close()
         super().close()

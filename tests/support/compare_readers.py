@@ -17,7 +17,7 @@ from migrate.state.kernel.read import FastReader
 from tests.support.keyed_rows import with_numbers
 
 
-class Way(NamedTuple):
+class KernelResult(NamedTuple):
     """The result of the kernel for one part of a state.
 
     Attributes:
@@ -32,34 +32,36 @@ class Way(NamedTuple):
     rows: int | None
 
 
-def both_ways(state: KeyedState) -> list[Way]:
+def compare_readers(state: KeyedState) -> list[KernelResult]:
     """Read each part with both readers, and assert that the rows or the errors are equal."""
     return [_part(state, part) for part in state.parts]
 
 
-def _part(state: KeyedState, part: Part) -> Way:
-    made = columns(state)
-    schema = arrow_schema(made)
+def _part(state: KeyedState, part: Part) -> KernelResult:
+    arrow_columns = columns(state)
+    schema = arrow_schema(arrow_columns)
     handed_over: list[tuple[int, int]] = []
 
     def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
         handed_over.append((key_group, leave_out))
-        return plain_batches(state, part, [key_group], made, leave_out=leave_out)
+        return plain_batches(state, part, [key_group], arrow_columns, leave_out=leave_out)
 
-    plain_rows = _outcome(lambda: plain_batches(state, part, part.key_groups, made), schema)
+    plain_rows = _outcome(
+        lambda: plain_batches(state, part, part.key_groups, arrow_columns), schema
+    )
     try:
         reader = FastReader(state, part, schema, {}, plain)
     except Unknown:
-        return Way(False, [], None)
+        return KernelResult(False, [], None)
     fast_rows = _outcome(lambda: reader.batches(part.key_groups), schema)
     if isinstance(plain_rows, str) or isinstance(fast_rows, str):
         assert fast_rows == plain_rows, (state.name, fast_rows, plain_rows)
-        return Way(True, handed_over, None)
+        return KernelResult(True, handed_over, None)
     fast_rows.validate(full=True)
-    assert fast_rows.equals(plain_rows) or _distinguished(fast_rows) == _distinguished(
-        plain_rows
-    ), state.name
-    return Way(True, handed_over, fast_rows.num_rows)
+    assert fast_rows.equals(plain_rows) or _comparable(fast_rows) == _comparable(plain_rows), (
+        state.name
+    )
+    return KernelResult(True, handed_over, fast_rows.num_rows)
 
 
 def _outcome(read: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema) -> pa.Table | str:
@@ -69,6 +71,6 @@ def _outcome(read: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema) ->
         return f"{type(error).__name__}: {error}"
 
 
-def _distinguished(table: pa.Table) -> str:
+def _comparable(table: pa.Table) -> str:
     """Return the rows as text, because a NaN does not equal itself."""
     return repr(with_numbers(table).to_pylist())
