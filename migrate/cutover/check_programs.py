@@ -27,7 +27,9 @@ _FLAGS_BY_PROGRAM = {
 _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
 # A line that begins with one of these words is not checked: its text does not show which program
 # runs, or in which folder.
-_CONTROL = frozenset({"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."})
+_UNCHECKED_WORDS = frozenset(
+    {"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."}
+)
 _PUNCTUATION = frozenset("();<>|&")
 
 
@@ -64,7 +66,7 @@ def _first_command(line: str) -> Sequence[str]:
             words.append(token)
     except ValueError:  # an open quote, which the shell will report
         return ()
-    if not words or words[0] in _CONTROL or set(words[0]) & set("=$`"):
+    if not words or words[0] in _UNCHECKED_WORDS or set(words[0]) & set("=$`"):
         return ()
     return words
 
@@ -75,12 +77,12 @@ def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
     program = words[0]
     # Ask the shell, because its builtins have no file.
     command = ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null 2>&1', program]
-    known = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
-    if known.returncode:
+    lookup = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
+    if lookup.returncode:
         yield f"there is no program {program}"
     script = _script(words)
-    plain = script.endswith(_SCRIPT_SUFFIXES) and not set(script) & set("$*?[]~:;&| \n")
-    if plain and not (home / script).exists():
+    is_plain_path = script.endswith(_SCRIPT_SUFFIXES) and not set(script) & set("$*?[]~:;&| \n")
+    if is_plain_path and not (home / script).exists():
         yield f"{program} is given {script}, which does not exist in {home}"
 
 

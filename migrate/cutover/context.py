@@ -47,8 +47,8 @@ class CutOverContext:
         self.file, self.spec, self.record = file, file.spec, record
         self.adopt, self.nothing_started = adopt, nothing_started
         self.files = Files()
-        self.starting = Command(record.folder, "query")
-        self.priming = Command(record.folder, "prime")
+        self.start_command = Command(record.folder, "query")
+        self.prime_command = Command(record.folder, "prime")
 
     @cached_property
     def flink(self) -> JobManager:
@@ -68,7 +68,7 @@ class CutOverContext:
         """
         from migrate.kafka.groups import ConsumerGroups
 
-        return ConsumerGroups(kafka(self.file.kafka()).config())
+        return ConsumerGroups(kafka(self.file.kafka_arguments()).config())
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
         """Return the checkpoint location to write to, or None if the target is a group.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from decoder import StopKind
 from migrate.cutover.decision import Action, CutOverStopped, Decision, Done
-from migrate.cutover.facts import Facts, JobToStop, LocationFacts, is_same_savepoint, known
+from migrate.cutover.facts import Facts, JobToStop, LocationFacts, is_same_savepoint, require
 from migrate.cutover.target_state import (
     Content,
     Started,
@@ -32,10 +32,10 @@ def decide_check(facts: Facts) -> Decision:
         return Done("a plan was made already") if planned else Action.CHECK
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
-    job = known(facts.job)
+    job = require(facts.job)
     _check_stoppable(facts, job)
     if job.has_ended:
-        return Done(f"Flink has the job as {job.job.state}")
+        return Done(f"Flink has the job as {job.flink_job.state}")
     if job.attempt is not None and facts.record.flink.job_id is not None:
         return Done("Flink stops the job already")
     return Action.CHECK
@@ -43,20 +43,21 @@ def decide_check(facts: Facts) -> Decision:
 
 def _check_stoppable(facts: Facts, job: JobToStop) -> None:
     """Refuse a job that ended without a savepoint, if no run has begun to stop it."""
-    if facts.record.flink.job_id is not None or not job.job.ended:
+    if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:
         raise Refused(
-            f"flink.job {job.job.name}: Flink runs no such job; the newest, {job.job.job_id}, "
-            f"ended as {job.job.state}, and not with a savepoint in {job.folder}; start the job, "
-            "or name the savepoint that is to be moved (flink.savepoint)"
+            f"flink.job {job.flink_job.name}: Flink runs no such job; the newest, "
+            f"{job.flink_job.job_id}, ended as {job.flink_job.state}, and not with a savepoint in "
+            f"{job.folder}; start the job, or name the savepoint that is to be moved "
+            "(flink.savepoint)"
         )
 
 
 def decide_stop(facts: Facts) -> Decision:
     if (pointer := facts.savepoint_pointer) is not None:
         return Done(f"stopped with {pointer}")
-    job = known(facts.job)
+    job = require(facts.job)
     _check_stoppable(facts, job)
     if job.ended_with is not None:
         return Action.RECORD_SAVEPOINT
@@ -64,7 +65,7 @@ def decide_stop(facts: Facts) -> Decision:
         return Action.AWAIT_STOP
     if not job.has_ended:
         return Action.STOP
-    job_id, savepoints = job.job.job_id, [savepoint.pointer for savepoint in job.savepoints]
+    job_id, savepoints = job.flink_job.job_id, [savepoint.pointer for savepoint in job.savepoints]
     if not job.is_known and savepoints:
         raise CutOverStopped(
             f"Flink no longer knows job {job_id}, and savepoint {savepoints[-1]} of a stop is "
@@ -72,14 +73,14 @@ def decide_stop(facts: Facts) -> Decision:
             "start the job from that savepoint once (flink run -s), and run this again under a "
             "new record; or name the savepoint yourself (flink.savepoint)",
         )
-    runs_not = "" if job.is_known else ", if it does not run,"
+    if_stopped = "" if job.is_known else ", if it does not run,"
     newest = "its newest checkpoint"
     if savepoints:
         newest += f" or savepoint, whichever is newer ({', '.join(savepoints)})"
     raise CutOverStopped(
-        f"Flink has job {job_id} ({job.job.name}) as {job.job.state}, and reports no savepoint "
-        f"in {job.folder} that it ended with",
-        f"start the job{runs_not} from {newest}, and run this again under a new record",
+        f"Flink has job {job_id} ({job.flink_job.name}) as {job.flink_job.state}, and reports no "
+        f"savepoint in {job.folder} that it ended with",
+        f"start the job{if_stopped} from {newest}, and run this again under a new record",
     )
 
 
@@ -90,7 +91,7 @@ def decide_clean(facts: Facts) -> Decision:
         return Done("the savepoint is whole, and the job has FINISHED")
     if is_checked and facts.record.written is not None:
         return Done("the savepoint was whole before the target was written")
-    savepoint = known(facts.savepoint)
+    savepoint = require(facts.savepoint)
     if savepoint.stop is StopKind.NONE:
         raise CutOverStopped(
             f"{savepoint.pointer} is not of a stop: the job ran on after it, and would repeat "
@@ -99,8 +100,8 @@ def decide_clean(facts: Facts) -> Decision:
         )
     if facts.spec.stopped_by_others:
         return Action.RECORD_CLEAN_STOP
-    job = known(facts.job)
-    ended_with, state = job.ended_with, job.job.state
+    job = require(facts.job)
+    ended_with, state = job.ended_with, job.flink_job.state
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
         raise CutOverStopped(
             f"Flink says that the job ended with {ended_with.pointer}, and this record has "
@@ -138,7 +139,7 @@ def decide_plan(facts: Facts) -> Decision:
 def decide_apply(facts: Facts) -> Decision:
     content = _usable_content(facts)
     if content is Content.MOVED_ON:
-        _check_seen_before_moving_on(facts)
+        _check_verified_before_moved_on(facts)
     decision = _BY_CONTENT[content][1]
     if isinstance(decision, Done):
         return Done(decision.reason.format(target=facts.target_name))
@@ -169,7 +170,7 @@ def _usable_content(facts: Facts) -> Content:
     return content
 
 
-def _check_seen_before_moving_on(facts: Facts) -> None:
+def _check_verified_before_moved_on(facts: Facts) -> None:
     """Refuse a group if others committed before this record had verified and started it."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
@@ -221,7 +222,7 @@ START_END_UNKNOWN = (
 )
 
 
-def first_batch(facts: Facts) -> int | None:
+def last_query_batch(facts: Facts) -> int | None:
     """Return the newest batch that the query has committed after the priming, or None."""
     target = facts.target
     if not isinstance(target, LocationFacts) or target.last_committed_batch is None:
@@ -233,12 +234,12 @@ def first_batch(facts: Facts) -> int | None:
     )
 
 
-def first_work(facts: Facts) -> str:
+def start_evidence(facts: Facts) -> str:
     """Return what shows that the consumers or the query have begun, or an empty text."""
     if facts.spec.target.is_group:
         started, reason = started_work(facts)
         return reason if started is Started.YES else ""
-    batch = first_batch(facts)
+    batch = last_query_batch(facts)
     return f"batch {batch} is committed" if batch is not None else ""
 
 
@@ -246,14 +247,14 @@ def decide_start(facts: Facts) -> Decision:
     content, problem = target_content(facts)
     if content not in (Content.PLAN, Content.PLAN_NOT_RECORDED, Content.MOVED_ON):
         raise Refused(problem or f"{facts.target_name} no longer holds the plan")
-    if text := first_work(facts):
+    if text := start_evidence(facts):
         return Done(text)
     started, reason = started_work(facts)
     begun = started is Started.YES
     if facts.spec.start is None:
         what = "the consumers" if facts.spec.target.is_group else "the query"
         return Done(reason if begun else f"the spec names no command: start {what} now")
-    match facts.starting:
+    match facts.start_status:
         case "running":
             return Done("an earlier run has started the command, and it runs")
         case 0:
@@ -268,5 +269,5 @@ def decide_start(facts: Facts) -> Decision:
 
 
 def decide_first_batch(facts: Facts) -> Decision:
-    text = first_work(facts)
+    text = start_evidence(facts)
     return Done(text) if text else Action.AWAIT_FIRST_BATCH

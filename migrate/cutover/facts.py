@@ -38,7 +38,7 @@ class Unavailable:
     error: Exception
 
 
-def known(fact: _Fact | Unavailable | None) -> _Fact:
+def require(fact: _Fact | Unavailable | None) -> _Fact:
     """Return a fact, or raise the error if the fact could not be read."""
     if isinstance(fact, Unavailable):
         raise fact.error
@@ -52,14 +52,14 @@ class Savepoint:
 
     Attributes:
         pointer: its path, as Flink names it.
-        number: the checkpoint id.
+        checkpoint_id: its checkpoint id.
         stop: the kind of stop that its metadata names; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
         written_at: when it was written, in milliseconds of the epoch, or None if not known.
     """
 
     pointer: str
-    number: int
+    checkpoint_id: int
     stop: StopKind
     sha256: str
     written_at: int | None = None
@@ -83,7 +83,7 @@ class JobToStop:
     """The job that this cut-over stops.
 
     Attributes:
-        job: the job; its state is ``UNKNOWN`` if Flink no longer lists it.
+        flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it.
         trigger_id: the trigger id of the newest stop, or of the next stop if the newest failed.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
@@ -92,7 +92,7 @@ class JobToStop:
         folder: the URI of the folder for the savepoints of this job's stops.
     """
 
-    job: FlinkJob
+    flink_job: FlinkJob
     trigger_id: str
     attempt: StopAttempt | None
     ended_with: Savepoint | None
@@ -102,12 +102,12 @@ class JobToStop:
     @property
     def is_known(self) -> bool:
         """Whether Flink still lists the job."""
-        return self.job.state != "UNKNOWN"
+        return self.flink_job.state != "UNKNOWN"
 
     @property
     def has_ended(self) -> bool:
         """Whether the job has ended, or Flink no longer lists it."""
-        return self.job.ended or not self.is_known
+        return self.flink_job.ended or not self.is_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class Facts:
         started_again: a job that has continued the stopped job's work, or None.
         savepoint: the savepoint that the plan is made from.
         target: the checkpoint location or the consumer group.
-        starting, priming: the status of the commands ``start`` and ``prime``.
+        start_status, prime_status: the status of the commands ``start`` and ``prime``.
     """
 
     record: CutOverRecord
@@ -206,8 +206,8 @@ class Facts:
     started_again: FlinkJob | Unavailable | None = None
     savepoint: Savepoint | Unavailable | None = None
     target: LocationFacts | GroupFacts | Unavailable | None = None
-    starting: CommandStatus = None
-    priming: CommandStatus = None
+    start_status: CommandStatus = None
+    prime_status: CommandStatus = None
 
     @property
     def target_name(self) -> str:

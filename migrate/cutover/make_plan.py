@@ -23,7 +23,7 @@ from migrate.report.cut_over import PartitionReport, PlanReport
 from migrate.state.taken_states import TakenStates, log_states, take_states
 
 # How messages describe the states that the spec names.
-_HANDED = "is handed to the command that primes"
+_HANDED_TO_PRIME = "is handed to the command that primes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     Raises:
         MigrateError, DecodeError: see ``migrate.plan`` and ``take_states``.
     """
-    arguments = context.file.move()
+    arguments = context.file.move_arguments()
     if job_runs:
         arguments["allow_ran_on"] = True
     request = move_request(chk, target_of(context.spec.target.group), arguments)
@@ -70,7 +70,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     else:
         plan, streams = plan_request(request), {}
     if states is not None:
-        log_states(states, _HANDED)
+        log_states(states, _HANDED_TO_PRIME)
     return PlannedMove(plan, states, streams)
 
 
@@ -106,7 +106,7 @@ def _record_plan(context: CutOverContext, move: PlannedMove, savepoint: str) -> 
                 for finding in findings
             ],
             warnings=list(map(with_spec_keys, plan.warnings)),
-            states=list(move.states.lines(_HANDED)) if move.states is not None else [],
+            states=list(move.states.lines(_HANDED_TO_PRIME)) if move.states is not None else [],
             streams={str(number): sorted(topics) for number, topics in move.streams.items()},
         ),
         partitions=[

@@ -55,8 +55,8 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
         nothing_started=context.nothing_started,
         plan=plan,
         plan_problem=plan_problem,
-        starting=context.starting.status(),
-        priming=context.priming.status(),
+        start_status=context.start_command.status(),
+        prime_status=context.prime_command.status(),
     )
     has_ended = "ended job" in needs
     needs_job = has_ended or ("job" in needs and record.flink.savepoint is None)
@@ -110,20 +110,20 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
         raise Refused(f"{name} is a file or a symbolic link, or lies in a file; name a directory")
     if not entries:
         return LocationFacts(name)
-    if facts.priming == "running":  # the command writes it now
+    if facts.prime_status == "running":  # the command writes it now
         return LocationFacts(name, is_empty=False)
     if is_unfinished(location):
         return LocationFacts(name, is_empty=False, unfinished=True)
     record, directory, files = context.record.model, context.query_directory, context.files
     planned = entry_numbers(files, join(directory, "offsets"))
-    its_id, problem = spark_log.query_id(directory, files), None
-    judged = record.primed is not None and record.query_id == its_id
-    if context.spec.states and not judged and facts.seeds is not None:
+    query_id, problem = spark_log.query_id(directory, files), None
+    is_checked = record.primed is not None and record.query_id == query_id
+    if context.spec.states and not is_checked and facts.seeds is not None:
         problem = _priming_problem(directory, files, facts.seeds)
     return LocationFacts(
         name,
         is_empty=False,
-        query_id=its_id,
+        query_id=query_id,
         seeds=spark_log.kafka_seeds(directory, files),
         last_committed_batch=spark_log.newest_committed_batch(directory, files),
         last_planned_batch=planned[-1] if planned else None,

@@ -24,7 +24,7 @@ from migrate.storage.uris import path_of
 # How long to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
 # The longest time without an answer from the JobManager. A failover takes less.
-AWAY_SECONDS = 20.0
+MAX_SILENCE_SECONDS = 20.0
 # The maximum number of stop requests for one job. Each has its own trigger id.
 _ATTEMPTS = 1000
 
@@ -122,7 +122,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
     finished, the recorded job is returned with state ``UNKNOWN``.
     """
     job = None
-    for _ in poll(AWAY_SECONDS):
+    for _ in poll(MAX_SILENCE_SECONDS):
         try:
             job = read_job(context)
         except FlinkRestError:
@@ -131,7 +131,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
                 raise
             gone = FlinkJob(recorded.job_id or "", recorded.job_name or "", "UNKNOWN")
             return JobToStop(gone, "", None, None, (), "")
-        if job.job.ended or not job.is_known:
+        if job.flink_job.ended or not job.is_known:
             break
     assert job is not None  # poll yields at least once
     return job
@@ -167,7 +167,7 @@ def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
             continue  # not written completely
         if savepoint.stop is not StopKind.NONE:
             savepoints.append(savepoint)
-    return sorted(savepoints, key=lambda savepoint: savepoint.number)
+    return sorted(savepoints, key=lambda savepoint: savepoint.checkpoint_id)
 
 
 def _final_savepoint(
@@ -210,9 +210,9 @@ def reported_savepoint(
     """
     if reported is None:
         return None
-    number, path = reported
+    checkpoint_id, path = reported
     for savepoint in savepoints:
-        if savepoint.number == number and is_same_savepoint(savepoint.pointer, path):
+        if savepoint.checkpoint_id == checkpoint_id and is_same_savepoint(savepoint.pointer, path):
             return savepoint
     return None
 
@@ -246,9 +246,9 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         # The record has no end of this job, so the time of the savepoint is used.
         ended_ms = read_savepoint(context, savepoint).written_at
     if spec.stopped_by_others:
-        return job_started_again(jobs, savepoint, ended_ms, stopped=spec.flink.job)
+        return job_started_again(jobs, savepoint, ended_ms, stopped_job=spec.flink.job)
     return job_started_again(
-        jobs, savepoint, ended_ms, stopped=record.flink.job_id, namesakes=record.flink.job_name
+        jobs, savepoint, ended_ms, stopped_job=record.flink.job_id, job_name=record.flink.job_name
     )
 
 
@@ -264,28 +264,28 @@ def job_started_again(
     savepoint: str,
     ended_ms: int | None,
     *,
-    stopped: str | None,
-    namesakes: str | None = None,
+    stopped_job: str | None,
+    job_name: str | None = None,
 ) -> FlinkJob | None:
     """Return the newest job that has continued the work of the stopped job, or None.
 
-    A job counts if it was restored from the savepoint, or if it matches ``stopped`` or
-    ``namesakes``. It counts even if it has ended, because its output is newer than the savepoint.
+    A job counts if it was restored from the savepoint, or if it matches ``stopped_job`` or
+    ``job_name``. It counts even if it has ended, because its output is newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
         ended_ms: when the stopped job ended, in milliseconds of the epoch, or None if not known.
-        stopped: the id of the stopped job, or its name. A job with this id or name counts if it
+        stopped_job: the id of the stopped job, or its name. A job with this id or name counts if it
             runs, or if it began after ``ended_ms``.
-        namesakes: the name of the stopped job. Other jobs with this name count if they began after
+        job_name: the name of the stopped job. Other jobs with this name count if they began after
             ``ended_ms``, or always if this time is not known.
     """
 
     def is_newer(job: FlinkJob) -> bool:
-        if stopped in (job.job_id, job.name):
+        if stopped_job in (job.job_id, job.name):
             return not job.ended or (ended_ms is not None and job.began_ms >= ended_ms)
-        return job.name == namesakes and job.began_ms >= (ended_ms or 0)
+        return job.name == job_name and job.began_ms >= (ended_ms or 0)
 
     newer = (
         job

@@ -12,7 +12,7 @@ from functools import partial
 from decoder import DecodeError, ErrorKind
 from migrate.cutover.check_programs import check_programs
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.facts import Facts, known
+from migrate.cutover.facts import Facts, require
 from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
 from migrate.cutover.spec import Spec
@@ -44,17 +44,17 @@ def check(context: CutOverContext, facts: Facts) -> str:
         Refused: the cut-over would fail; the error has every reason.
         FlinkRestError, BrokerError, DecodeError: something did not answer, or cannot be read.
     """
-    seen: list[str] = []
+    checked: list[str] = []
     checks: list[Callable[[], object]] = []
     savepoint = context.spec.flink.savepoint
     if savepoint is not None:
-        seen.append(f"savepoint {savepoint}")
-        _warn_of_unseen_jobs(context.spec)
-        checks.append(partial(_check_plan, context, savepoint, seen))
+        checked.append(f"savepoint {savepoint}")
+        _warn_of_undetected_jobs(context.spec)
+        checks.append(partial(_check_plan, context, savepoint, checked))
     else:
-        job, folder = known(facts.job).job, known(facts.job).folder
-        seen.append(f"{job.name} ({job.job_id}) runs on Flink {context.flink.version()}")
-        checks.append(partial(_check_job, context, job, seen))
+        job, folder = require(facts.job).flink_job, require(facts.job).folder
+        checked.append(f"{job.name} ({job.job_id}) runs on Flink {context.flink.version()}")
+        checks.append(partial(_check_job, context, job, checked))
         checks.append(lambda: context.files.list_directory(path_of(folder, context.files)))
     checks += [
         partial(_check_target, context),
@@ -71,10 +71,10 @@ def check(context: CutOverContext, facts: Facts) -> str:
             refusals.append(str(error))
     if refusals:
         raise Refused(refusals)
-    return ", ".join(seen)
+    return ", ".join(checked)
 
 
-def _warn_of_unseen_jobs(spec: Spec) -> None:
+def _warn_of_undetected_jobs(spec: Spec) -> None:
     """Warn if the run cannot detect every job that was started again from the savepoint."""
     if spec.flink.rest is None:
         log.warning(
@@ -88,7 +88,7 @@ def _warn_of_unseen_jobs(spec: Spec) -> None:
         )
 
 
-def _check_job(context: CutOverContext, job: FlinkJob, seen: list[str]) -> None:
+def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> None:
     """Check that the job can be stopped now, and make a plan from its newest checkpoint.
 
     Raises:
@@ -119,13 +119,13 @@ def _check_job(context: CutOverContext, job: FlinkJob, seen: list[str]) -> None:
                     "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; "
                     "take a savepoint, cancel the job, and name the savepoint (flink.savepoint)"
                 )
-            return _check_plan(context, directory, seen)
+            return _check_plan(context, directory, checked)
         except DecodeError as error:
             if error.kind is not ErrorKind.NOT_FOUND or attempt == _TRIES - 1:
                 raise
 
 
-def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
+def _check_plan(context: CutOverContext, chk: str, checked: list[str]) -> None:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
     A plan is not refused because the job still runs.
@@ -139,8 +139,8 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
         _check_group_offsets(context, move.plan)
     moves = len(move.plan.next_offsets)
     partitions = counted(len(move.plan.partitions), "partition")
-    seen.append(f"{move.plan.origin.title}: {moves} of {partitions} would move")
-    seen += _state_lines(move)
+    checked.append(f"{move.plan.origin.title}: {moves} of {partitions} would move")
+    checked += _state_lines(move)
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:

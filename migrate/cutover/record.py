@@ -63,20 +63,20 @@ class Record:
     Args:
         file: the spec of the cut-over.
         keep: whether to write changes to disk. A dry run writes nothing.
-        anew: whether to begin a new record if the old record was rolled back.
+        replace_rolled_back: whether to begin a new record if the old record was rolled back.
 
     Raises:
         Refused: the spec was changed after the stop of the job or the write of the target.
         InputError: the file is not a record.
     """
 
-    def __init__(self, file: SpecFile, *, keep: bool, anew: bool) -> None:
+    def __init__(self, file: SpecFile, *, keep: bool, replace_rolled_back: bool) -> None:
         self.folder, self.is_kept = file.folder, keep
         self.path = self.folder / "record.json"
         self.page = self.folder / "record.html"
         self.plan_path = self.folder / "plan.json"
         new, kept = _new_record(file), self._read()
-        if kept is not None and kept.state == "went back" and anew:
+        if kept is not None and kept.state == "went back" and replace_rolled_back:
             kept = None
             if keep:
                 self.put_aside(self.path, self.page)
@@ -84,7 +84,7 @@ class Record:
 
     @staticmethod
     def _continued(kept: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
-        if changed := [*changed_since(kept, file)]:
+        if changed := [*forbidden_changes(kept, file)]:
             way = "put it back; another cut-over takes another folder (record)"
             raise Refused([f"{key}: {way}" for key in changed])
         before, host = kept.flink.host, new.flink.host
@@ -93,8 +93,8 @@ class Record:
                 f"flink.rest was of {before}, and is of {host or 'nowhere'} now: if that "
                 "is another cluster, nobody sees whether the job runs again on the first"
             )
-        of_the_spec = ("spec_sha256", "brokers", "target", "sink")
-        changes = {name: getattr(new, name) for name in of_the_spec}
+        from_spec = ("spec_sha256", "brokers", "target", "sink")
+        changes = {name: getattr(new, name) for name in from_spec}
         changes["flink"] = kept.flink.model_copy(update={"host": host})
         return kept.model_copy(update=changes)
 
@@ -170,7 +170,7 @@ class Record:
             self.add_step(name, "done", text, 0.0)
 
 
-def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
+def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     """Yield each value of the spec that must not change after the job's stop or the write."""
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import decide_stop
 from migrate.cutover.decision import Action, CutOverStopped
-from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, known
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.cutover.observe import observe
 from migrate.cutover.stop_job import record_savepoint
 from migrate.cutover.target_state import (
@@ -40,10 +40,10 @@ def check_roll_back(facts: Facts) -> None:
         Refused: it cannot be rolled back.
         Exception: the target could not be read. The original error is raised.
     """
-    for status, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
+    for status, does in ((facts.start_status, "starts the query"), (facts.prime_status, "primes")):
         if status == "running":
             raise Refused(f"the command that {does} runs; stop it first")
-    target, name = known(facts.target), facts.target_name
+    target, name = require(facts.target), facts.target_name
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
     started, reason = started_work(facts)
@@ -65,11 +65,11 @@ def check_roll_back(facts: Facts) -> None:
         )
     if facts.savepoint_pointer is None:
         raise Refused("the job was not stopped, so there is nothing to go back from")
-    if isinstance(target, LocationFacts) and (problem := _not_ours(facts, target)):
+    if isinstance(target, LocationFacts) and (problem := _not_ours_reason(facts, target)):
         raise Refused(problem)
 
 
-def _not_ours(facts: Facts, target: LocationFacts) -> str:
+def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
     """Return why this record must not remove a location, or an empty text."""
     record = facts.record
     if record.moved_with is None or target.is_empty or target.unfinished:
@@ -91,14 +91,14 @@ def restart_advice(facts: Facts) -> str:
     Args:
         facts: the facts, with ``target`` and ``started_again``.
     """
-    savepoint, again = facts.savepoint_pointer, facts.started_again
+    savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
     if savepoint is None:
         return ""
-    if isinstance(again, FlinkJob):
+    if isinstance(restarted, FlinkJob):
         return (
-            f"do not start Flink's job from its savepoint, as job {again.name} ({again.job_id}) "
-            "has gone on from there: move that one"
+            f"do not start Flink's job from its savepoint, as job {restarted.name} "
+            f"({restarted.job_id}) has gone on from there: move that one"
         )
     if started is Started.YES:
         return (
@@ -112,7 +112,7 @@ def restart_advice(facts: Facts) -> str:
             "--nothing-started"
         )
     unless = ""
-    if isinstance(again, Unavailable):
+    if isinstance(restarted, Unavailable):
         unless = ", unless somebody has (Flink does not answer)"
     elif facts.spec.flink.rest is None:
         unless = ", unless somebody has (the spec has no flink.rest)"
@@ -152,15 +152,15 @@ def _record_end_of_stop(context: CutOverContext) -> None:
     if context.savepoint is not None or context.record.model.flink.job_id is None:
         return
     facts = observe(context, "job")
-    action, job = decide_stop(facts), known(facts.job)
+    action, job = decide_stop(facts), require(facts.job)
     if action is Action.RECORD_SAVEPOINT:
         record_savepoint(context, facts)
     elif job.attempt is not None and job.attempt.savepoint is not None:
         context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)
     elif job.attempt is not None:
         raise Refused(
-            f"Flink still stops job {job.job.job_id} ({job.job.name}), and no stop can be taken "
-            "back; wait for it (--until stop)"
+            f"Flink still stops job {job.flink_job.job_id} ({job.flink_job.name}), and no stop "
+            f"can be taken back; wait for it (--until stop)"
         )
 
 
@@ -190,8 +190,8 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
         return Undo(f"remove the seed {location.name}", partial(remove_seed, location))
     if not isinstance(location, LocalDirectory):
         raise Refused(f"{location.name} was primed in a store: remove it there, and go back")
-    aside = partial(context.record.put_aside, location.path)
-    return Undo(f"rename the primed location {location.name}", aside)
+    rename = partial(context.record.put_aside, location.path)
+    return Undo(f"rename the primed location {location.name}", rename)
 
 
 def _restore_group(context: CutOverContext, path: Path) -> None:
@@ -200,7 +200,7 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
     Raises:
         CutOverStopped: not all offsets of the group were restored.
     """
-    outcome = rollback(path, execute=True, **context.file.kafka()).outcome
+    outcome = rollback(path, execute=True, **context.file.kafka_arguments()).outcome
     if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
 
@@ -212,7 +212,7 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
         undo.call()
     files = (
         file
-        for command in (context.starting, context.priming)
+        for command in (context.start_command, context.prime_command)
         for file in (command.log, command.state)
     )
     record.put_aside(record.plan_path, *files)

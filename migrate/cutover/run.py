@@ -100,17 +100,17 @@ def cut_over(
         raise UsageError("--nothing-started goes with --back")
 
     def context(keep: bool) -> CutOverContext:
-        record = Record(file, keep=keep, anew=not back)
+        record = Record(file, keep=keep, replace_rolled_back=not back)
         return CutOverContext(file, record, adopt=adopt, nothing_started=nothing_started)
 
     with _each_message_once():
         if not execute:
             with refusals_with_spec_keys():
-                empty = context(False)
-                return _dry_roll_back(empty) if back else _dry_run(empty, until)
+                unsaved = context(False)
+                return _dry_roll_back(unsaved) if back else _dry_run(unsaved, until)
         with locked(file.folder):
-            kept = context(True)
-            return _roll_back(kept, confirm) if back else _run(kept, until, confirm)
+            saved = context(True)
+            return _roll_back(saved, confirm) if back else _run(saved, until, confirm)
 
 
 @contextmanager
@@ -202,7 +202,7 @@ def _run(
             else:
                 log.info(f"{step.name}: {title}")
                 progress.changed = progress.changed or decision in CHANGES
-                progress.begin(step.name, step.during)
+                progress.begin(step.name, step.state_during)
                 text = ACTIONS[decision](context, facts)
                 record.add_step(step.name, "done", text, progress.seconds)
                 log.info(f"{step.name} done: {text}")
@@ -214,7 +214,7 @@ def _run(
 
 def _left_before(context: CutOverContext, step: Step) -> str:
     """Return the state of the job and the target if a run stops before the action of a step."""
-    left = step.before or step.during
+    left = step.state_before or step.state_during
     if left != NOTHING or context.savepoint is None:
         return left
     return WRITTEN if context.record.model.written is not None else STOPPED

@@ -1,7 +1,7 @@
-"""The spec of a cut-over: one YAML file that says what to do.
+"""The spec of a cut-over: a YAML file.
 
-A key that is also an option has the option's name on the command line. Relative paths are relative
-to the folder of the spec.
+Keys that are also command-line options have their names. Relative paths are relative to the folder
+of the spec.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.cutover.spec``).
@@ -78,19 +78,19 @@ class _SpecPart(Model):
 
 
 class FlinkSpec(_SpecPart):
-    """The job that is stopped; or, with ``savepoint``, one that has been stopped already."""
+    """The job to stop, or with ``savepoint`` a job that others have stopped."""
 
     rest: Annotated[Text, AfterValidator(_check_flink_address)] | None = Field(
         None, description="the JobManager's address: http://host:8081"
     )
     job: Text | None = Field(None, description="the job's name, or its id")
     savepoints: PathOrUrl | None = Field(
-        None, description="a folder; the savepoint goes below it, into one of the job's id"
+        None, description="the folder for savepoints; each job has a subfolder named by its id"
     )
-    drain: bool = Field(False, description="emit all windows, for a job that never goes on")
+    drain: bool = Field(False, description="emit all windows; do not restart the job afterwards")
     format: Literal["canonical", "native"] = "canonical"
     savepoint: PathOrUrl | None = Field(
-        None, description="a job that somebody else has stopped: with this savepoint"
+        None, description="the savepoint of a job that others have stopped"
     )
 
     @model_validator(mode="after")
@@ -104,7 +104,7 @@ class FlinkSpec(_SpecPart):
 
 
 class KafkaSpec(_SpecPart):
-    """How to reach the brokers. Passwords belong into the file that ``config`` names."""
+    """The connection to the brokers. Put passwords into the file that ``config`` names."""
 
     bootstrap_servers: Text | None = None
     config: PathOrUrl | None = Field(None, description="as --kafka-config")
@@ -133,7 +133,7 @@ def _move_keys() -> dict[str, Any]:
 
 
 class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  # type: ignore[misc]
-    """What moves, and what is allowed: the options of to-spark and commit-group."""
+    """The options of to-spark and commit-group: what to move, and what to allow."""
 
     allow_moved_on: bool = False
 
@@ -161,7 +161,7 @@ class TargetSpec(_SpecPart):
 
 
 class Timeouts(_SpecPart):
-    """How long to wait at a step."""
+    """The longest wait at a step."""
 
     stop: Duration = "10m"
     prime: Duration = "1h"
@@ -173,7 +173,7 @@ StreamNumber = Annotated[int, Field(ge=0, le=9999)]
 
 
 class Spec(_SpecPart):
-    """A cut-over: one job of Flink, one target."""
+    """A cut-over of one Flink job to one target."""
 
     version: Literal[1]
     flink: FlinkSpec
@@ -181,18 +181,18 @@ class Spec(_SpecPart):
     target: TargetSpec
     move: MoveSpec = MoveSpec()
     spark_source: dict[StreamNumber, Words] | None = Field(
-        None, description="of a query with several streams: its number, and Flink's sources of it"
+        None, description="for a query with several streams: Flink's sources by stream number"
     )
     states: list[Text] = Field(
-        default_factory=list, description="keyed states that go along: OPERATOR/NAME"
+        default_factory=list, description="the keyed states to move: OPERATOR/NAME"
     )
     prime: Words | None = Field(
-        None, description="the command that puts them into the checkpoint location"
+        None, description="the command that writes the states to the checkpoint location"
     )
     sink: PathOrUrl | None = Field(None, description="where the query writes, as --sink")
     sink_writer: Text | None = Field(None, description="as --sink-writer")
     start: Words | None = Field(
-        None, description="the command that starts the query: a line of the shell, or its words"
+        None, description="the command that starts the query: a shell line, or a list of words"
     )
     timeouts: Timeouts = Timeouts()
     record: PathOrUrl | None = Field(
@@ -239,7 +239,7 @@ class SpecFile:
         folder = Files().absolute(savepoints)
         return folder if "://" in folder else f"file://{folder}"
 
-    def kafka(self) -> KafkaArguments:
+    def kafka_arguments(self) -> KafkaArguments:
         """Return the Kafka connection as keyword arguments of the calls in ``migrate.moves``."""
         kafka = self.spec.kafka
         return {
@@ -248,13 +248,13 @@ class SpecFile:
             "kafka_properties": kafka.properties,
         }
 
-    def move(self) -> MoveArguments:
+    def move_arguments(self) -> MoveArguments:
         """Return the options under ``move`` and the Kafka connection, as keyword arguments."""
         options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
-        return cast(MoveArguments, {**options, **self.kafka()})
+        return cast(MoveArguments, {**options, **self.kafka_arguments()})
 
     def spark_sources(self) -> dict[int, list[str]]:
-        """Return the names of Flink's sources by the number of the query's stream; may be empty."""
+        """Return the names of Flink's sources by the number of the stream; empty for one stream."""
         sources = self.spec.spark_source or {}
         return {
             number: [names] if isinstance(names, str) else names
@@ -262,7 +262,7 @@ class SpecFile:
         }
 
     def deciding_values(self) -> dict[str, str]:
-        """Return the spec's values that decide where the target starts. None of them is secret."""
+        """Return the values that decide where the target starts. They hold no secrets."""
         spec = self.spec
         values = {
             "flink.savepoint": spec.flink.savepoint,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.decide import START_END_UNKNOWN, first_work
+from migrate.cutover.decide import START_END_UNKNOWN, start_evidence
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Facts, GroupFacts, known
+from migrate.cutover.facts import Facts, GroupFacts, require
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
 from migrate.model.log import log, timed
@@ -25,7 +25,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
     Raises:
         CutOverStopped: the command cannot be run.
     """
-    command, starting = context.spec.start, context.starting
+    command, starting = context.spec.start, context.start_command
     assert command is not None  # ``decide_start`` has checked it
     context.record.change(start=StartReport(at=now(), returned=None))
     try:
@@ -59,9 +59,9 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
                 )
             else:
                 facts = observe(context, "target")
-            known(facts.target)
+            require(facts.target)
             watch_group(context, facts)
-            if text := first_work(facts):
+            if text := start_evidence(facts):
                 return text
             _check_command(context)
     if is_group:
@@ -74,7 +74,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             f"no batch was committed in {limit} (timeouts.first-batch); without new records a "
             "query commits no batch: run the same command to wait longer"
         )
-    raise CutOverStopped(text, details=context.starting.last_lines())
+    raise CutOverStopped(text, details=context.start_command.last_lines())
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
@@ -88,7 +88,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
     ours = target.committed_by(record.model.id, facts.plan.next_offsets)
     assigned = target.assigned(facts.plan.next_offsets)
 
-    def watched(row: PartitionReport) -> PartitionReport:
+    def updated(row: PartitionReport) -> PartitionReport:
         key = (row.topic, row.partition)
         if row.planned is None:
             return row
@@ -100,7 +100,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
             return row.model_copy(update={"first_commit": commit.next_offset})
         return row
 
-    rows = list(map(watched, record.model.partitions))
+    rows = list(map(updated, record.model.partitions))
     if rows != record.model.partitions:
         record.change(partitions=rows)
 
@@ -111,7 +111,7 @@ def _check_command(context: CutOverContext) -> None:
     Raises:
         CutOverStopped: the command has failed, or its exit code is missing.
     """
-    report, code = context.record.model.start, context.starting.status()
+    report, code = context.record.model.start, context.start_command.status()
     if report is None or report.returned == 0 or code == "running":
         return
     if code == "unknown":
@@ -123,5 +123,5 @@ def _check_command(context: CutOverContext) -> None:
     how = f"exit code {code}" if code is not None else "it was not run"
     raise CutOverStopped(
         f"the command that starts the query has ended: {how}",
-        details=context.starting.last_lines(),
+        details=context.start_command.last_lines(),
     )

@@ -28,8 +28,8 @@ class Step:
         title: what the step does.
         needs: the facts that ``rule`` uses.
         rule: the function that decides.
-        during: the state of the job and the target if a run stops in the action of this step.
-        before: the state if a run stops before the action; if empty, the same as ``during``.
+        state_during: the state of the job and the target if a run stops in the action of this step.
+        state_before: their state if a run stops before the action; if empty, ``state_during``.
         group_title: what the step does if the target is a group; if empty, the same as ``title``.
     """
 
@@ -37,8 +37,8 @@ class Step:
     title: str
     needs: Sequence[Need]
     rule: Callable[[Facts], Decision]
-    during: str
-    before: str = ""
+    state_during: str
+    state_before: str = ""
     group_title: str = ""
 
     def title_of(self, is_group: bool) -> str:
@@ -71,7 +71,7 @@ STEPS: Sequence[Step] = (
         ("job",),
         decide.decide_stop,
         "Flink was asked to stop the job, and may still do so",
-        before=NOTHING,
+        state_before=NOTHING,
     ),
     Step(
         "clean",
@@ -87,7 +87,7 @@ STEPS: Sequence[Step] = (
         _TARGET,
         decide.decide_apply,
         "Flink's job has stopped, and the target is not written, or in part",
-        before=STOPPED,
+        state_before=STOPPED,
         group_title="commit for the group",
     ),
     Step(

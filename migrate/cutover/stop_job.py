@@ -7,8 +7,8 @@ import time
 from decoder import StopKind
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Facts, JobToStop, known
-from migrate.cutover.observe_stopped_job import AWAY_SECONDS
+from migrate.cutover.facts import Facts, JobToStop, require
+from migrate.cutover.observe_stopped_job import MAX_SILENCE_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.log import log, timed
@@ -22,11 +22,11 @@ def stop(context: CutOverContext, facts: Facts) -> str:
         CutOverStopped: the stop failed, or did not end in time.
         FlinkRestError: Flink did not answer, or no longer knows the stop.
     """
-    job, spec = known(facts.job), context.spec.flink
+    job, spec = require(facts.job), context.spec.flink
     _record_job(context, job, version=context.flink.version())
-    log.info(f"asking Flink to stop {job.job.name} ({job.job.job_id}) with a savepoint")
+    log.info(f"asking Flink to stop {job.flink_job.name} ({job.flink_job.job_id}) with a savepoint")
     context.flink.stop(
-        job.job.job_id,
+        job.flink_job.job_id,
         job.folder,
         job.trigger_id,
         drain=spec.drain,
@@ -37,8 +37,11 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
     """Wait for the stop that an earlier run requested. Raises the same errors as ``stop``."""
-    job = known(facts.job)
-    log.info(f"Flink stops {job.job.name} ({job.job.job_id}) already, as an earlier run asked")
+    job = require(facts.job)
+    log.info(
+        f"Flink stops {job.flink_job.name} ({job.flink_job.job_id}) already, as an earlier run "
+        "asked"
+    )
     return _await_end(context, job)
 
 
@@ -53,8 +56,8 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
     else:
         limit = f"{context.spec.timeouts.stop} (timeouts.stop)"
         problem = f"the stop has not ended after {limit}, and Flink may still end it"
-    known = context.flink.job(job.job.job_id)
-    state = known.state if known is not None else "unknown"
+    reported = context.flink.job(job.flink_job.job_id)
+    state = reported.state if reported is not None else "unknown"
     raise CutOverStopped(problem, f"Flink has the job as {state}")
 
 
@@ -64,9 +67,9 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
     with timed("waiting for Flink's savepoint"):
         for _ in poll(parse_duration(context.spec.timeouts.stop)):
             try:
-                attempt = context.flink.stopping(job.job.job_id, job.trigger_id)
+                attempt = context.flink.stopping(job.flink_job.job_id, job.trigger_id)
             except FlinkRestError:
-                if time.monotonic() - answered_at > AWAY_SECONDS:
+                if time.monotonic() - answered_at > MAX_SILENCE_SECONDS:
                     raise
                 continue
             if attempt is None:
@@ -81,7 +84,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
 
 def record_savepoint(context: CutOverContext, facts: Facts) -> str:
     """Record the savepoint that the job ended with according to Flink."""
-    job = known(facts.job)
+    job = require(facts.job)
     assert job.ended_with is not None  # ``decide_stop`` has checked it
     _record_end(context, job, job.ended_with.pointer)
     return f"stopped by an earlier run with {job.ended_with.pointer}"
@@ -94,8 +97,8 @@ def _record_end(context: CutOverContext, job: JobToStop, savepoint: str) -> None
 
 def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> None:
     context.record.change_flink(
-        job_id=job.job.job_id,
-        job_name=job.job.name,
+        job_id=job.flink_job.job_id,
+        job_name=job.flink_job.name,
         savepoints=context.record.model.flink.savepoints or context.file.savepoint_folder,
         **fields,
     )
@@ -103,10 +106,10 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     """Record that the stop was clean. Uncommitted data of sinks is checked by the step ``plan``."""
-    savepoint = known(facts.savepoint)
+    savepoint = require(facts.savepoint)
     text, ended_ms = "the savepoint is whole", None
     if isinstance(facts.job, JobToStop):
-        text, ended_ms = f"{text}, and the job has FINISHED", facts.job.job.ended_ms
+        text, ended_ms = f"{text}, and the job has FINISHED", facts.job.flink_job.ended_ms
     elif savepoint.stop is StopKind.UNKNOWN:
         log.warning("whether the job stopped with this savepoint does not show (before Flink 1.16)")
     context.record.change_flink(

@@ -104,7 +104,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
 def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str]:
     record, name = facts.record, target.name
     written = record.moved_with is not None
-    if facts.priming == "running":
+    if facts.prime_status == "running":
         return Content.PRIMING, ""
     if target.is_empty or (target.unfinished and written):
         return Content.NOTHING, ""
@@ -118,8 +118,8 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
             f"{name} holds a query, and there is no plan yet; {_NEW_DIRECTORY}"
         )
     ours = written and record.query_id is not None and record.query_id == target.query_id
-    judged = ours and record.primed is not None
-    if facts.spec.states and not judged and (problem := _priming_problem(facts, target)):
+    is_checked = ours and record.primed is not None
+    if facts.spec.states and not is_checked and (problem := _priming_problem(facts, target)):
         return Content.WRONG, problem
     if target.seeds != facts.seeds:
         way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
@@ -132,7 +132,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         )
     if ours:
         return Content.PLAN, ""
-    if written and record.query_id is None and facts.priming == 0:
+    if written and record.query_id is None and facts.prime_status == 0:
         return Content.PRIMED, ""
     return Content.NOT_OURS, (
         f"{name} holds the plan, and this record has not written it (its query id is "
@@ -143,7 +143,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     """Return why a location does not hold the plan and the primed state, or an empty text."""
-    name, code = target.name, facts.priming
+    name, code = target.name, facts.prime_status
     if code not in (None, 0) and not facts.adopt:
         how = f"ended with exit code {code}"
         if code == "unknown":
@@ -264,7 +264,7 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
 
 def _command_work(facts: Facts) -> str:
     """Return why the command ``start`` may have started work, or an empty text."""
-    match facts.starting:
+    match facts.start_status:
         case "running":
             return "the command that starts the query still runs"
         case None:

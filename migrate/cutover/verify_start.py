@@ -17,7 +17,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import first_batch
+from migrate.cutover.decide import last_query_batch
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, GroupFacts
 from migrate.cutover.target_state import Started, started_work
@@ -39,14 +39,16 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     Raises:
         CutOverStopped: the target does not start at the plan, or it is not known where it began.
     """
-    after = started_work(facts)[0] is Started.YES
+    has_begun = started_work(facts)[0] is Started.YES
     record, plan = context.record, facts.plan
     assert plan is not None  # it is saved
-    verification = verify(f"plan:{record.plan_path}", facts.target_name, **context.file.kafka())
-    logs = ask_logs(kafka(context.file.kafka()).config(), plan.topics)
+    verification = verify(
+        f"plan:{record.plan_path}", facts.target_name, **context.file.kafka_arguments()
+    )
+    logs = ask_logs(kafka(context.file.kafka_arguments()).config(), plan.topics)
     evidence = Evidence(
-        after=after,
-        is_committed=first_batch(facts) is not None,
+        has_begun=has_begun,
+        has_committed_batch=last_query_batch(facts) is not None,
         log_starts={
             (topic, partition): log.start
             for topic, partitions in logs.items()
@@ -55,8 +57,8 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     )
     if isinstance(facts.target, GroupFacts):
         ours = facts.target.committed_by(record.model.id, plan.next_offsets)
-        evidence = replace(evidence, by_others=plan.next_offsets.keys() - ours)
-    elif after:
+        evidence = replace(evidence, committed_by_others=plan.next_offsets.keys() - ours)
+    elif has_begun:
         directory = context.query_directory
         reached = committed_positions("", directory, context.files).next_offsets
         evidence = replace(evidence, reached=reached)
@@ -76,17 +78,18 @@ class Evidence:
     """What is known about the target in addition to the verification.
 
     Attributes:
-        after: whether the target has begun.
-        is_committed: whether the query has committed a batch. False for a group.
+        has_begun: whether the target has begun.
+        has_committed_batch: whether the query has committed a batch. False for a group.
         log_starts: the current log start of each partition.
-        by_others: the partitions of a group for which others have committed. Empty for a query.
+        committed_by_others: the partitions of a group for which others have committed. Empty for a
+            query.
         reached: the next offsets after the newest committed batch of a query.
     """
 
-    after: bool
-    is_committed: bool
+    has_begun: bool
+    has_committed_batch: bool
     log_starts: Mapping[TopicPartition, int]
-    by_others: Container[TopicPartition] = ()
+    committed_by_others: Container[TopicPartition] = ()
     reached: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
@@ -117,36 +120,36 @@ def verify_start(
     """
     by_partition = {(row.topic, row.partition): row for row in rows}
     partitions, reasons = [], list[str]()
-    for shown in verification.partitions:
-        row = by_partition.get(shown.topic_partition)
-        reason = _unknown_reason(row, shown, evidence, verification.first_batches_gone)
-        is_judged = evidence.after and row is not None and row.planned is not None
-        final = shown
+    for observed in verification.partitions:
+        row = by_partition.get(observed.topic_partition)
+        reason = _unknown_reason(row, observed, evidence, verification.first_batches_gone)
+        is_judged = evidence.has_begun and row is not None and row.planned is not None
+        final = observed
         if reason is not None:
-            final = replace(shown, outcome=StartOutcome.UNKNOWN, records=0)
-        elif is_judged and shown.outcome is StartOutcome.MOVED_ON:
-            final = replace(shown, outcome=StartOutcome.OK, records=0)
+            final = replace(observed, outcome=StartOutcome.UNKNOWN, records=0)
+        elif is_judged and observed.outcome is StartOutcome.MOVED_ON:
+            final = replace(observed, outcome=StartOutcome.OK, records=0)
         partitions.append(final)
         if reason is not None and reason not in reasons:
             reasons.append(reason)
         if row is not None:
-            by_partition[shown.topic_partition] = _updated(row, final, reason, evidence)
+            by_partition[observed.topic_partition] = _updated(row, final, reason, evidence)
     # ``_unknown_reason`` has already handled the lost first batches.
     whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
     outcomes = [partition.outcome for partition in partitions]
     report = VerificationReport(
-        when="after" if evidence.after else "before",
+        when="after" if evidence.has_begun else "before",
         verified=whole.verified,
         partitions=len(partitions),
         unknown=outcomes.count(StartOutcome.UNKNOWN),
-        lost=sum(map(_lost, partitions)),
-        repeated=sum(map(_repeated, partitions)),
+        lost=sum(map(_lost_records, partitions)),
+        repeated=sum(map(_repeated_records, partitions)),
     )
     text = ", ".join(f"{count} {outcome.value}" for outcome, count in whole.counts.items())
     if not report.unknown or report.lost or report.repeated:
         text += f"; lost {report.lost}, repeated {report.repeated}"
     if report.unknown:
-        began = "began" if evidence.after else "will begin"
+        began = "began" if evidence.has_begun else "will begin"
         unknown = counted(report.unknown, "partition")
         text += f"; where {unknown} {began} cannot be told: {'; '.join(reasons[:3])}"
     plan = verification.plan
@@ -157,28 +160,28 @@ def verify_start(
     return StartResult(tuple(by_partition.values()), report, text)
 
 
-def _lost(partition: VerifiedPartition) -> int:
+def _lost_records(partition: VerifiedPartition) -> int:
     return partition.records if partition.outcome in _LOST else 0
 
 
-def _repeated(partition: VerifiedPartition) -> int:
+def _repeated_records(partition: VerifiedPartition) -> int:
     return partition.records if partition.outcome is StartOutcome.REPEATED else 0
 
 
 def _unknown_reason(
     row: PartitionReport | None,
-    shown: VerifiedPartition,
+    observed: VerifiedPartition,
     evidence: Evidence,
     first_batches_gone: bool,
 ) -> str | None:
     """Return why it is not known where a partition began, or None if it is known."""
-    name = f"{shown.topic}-{shown.partition}"
-    if shown.outcome is StartOutcome.UNKNOWN:
-        new = "" if evidence.after else "; go back (--back), and run this again to plan it, too"
+    name = f"{observed.topic}-{observed.partition}"
+    if observed.outcome is StartOutcome.UNKNOWN:
+        new = "" if evidence.has_begun else "; go back (--back), and run this again to plan it, too"
         return f"{name} is not in the plan, or has no offset there{new}"
-    if not evidence.after or row is None or row.planned is None or row.began_right:
+    if not evidence.has_begun or row is None or row.planned is None or row.began_right:
         return None
-    if shown.topic_partition in evidence.by_others and not row.members_seen:
+    if observed.topic_partition in evidence.committed_by_others and not row.members_seen:
         first = ""
         if row.first_commit is not None:
             first = (
@@ -189,11 +192,11 @@ def _unknown_reason(
             "others have committed for the group, and no member was seen to read this while our "
             f"commit still stood, so records may have been skipped or repeated{first}"
         )
-    if shown.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
+    if observed.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
         return None
     if first_batches_gone:
         return "the log of the query has lost its first batches"
-    log_start = evidence.log_starts.get(shown.topic_partition, row.planned)
+    log_start = evidence.log_starts.get(observed.topic_partition, row.planned)
     if log_start > row.planned:
         was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
         return (
@@ -207,15 +210,15 @@ def _updated(
     row: PartitionReport, final: VerifiedPartition, reason: str | None, evidence: Evidence
 ) -> PartitionReport:
     key = (row.topic, row.partition)
-    begins = evidence.is_committed or key in evidence.by_others
-    began = evidence.after and begins and final.outcome is StartOutcome.OK
+    begins = evidence.has_committed_batch or key in evidence.committed_by_others
+    began = evidence.has_begun and begins and final.outcome is StartOutcome.OK
     return row.model_copy(
         update={
             "started": final.started,
             "outcome": final.outcome,
             "reason": reason,
-            "lost": _lost(final),
-            "repeated": _repeated(final),
+            "lost": _lost_records(final),
+            "repeated": _repeated_records(final),
             "reached": evidence.reached.get(key),
             "log_start_seen": evidence.log_starts.get(key, row.log_start_seen),
             "began_right": row.began_right or began,

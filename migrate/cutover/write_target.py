@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decision import CutOverStopped
-from migrate.cutover.facts import Facts, LocationFacts, known, streams_of
+from migrate.cutover.facts import Facts, LocationFacts, require, streams_of
 from migrate.cutover.observe import NO_BATCH, observe
 from migrate.cutover.record import now
 from migrate.model.errors import Refused
@@ -59,7 +59,7 @@ def _commit(context: CutOverContext) -> str:
         plan=context.record.plan_path,
         rollback_file=default_path(group, context.record.folder),
         allow_moved_on=context.spec.move.allow_moved_on,
-        **context.file.kafka(),
+        **context.file.kafka_arguments(),
     )
     applied = replace(change, cut_over=context.record.model.id).execute().applied
     text = f"group {group}: {applied.value}"
@@ -77,7 +77,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
         plan=plan_path,
         sink=context.spec.sink,
         sink_writer=context.spec.sink_writer,
-        **context.file.kafka(),
+        **context.file.kafka_arguments(),
     )
     if context.spec.states:
         context.record.change(primed=None, query_id=None)  # forget an earlier priming
@@ -99,7 +99,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         Refused: the location does not hold the plan and the primed state.
         CutOverStopped: the command took too long, and still runs.
     """
-    command, priming = context.spec.prime, context.priming
+    command, priming = context.spec.prime, context.prime_command
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
     if priming.status() == "running":
@@ -139,12 +139,12 @@ def _await_priming(context: CutOverContext) -> None:
     limit = context.spec.timeouts.prime
     with timed(f"priming {context.spec.target.checkpoint_dir}"):
         for _ in poll(parse_duration(limit)):
-            if context.priming.status() != "running":
+            if context.prime_command.status() != "running":
                 return
     raise CutOverStopped(
         f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
         "this again to wait on",
-        details=context.priming.last_lines(),
+        details=context.prime_command.last_lines(),
     )
 
 
@@ -183,6 +183,6 @@ def record_written(context: CutOverContext, facts: Facts) -> str:
 
 
 def _location_facts(facts: Facts) -> LocationFacts:
-    target = known(facts.target)
+    target = require(facts.target)
     assert isinstance(target, LocationFacts)  # the spec names no group
     return target

@@ -16,7 +16,7 @@ import yaml
 from decoder import StopKind
 from migrate.cutover.command import Command
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import first_batch
+from migrate.cutover.decide import last_query_batch
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Savepoint
 from migrate.cutover.observe_stopped_job import (
@@ -74,13 +74,13 @@ def test_a_job_that_began_since_the_stop(others: list[FlinkJob], newer: str | No
     stopped = _job("a", 10, 20)
     for jobs in ([stopped, *others], others):  # Flink may have forgotten it
         known = [(job, None) for job in jobs]
-        again = job_started_again(known, _PATH, 20, stopped="a", namesakes="orders")
+        again = job_started_again(known, _PATH, 20, stopped_job="a", job_name="orders")
         assert (again.job_id if again else None) == newer
 
 
 def test_a_job_of_a_fixed_id_that_began_since_the_stop() -> None:
     def again(job: FlinkJob, ended_ms: int | None) -> FlinkJob | None:
-        return job_started_again([(job, None)], _PATH, ended_ms, stopped="a", namesakes="orders")
+        return job_started_again([(job, None)], _PATH, ended_ms, stopped_job="a", job_name="orders")
 
     assert again(_job("a", 10, 20), None) is None
     for job in (_job("a", 30, None), _job("a", 30, 40)):
@@ -106,18 +106,18 @@ def test_a_job_that_others_stopped_and_that_was_started_again(
     job: FlinkJob, restored_from: str | None, counts: bool
 ) -> None:
     known = [(job, restored_from)]
-    again = job_started_again(known, _PATH, 20, stopped="orders")
+    again = job_started_again(known, _PATH, 20, stopped_job="orders")
     assert again == (job if counts else None)
     # Of the same savepoint, stopped by a run of ours.
     if restored_from is not None and counts:
-        ours = job_started_again(known, _PATH, 50, stopped="a", namesakes="orders")
+        ours = job_started_again(known, _PATH, 50, stopped_job="a", job_name="orders")
         assert ours == (job if "0a1b2c" in restored_from else None)
 
 
 def test_a_retained_checkpoint_is_known_by_its_whole_path() -> None:
     for restored_from, counts in (("file:///flink/0a/chk-7", True), ("/flink/0b/chk-7", False)):
         known = [(_job("b", 5, 6), restored_from)]
-        again = job_started_again(known, "file:/flink/0a/chk-7", None, stopped=None)
+        again = job_started_again(known, "file:/flink/0a/chk-7", None, stopped_job=None)
         assert (again is not None) == counts
 
 
@@ -190,7 +190,7 @@ def seeded(tmp_path: Path) -> Path:
     spec = _spec(tmp_path)
     file = read_spec(spec)
     file.folder.mkdir()
-    record = Record(file, keep=True, anew=True)
+    record = Record(file, keep=True, replace_rolled_back=True)
     savepoint = write_source(tmp_path / "savepoint-1", {0: splits("orders", [5, 6])})
     plan(savepoint).save(record.plan_path)
     to_spark(plan=record.plan_path, checkpoint_dir=tmp_path / "query")
@@ -343,11 +343,13 @@ def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
     spec = _spec(tmp_path, flink=flink)
     file = read_spec(spec)
     file.folder.mkdir()
-    Record(file, keep=True, anew=True).change(state="begun")
+    Record(file, keep=True, replace_rolled_back=True).change(state="begun")
     _spec(tmp_path, flink={**flink, "job": "payments"})  # nobody has stopped one yet
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink=flink)
-    Record(file, keep=True, anew=True).change_flink(job_id="ab" * 16, job_name="orders")
+    Record(file, keep=True, replace_rolled_back=True).change_flink(
+        job_id="ab" * 16, job_name="orders"
+    )
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink={**flink, "rest": "http://localhost:1"})
     moved = migrate("cut-over", spec)
@@ -366,7 +368,7 @@ def test_a_job_that_others_stopped_stays(tmp_path: Path) -> None:
     spec = _spec(tmp_path)
     file = read_spec(spec)
     file.folder.mkdir()
-    Record(file, keep=True, anew=True).change_flink(savepoint="/s/savepoint-1")
+    Record(file, keep=True, replace_rolled_back=True).change_flink(savepoint="/s/savepoint-1")
     _spec(tmp_path, flink={"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"})
     refused = migrate("cut-over", spec)
     assert refused.code == 4
@@ -387,7 +389,9 @@ def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:
         spec = _spec(tmp_path, flink=flink)
         file = read_spec(spec)
         file.folder.mkdir()
-        Record(file, keep=True, anew=True).change_flink(job_id=job_id, job_name="orders")
+        Record(file, keep=True, replace_rolled_back=True).change_flink(
+            job_id=job_id, job_name="orders"
+        )
         for mode in ((), ("--execute", "--yes")):
             back = migrate("cut-over", spec, "--back", *mode)
             assert back.code == 4, back.stderr
@@ -491,7 +495,7 @@ def _begun(context: CutOverContext) -> Started:
 
 
 def _first_batch(context: CutOverContext) -> int | None:
-    return first_batch(facts_of(context, "start"))
+    return last_query_batch(facts_of(context, "start"))
 
 
 def _fails(spec: Path) -> Path:

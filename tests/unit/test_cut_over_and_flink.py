@@ -360,7 +360,7 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
 
     def answer(path: str) -> str | None:
         if clock.now >= old_for:
-            end = {"id": there.number, "external_path": there.pointer}
+            end = {"id": there.checkpoint_id, "external_path": there.pointer}
             known.checkpoints(None, savepoint=end)
         return Flink.answer(known, path)
 

@@ -351,7 +351,7 @@ def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
 
 def test_a_start_command_counts_wherever_the_marks_are() -> None:
     for target in (_group(), _group(*_BOTH), LocationFacts("/q")):
-        facts = _facts(_record(**_BEGUN), target=target, starting="running")
+        facts = _facts(_record(**_BEGUN), target=target, start_status="running")
         assert started_work(facts) == (
             Started.MAYBE,
             "the command that starts the query still runs",
@@ -440,7 +440,7 @@ _BY_ANOTHER = {
         (
             _SEEDED,
             LocationFacts("/q"),
-            {"start": True, "starting": 0},
+            {"start": True, "start_status": 0},
             "refused",
             Started.MAYBE,
         ),
@@ -482,18 +482,18 @@ _BY_ANOTHER = {
         (
             _MOVED,
             _location(**_LEFT),
-            _STATES | {"adopt": True, "priming": 1},
+            _STATES | {"adopt": True, "prime_status": 1},
             Action.ADOPT,
             Started.NO,
         ),
         (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Started.NO),
         (_SEEDED, _location(has_logs=True), {}, "done", Started.MAYBE),
         (_SEEDED, _location(last_planned_batch=0), {}, "done", Started.YES),
-        (_SEEDED, _location(), {"starting": "running"}, "done", Started.MAYBE),
-        (_SEEDED, _location(), {"starting": 0}, "done", Started.MAYBE),
-        (_SEEDED, _location(), {"starting": 3}, "done", Started.MAYBE),
-        (_SEEDED, _location(), {"starting": "unknown"}, "done", Started.MAYBE),
-        (_SEEDED, _location(last_planned_batch=0), {"starting": 3}, "done", Started.YES),
+        (_SEEDED, _location(), {"start_status": "running"}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"start_status": 0}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"start_status": 3}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"start_status": "unknown"}, "done", Started.MAYBE),
+        (_SEEDED, _location(last_planned_batch=0), {"start_status": 3}, "done", Started.YES),
         # With states.
         (_PRIMED, _location(**_LEFT), _STATES, "done", Started.NO),
         (_PRIMED, _location(**_LEFT), {"states": True}, "done", Started.MAYBE),
@@ -501,21 +501,21 @@ _BY_ANOTHER = {
         (
             _MOVED,
             _location(**_LEFT),
-            _STATES | {"priming": 0},
+            _STATES | {"prime_status": 0},
             Action.RECORD_PRIMED,
             Started.NO,
         ),
         (
             _MOVED,
             _location(**_LEFT),
-            _STATES | {"priming": 1},
+            _STATES | {"prime_status": 1},
             "refused",
             Started.NO,
         ),
         (
             _MOVED,
             _location(**_LEFT, priming_problem="its seed is not what the plan says"),
-            _STATES | {"priming": 0},
+            _STATES | {"prime_status": 0},
             "refused",
             Started.YES,
         ),
@@ -523,7 +523,7 @@ _BY_ANOTHER = {
         (
             _MOVED,
             LocationFacts("/q", is_empty=False),
-            _STATES | {"priming": "running"},
+            _STATES | {"prime_status": "running"},
             Action.WRITE,
             Started.NO,
         ),
@@ -570,24 +570,29 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
     [
         (_location(), {}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_location(), {"start": False}, "done", Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": "running"}, "done", Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": 0}, "done", Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
-        (_location(), {"starting": "unknown"}, "stopped", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"start_status": "running"}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"start_status": 0}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"start_status": 3}, Action.START, Action.AWAIT_FIRST_BATCH),
+        (_location(), {"start_status": "unknown"}, "stopped", Action.AWAIT_FIRST_BATCH),
         (
             _location(last_planned_batch=0),
-            {"starting": 3},
+            {"start_status": 3},
             Action.START,
             Action.AWAIT_FIRST_BATCH,
         ),
         (
             _location(last_planned_batch=0),
-            {"starting": "unknown"},
+            {"start_status": "unknown"},
             "done",
             Action.AWAIT_FIRST_BATCH,
         ),
         (_location(last_planned_batch=0), {}, "done", Action.AWAIT_FIRST_BATCH),  # somebody else's
-        (_location(last_planned_batch=0, last_committed_batch=0), {"starting": 3}, "done", "done"),
+        (
+            _location(last_planned_batch=0, last_committed_batch=0),
+            {"start_status": 3},
+            "done",
+            "done",
+        ),
         (_location(query_id="q2"), {}, "refused", Action.AWAIT_FIRST_BATCH),
         (_group(*_BOTH), {}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_group(*_BOTH, members=1), {}, "done", "done"),
@@ -622,10 +627,10 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
             "add --nothing-started",
         ),
         (_SEEDED, {}, "start Flink's job from its savepoint", None),
-        (_SEEDED, {"starting": "running"}, "do not start Flink's job", "stop it first"),
+        (_SEEDED, {"start_status": "running"}, "do not start Flink's job", "stop it first"),
         (
             _SEEDED,
-            {"starting": 3},
+            {"start_status": 3},
             "do not start Flink's job from its savepoint yet: the command that starts the query "
             "failed with exit code 3, and may have handed the query over before",
             "add --nothing-started",

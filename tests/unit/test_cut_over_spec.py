@@ -57,9 +57,9 @@ def test_the_spec_of_the_page_is_one(tmp_path: Path) -> None:
 
 def test_that_sources_read_one_cluster_is_a_decision_of_the_spec(tmp_path: Path) -> None:
     spec = read_spec(_written(tmp_path, move={"one-cluster": True}))
-    assert spec.move()["one_cluster"] is True
+    assert spec.move_arguments()["one_cluster"] is True
     assert spec.deciding_values()["move.one-cluster"] == "true"
-    assert "one_cluster" not in read_spec(_written(tmp_path)).move()
+    assert "one_cluster" not in read_spec(_written(tmp_path)).move_arguments()
 
 
 def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
     spec = read_spec(_written(tmp_path, move=moved, start="spark-submit query.py"))
     assert spec.spec.target.name == f"spark:{tmp_path / 'queries/orders'}"
     assert spec.folder == tmp_path / "orders.cut-over"
-    assert spec.move()["on_expired"] == "earliest"
-    assert spec.move()["topic_map"] == {"orders": "orders.v2"}
+    assert spec.move_arguments()["on_expired"] == "earliest"
+    assert spec.move_arguments()["topic_map"] == {"orders": "orders.v2"}
     assert spec.policies() == {
         "on-expired": "earliest",
         "topic-map": '{"orders": "orders.v2"}',
@@ -231,7 +231,7 @@ def test_a_key_is_the_text_that_is_written(tmp_path: Path) -> None:
     path.write_text(_START + "move: {topic-map: {" + topics + '}}\nstart: "\\ud83d\\ude00"\n')
     spec = read_spec(path)
     names = {"on": "a", "010": "b", "2026-11-20": "c", "~": "d", "<<": "e"}
-    assert spec.move()["topic_map"] == names
+    assert spec.move_arguments()["topic_map"] == names
     assert spec.spec.start == "\N{GRINNING FACE}"
     path.write_text(_START + "spark-source: {0x1: a}\n")
     with pytest.raises(InputError, match=r"spark-source\.0x1"):

@@ -73,7 +73,7 @@ def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) ->
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     context = open_context(spec)
-    assert context.starting.status() == "running"
+    assert context.start_command.status() == "running"
     assert reason_done(context, "start") == "an earlier run has started the command, and it runs"
 
     deadline = time.monotonic() + _SECONDS
@@ -128,7 +128,7 @@ def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path)
 
 def _await_end(context: CutOverContext) -> None:
     deadline = time.monotonic() + _SECONDS
-    while context.starting.status() == "running":
+    while context.start_command.status() == "running":
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
