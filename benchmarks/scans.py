@@ -1,8 +1,8 @@
 """`migrate scan` of small and large estates, on one core and on two: whole commands, in turn.
 
-The estates are those that the tests scan (``tests.support.estate``). On a shared machine the clock
-tells more of the others than of the scan. So the CPU's seconds are counted too, and what of them
-only one process can do: its start, and the search for checkpoints.
+The estates are those that the tests scan (``tests.support.many_jobs``). On a shared machine the
+clock tells more of the others than of the scan. So the CPU's seconds are counted too, and what of
+them only one process can do: its start, and the search for checkpoints.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.processes import BenchmarkError, Run, run
 from benchmarks.results import Scan, spread
 from migrate.fleet.discovery import discover
 from migrate.storage.files import Files
-from tests.support.estate import generate
+from tests.support.many_jobs import generate
 
 # In this order, so that a machine that grows slower meanwhile does so for both.
 _CORES = (1, 2, 2, 1)

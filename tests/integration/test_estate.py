@@ -22,8 +22,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from migrate.fleet.workers import cores
-from tests.support.estate import DAMAGES, Estate, Expected, Fate, generate, vanish
 from tests.support.golden import ExpectedPosition
+from tests.support.many_jobs import DAMAGES, Condition, Expected, ManyJobs, generate, vanish
 from tests.support.spark import process_environment
 
 pytestmark = pytest.mark.integration
@@ -32,12 +32,12 @@ CHECKPOINTS = 10_000
 _MASTER = "local-cluster[2,1,1024]"
 _SECONDS = 600
 _KINDS = {
-    Fate.TRUNCATED: "truncated",
-    Fate.NO_MAGIC: "corrupt",
-    Fate.OF_THE_FUTURE: "unsupported",
-    Fate.EMPTY: "truncated",
-    Fate.HALF_WRITTEN: "not found",
-    Fate.STATE_MISSING: "not found",
+    Condition.TRUNCATED: "truncated",
+    Condition.NO_MAGIC: "corrupt",
+    Condition.OF_THE_FUTURE: "unsupported",
+    Condition.EMPTY: "truncated",
+    Condition.HALF_WRITTEN: "not found",
+    Condition.STATE_MISSING: "not found",
 }
 
 
@@ -49,13 +49,13 @@ def master(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture(scope="module")
-def estate(master: str | None, tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def estate(master: str | None, tmp_path_factory: pytest.TempPathFactory) -> ManyJobs:
     """One of its own for each scan, as some of it vanishes."""
     return generate(tmp_path_factory.mktemp("estate"), CHECKPOINTS)
 
 
 @pytest.fixture(scope="module")
-def scanned(master: str | None, estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scanned(master: str | None, estate: ManyJobs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a scan has written of it, of which a process or an executor was killed in the middle."""
     output = tmp_path_factory.mktemp("scanned") / "out"
     command = [sys.executable, "-m", "migrate", "scan", str(estate.root)]
@@ -68,7 +68,7 @@ def scanned(master: str | None, estate: Estate, tmp_path_factory: pytest.TempPat
         cwd=output.parent,
         env=process_environment(tmp_path_factory.mktemp("conf")),
     )
-    to_vanish = list(estate.of(Fate.VANISHING))
+    to_vanish = list(estate.of(Condition.VANISHING))
     with _vanishing(to_vanish[::2]):
         at_work = _executors_at_work(process) if master is not None else _helpers_at_work(process)
         # All that there is has been found by now, and next to nothing of it read.
@@ -157,7 +157,7 @@ def _rows(output: Path, view: str, *columns: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_every_position_is_what_flinks_own_classes_read(estate: Estate, scanned: Path) -> None:
+def test_every_position_is_what_flinks_own_classes_read(estate: ManyJobs, scanned: Path) -> None:
     found: dict[str, Counter[ExpectedPosition]] = {}
     failed: dict[str, str] = {}
     for row in _rows(scanned, "positions", *ExpectedPosition._fields):
@@ -168,11 +168,11 @@ def test_every_position_is_what_flinks_own_classes_read(estate: Estate, scanned:
         held = ExpectedPosition(*(row[name] for name in ExpectedPosition._fields))
         found.setdefault(row["pointer"], Counter())[held] += 1
     for path, expected in estate.checkpoints.items():
-        match expected.fate:
-            case Fate.WHOLE:
+        match expected.condition:
+            case Condition.WHOLE:
                 assert path not in failed
                 assert found.get(path, Counter()) == Counter(expected.positions), path
-            case Fate.VANISHING:
+            case Condition.VANISHING:
                 # There, whole; or gone, and said so; or gone before it was looked for.
                 if path in found:
                     assert path not in failed
@@ -182,18 +182,18 @@ def test_every_position_is_what_flinks_own_classes_read(estate: Estate, scanned:
                 assert path not in found
                 assert failed[path] == _KINDS[damage], path
     # Some were found by the scan, and gone when it came to read them.
-    assert any(failed.get(path) == "not found" for path in estate.of(Fate.VANISHING))
+    assert any(failed.get(path) == "not found" for path in estate.of(Condition.VANISHING))
     assert found.keys() | failed.keys() <= estate.checkpoints.keys()
     assert sum(map(Counter.total, found.values())) > 5 * CHECKPOINTS
 
 
-def test_each_checkpoint_is_one_row_in_each_table(estate: Estate, scanned: Path) -> None:
+def test_each_checkpoint_is_one_row_in_each_table(estate: ManyJobs, scanned: Path) -> None:
     rows = _rows(scanned, "checkpoints", "job_id", "checkpoint_id", "positions", "movable")
     by_pointer = {row["pointer"]: row for row in rows}
     assert len(by_pointer) == len(rows)
     lost = estate.checkpoints.keys() - by_pointer.keys()
-    assert lost <= estate.of(Fate.VANISHING).keys()
-    for path, expected in estate.of(Fate.WHOLE).items():
+    assert lost <= estate.of(Condition.VANISHING).keys()
+    for path, expected in estate.of(Condition.WHOLE).items():
         row = by_pointer[path]
         assert (row["job_id"], row["checkpoint_id"]) == (expected.job, expected.number)
         assert row["positions"] == len(expected.positions)
@@ -214,16 +214,18 @@ def _other_positions(expected: Expected) -> tuple[ExpectedPosition, ...]:
     return (first._replace(next_offset=(first.next_offset or 0) + 1), *rest)
 
 
-def test_one_wrong_position_among_all_of_them_would_be_seen(estate: Estate, scanned: Path) -> None:
+def test_one_wrong_position_among_all_of_them_would_be_seen(
+    estate: ManyJobs, scanned: Path
+) -> None:
     path, expected = next(
-        (path, one) for path, one in reversed(estate.of(Fate.WHOLE).items()) if one.positions
+        (path, one) for path, one in reversed(estate.of(Condition.WHOLE).items()) if one.positions
     )
-    wrong = Estate(
+    wrong = ManyJobs(
         estate.root,
         {
             **estate.checkpoints,
             path: Expected(
-                *(expected.job, expected.number, expected.template, expected.fate),
+                *(expected.job, expected.number, expected.template, expected.condition),
                 _other_positions(expected),
             ),
         },

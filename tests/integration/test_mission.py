@@ -20,18 +20,18 @@ from tests.support import command
 from tests.support.flink import CountRun, run_count_job
 from tests.support.groups import PROTOCOLS, read_from_group
 from tests.support.kafka import Broker, Record
-from tests.support.spark import Spark
-from tests.support.story import (
+from tests.support.migration import (
     MODES,
-    Account,
-    Handover,
+    FlinkResult,
     Mode,
+    PartitionCounts,
     Progress,
-    account,
-    go_on,
-    hand_over,
+    continue_on_spark,
+    count_records,
     migrate,
+    run_flink,
 )
+from tests.support.spark import Spark
 
 pytestmark = pytest.mark.integration
 
@@ -41,7 +41,7 @@ class Scene:
     """What a Flink job left behind, and the broker that it read."""
 
     broker: Broker
-    handover: Handover
+    flink: FlinkResult
 
 
 @pytest.fixture(scope="module", params=["1.20", "2.2"])
@@ -50,36 +50,35 @@ def scene(
 ) -> Iterator[Scene]:
     with Broker() as broker:
         workdir = tmp_path_factory.mktemp("mission")
-        yield Scene(broker, hand_over(request.param, broker, workdir, print))
+        yield Scene(broker, run_flink(request.param, broker, workdir, print))
 
 
 @pytest.fixture
-def handover(scene: Scene) -> Handover:
-    return scene.handover
+def flink(scene: Scene) -> FlinkResult:
+    return scene.flink
 
 
-def _nothing_is_lost_or_repeated(handover: Handover, accounts: list[Account]) -> None:
-    assert [(a.topic, a.partition) for a in accounts] == handover.partitions()
-    for one in accounts:
+def _nothing_is_lost_or_repeated(flink: FlinkResult, counts: list[PartitionCounts]) -> None:
+    assert [(a.topic, a.partition) for a in counts] == flink.partitions()
+    for one in counts:
         assert (one.lost, one.repeated) == (0, 0), one
-        assert one.by_flink + one.read_on == one.in_kafka, one
+        assert one.by_flink + one.after_flink == one.in_kafka, one
         # Every partition grew after the savepoint: each has a part that is not Flink's.
-        assert one.read_on > 0, one
+        assert one.after_flink > 0, one
 
 
-def _wrong(handover: Handover, records: Iterable[Record]) -> dict[tuple[str, int], tuple[int, int]]:
+def _wrong(flink: FlinkResult, records: Iterable[Record]) -> dict[tuple[str, int], tuple[int, int]]:
     """The records lost and repeated of each partition that has any."""
     return {
         (one.topic, one.partition): (one.lost, one.repeated)
-        for one in account(handover, records)
+        for one in count_records(flink, records)
         if one.lost or one.repeated
     }
 
 
-def test_every_kind_of_partition_occurs(handover: Handover) -> None:
+def test_every_kind_of_partition_occurs(flink: FlinkResult) -> None:
     found = {
-        (progress, log_start > 0)
-        for progress, log_start in map(handover.progress, handover.partitions())
+        (progress, log_start > 0) for progress, log_start in map(flink.progress, flink.partitions())
     }
     assert found >= {
         (Progress.UNTOUCHED, False),
@@ -93,36 +92,36 @@ def test_every_kind_of_partition_occurs(handover: Handover) -> None:
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 def test_nothing_is_lost_and_nothing_repeated(
-    handover: Handover, spark: Spark, mode: Mode, tmp_path: Path
+    flink: FlinkResult, spark: Spark, mode: Mode, tmp_path: Path
 ) -> None:
-    _nothing_is_lost_or_repeated(handover, go_on(handover, spark, mode, tmp_path, print))
+    _nothing_is_lost_or_repeated(flink, continue_on_spark(flink, spark, mode, tmp_path, print))
 
 
 def test_the_account_finds_a_lost_and_a_repeated_record(
-    handover: Handover, spark: Spark, tmp_path: Path
+    flink: FlinkResult, spark: Spark, tmp_path: Path
 ) -> None:
     """The same account on a start that is wrong by one: else the test above could not fail."""
-    orders = handover.topics[0]
-    servers = ("--bootstrap-servers", handover.bootstrap_servers)
-    right = json.loads(migrate("to-spark", str(handover.savepoint), *servers, say=print))
+    orders = flink.topics[0]
+    servers = ("--bootstrap-servers", flink.bootstrap_servers)
+    right = json.loads(migrate("to-spark", str(flink.savepoint), *servers, say=print))
     right[orders]["0"] += 1
     right[orders]["1"] -= 1
     records = spark.read_all(
-        handover.bootstrap_servers,
-        {"subscribe": ",".join(handover.topics)},
+        flink.bootstrap_servers,
+        {"subscribe": ",".join(flink.topics)},
         tmp_path / "checkpoint",
         starting_offsets=json.dumps(right),
     )
-    assert _wrong(handover, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
+    assert _wrong(flink, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
 
 
 # -- through a consumer group --------------------------------------------------------------------
 
 
-def _commit_group(handover: Handover, group: str, folder: Path) -> None:
+def _commit_group(flink: FlinkResult, group: str, folder: Path) -> None:
     migrate(
-        *("commit-group", str(handover.savepoint), "--group", group),
-        *("--bootstrap-servers", handover.bootstrap_servers, "--execute", "--yes"),
+        *("commit-group", str(flink.savepoint), "--group", group),
+        *("--bootstrap-servers", flink.bootstrap_servers, "--execute", "--yes"),
         *("--rollback-file", str(folder / "rollback.json")),
         say=print,
     )
@@ -132,15 +131,15 @@ def _commit_group(handover: Handover, group: str, folder: Path) -> None:
 def test_nothing_is_lost_and_nothing_repeated_through_a_group(
     scene: Scene, tmp_path: Path, protocol: str
 ) -> None:
-    broker, handover = scene.broker, scene.handover
+    broker, flink = scene.broker, scene.flink
     group = f"goes-on-{protocol}"
-    _commit_group(handover, group, tmp_path)
-    records = read_from_group(broker, group, handover.topics, protocol)
+    _commit_group(flink, group, tmp_path)
+    records = read_from_group(broker, group, flink.topics, protocol)
 
-    _nothing_is_lost_or_repeated(handover, account(handover, records))
+    _nothing_is_lost_or_repeated(flink, count_records(flink, records))
     assert broker.committed(group) == {
         (topic, partition): log_end
-        for topic in handover.topics
+        for topic in flink.topics
         for partition, (_, log_end) in broker.watermarks(topic).items()
     }
 
@@ -149,13 +148,13 @@ def test_the_account_finds_a_lost_and_a_repeated_record_of_a_group(
     scene: Scene, tmp_path: Path
 ) -> None:
     """The same account on offsets that are wrong by one: else the test above could not fail."""
-    broker, handover = scene.broker, scene.handover
-    _commit_group(handover, "wrong", tmp_path)
-    orders = handover.topics[0]
+    broker, flink = scene.broker, scene.flink
+    _commit_group(flink, "wrong", tmp_path)
+    orders = flink.topics[0]
     right = broker.committed("wrong")
     broker.commit("wrong", {(orders, 0): right[orders, 0] + 1, (orders, 1): right[orders, 1] - 1})
-    records = read_from_group(broker, "wrong", handover.topics, "classic")
-    assert _wrong(handover, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
+    records = read_from_group(broker, "wrong", flink.topics, "classic")
+    assert _wrong(flink, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
 
 
 def test_there_and_back_again_every_record_is_counted_once(

@@ -20,20 +20,20 @@ import pytest
 from migrate.fleet.view_columns import CheckpointView
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
+from tests.support.few_jobs import JOB, FewJobs, csv_rows, lines, scan
 from tests.support.golden import GOLDEN
 from tests.support.kafka import Broker
-from tests.support.small_estate import JOB, SmallEstate, csv_rows, lines, scan
 from tests.support.stores import S3
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def estate(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> SmallEstate:
-    return SmallEstate(tmp_path_factory.mktemp("estate"), broker)
+def estate(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> FewJobs:
+    return FewJobs(tmp_path_factory.mktemp("estate"), broker)
 
 
-def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: SmallEstate) -> None:
+def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: FewJobs) -> None:
     result = scan(estate.root)
     assert lines(result) == {
         str(estate.newest): ["yes", "1", "2"],
@@ -58,7 +58,7 @@ def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: SmallEstat
     assert "8 checkpoints read, 1 of them unreadable" in latest_only.stderr
 
 
-def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: SmallEstate) -> None:
+def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: FewJobs) -> None:
     result = scan(estate.root, *estate.broker)
     assert lines(result) == {
         str(estate.newest): ["yes", "1", "2", "16"],
@@ -75,7 +75,7 @@ def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: SmallEstate)
     assert "lag: up to 119 records" in result.stderr.splitlines()
 
 
-def test_positions_are_written_with_their_lag(estate: SmallEstate, tmp_path: Path) -> None:
+def test_positions_are_written_with_their_lag(estate: FewJobs, tmp_path: Path) -> None:
     directory = tmp_path / "out"
     done = scan(estate.root, "--output", directory, *estate.broker)
     assert done.code == 0, done.stderr
@@ -99,7 +99,7 @@ def test_positions_are_written_with_their_lag(estate: SmallEstate, tmp_path: Pat
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
 def test_tables_in_a_store_are_those_of_a_folder(
-    estate: SmallEstate, tmp_path: Path, s3: S3, table_format: str
+    estate: FewJobs, tmp_path: Path, s3: S3, table_format: str
 ) -> None:
     url = f"{s3.store.root}/{tmp_path.name}"
     for place in (str(tmp_path / "out"), url):
@@ -121,7 +121,7 @@ def test_tables_in_a_store_are_those_of_a_folder(
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
 def test_a_root_with_credentials_is_a_line_without_them(
-    estate: SmallEstate, tmp_path: Path, table_format: str
+    estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
     roots = ["s3://AKIA:hush@bucket/flink", "abfss://c@a.dfs.core.windows.net/flink?sv=1&sig=hush"]
     out = ("--output", tmp_path / "out", "--format", table_format)
@@ -141,7 +141,7 @@ def test_a_root_with_credentials_is_a_line_without_them(
         assert "credentials in a URL are refused" in str(rows)
 
 
-def test_tables_where_nothing_is_written_without_spark(estate: SmallEstate) -> None:
+def test_tables_where_nothing_is_written_without_spark(estate: FewJobs) -> None:
     done = scan(estate.root, "--output", "dbfs:/tables")
     assert (done.code, done.stdout) == (2, "")
     assert "without Spark: name its --master" in done.stderr
@@ -154,7 +154,7 @@ def _plan(file: Path) -> dict[str, Any]:
     return saved
 
 
-def test_plans_are_those_that_each_command_would_save(estate: SmallEstate, tmp_path: Path) -> None:
+def test_plans_are_those_that_each_command_would_save(estate: FewJobs, tmp_path: Path) -> None:
     done = scan(estate.root, "--plans", tmp_path / "plans", *estate.broker)
     assert done.code == 0, done.stderr
     index = {row["pointer"]: row for row in csv_rows(tmp_path / "plans" / "index.csv")}
@@ -179,7 +179,7 @@ def test_plans_are_those_that_each_command_would_save(estate: SmallEstate, tmp_p
     assert (applied.code, json.loads(applied.stdout)) == (0, {estate.topic: {"0": 30, "1": 4}})
 
 
-def test_plans_for_groups(estate: SmallEstate, tmp_path: Path) -> None:
+def test_plans_for_groups(estate: FewJobs, tmp_path: Path) -> None:
     asked = ("--plans", tmp_path / "plans", "--group", "spark-{job}")
     done = scan(estate.root, *asked, *estate.broker)
     assert done.code == 0, done.stderr
@@ -196,7 +196,7 @@ def test_plans_for_groups(estate: SmallEstate, tmp_path: Path) -> None:
 
 
 def test_a_plan_that_only_the_broker_refuses_is_told_with_its_reasons(
-    estate: SmallEstate, tmp_path: Path
+    estate: FewJobs, tmp_path: Path
 ) -> None:
     """Partitions that a job still has to discover, and may begin anywhere: no position shows it."""
     root = tmp_path / "estate"
@@ -215,7 +215,7 @@ def test_a_plan_that_only_the_broker_refuses_is_told_with_its_reasons(
 
 
 def test_tables_that_are_written_are_told_where_stdout_is_full(
-    estate: SmallEstate, tmp_path: Path
+    estate: FewJobs, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     with Path("/dev/full").open("w") as full:

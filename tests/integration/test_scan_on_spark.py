@@ -20,10 +20,10 @@ from migrate.spark import read_checkpoints
 from migrate.spark.scan_on_spark import scan_on_spark
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate
-from tests.support.estate import generate, vanish
+from tests.support.few_jobs import JOB, FewJobs, csv_rows, scan, write_job
 from tests.support.golden import GOLDEN
 from tests.support.kafka import Broker
-from tests.support.small_estate import JOB, SmallEstate, csv_rows, scan, write_job
+from tests.support.many_jobs import generate, vanish
 from tests.support.spark import Spark, process_environment
 
 pytestmark = pytest.mark.integration
@@ -33,8 +33,8 @@ _GENERATED = 300
 
 
 @pytest.fixture(scope="module")
-def estate(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> SmallEstate:
-    return SmallEstate(tmp_path_factory.mktemp("estate"), broker)
+def estate(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> FewJobs:
+    return FewJobs(tmp_path_factory.mktemp("estate"), broker)
 
 
 def _on_spark(*arguments: str | Path) -> Result:
@@ -44,7 +44,7 @@ def _on_spark(*arguments: str | Path) -> Result:
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
 def test_on_spark_and_without_it_tells_and_writes_the_same(
-    spark: Spark, estate: SmallEstate, tmp_path: Path, table_format: str
+    spark: Spark, estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
     """Of the estate beside the broker, and of one whose jobs are those of every Flink."""
     generated = tmp_path / "generated"
@@ -76,7 +76,7 @@ def _table(spark: Spark, directory: Path, table_format: str) -> list[str]:
 
 @pytest.mark.parametrize("table_format", ["parquet", "csv"])
 def test_output_is_each_view_as_a_table(
-    spark: Spark, estate: SmallEstate, tmp_path: Path, table_format: str
+    spark: Spark, estate: FewJobs, tmp_path: Path, table_format: str
 ) -> None:
     directory = tmp_path / "out"
     done = scan(estate.root, "--output", directory, "--format", table_format)
@@ -99,7 +99,7 @@ def test_output_is_each_view_as_a_table(
     assert "is not empty; name a new directory" in again.stderr
 
 
-def test_the_call_tells_it_all_as_values(spark: Spark, estate: SmallEstate) -> None:
+def test_the_call_tells_it_all_as_values(spark: Spark, estate: FewJobs) -> None:
     inventory = library.scan(estate.root, bootstrap_servers=estate.broker[1])
     jobs = {job.pointer: job for job in inventory.jobs}
     newest = jobs[str(estate.newest)]
@@ -128,7 +128,7 @@ def test_the_call_tells_it_all_as_values(spark: Spark, estate: SmallEstate) -> N
     assert pickle.loads(done.stdout) == inventory
 
 
-def test_a_session_that_is_there_has_its_master(spark: Spark, estate: SmallEstate) -> None:
+def test_a_session_that_is_there_has_its_master(spark: Spark, estate: FewJobs) -> None:
     done = _on_spark(estate.root, "--master", "local[1]")
     assert (done.code, done.stdout) == (2, "")
     assert "there is a Spark session already" in done.stderr

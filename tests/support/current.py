@@ -30,17 +30,18 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 Release = tuple[int, ...]
 
 
-def newer(have: Iterable[str], available: Iterable[str]) -> list[str]:
+def newer(used: Iterable[str], available: Iterable[str]) -> list[str]:
     """Return the available releases that are newer than those in use, ascending.
 
     A line is a minor version, for a connector also the version of Flink (``4.0.1-2.0``).
     """
-    ours = _newest_of_lines(have)
-    latest = max(ours.values())
+    used_lines = _newest_of_lines(used)
+    latest = max(used_lines.values())
     return [
         text
         for line, (release, text) in sorted(_newest_of_lines(available).items())
-        if (line in ours and release > ours[line][0]) or (line not in ours and release > latest[0])
+        if (line in used_lines and release > used_lines[line][0])
+        or (line not in used_lines and release > latest[0])
     ]
 
 
@@ -68,15 +69,15 @@ def _artifacts() -> dict[tuple[str, str], set[str]]:
 
 def _java() -> Iterator[str]:
     """Yield a line for each group of artifacts with the same newer releases."""
-    alike = defaultdict[tuple[str, str], list[str]](list)
+    groups = defaultdict[tuple[str, str], list[str]](list)
     with tempfile.TemporaryDirectory() as repository:
         context = MavenContext(repo_cache=Path(repository), timeout=_TIMEOUT_SECONDS)
-        for (group, artifact), have in sorted(_artifacts().items()):
+        for (group, artifact), used in sorted(_artifacts().items()):
             project = context.project(group, artifact)
             project.update()  # otherwise only the local repository is searched
-            if missing := newer(have, project.metadata.versions):
-                alike[group, ", ".join(missing)].append(artifact)
-    for (group, missing_releases), artifacts in alike.items():
+            if missing := newer(used, project.metadata.versions):
+                groups[group, ", ".join(missing)].append(artifact)
+    for (group, missing_releases), artifacts in groups.items():
         yield f"{group}: {missing_releases} of {', '.join(artifacts)}"
 
 

@@ -22,7 +22,13 @@ from xml.etree import ElementTree
 
 from tests.golden.spark.generate import has_golden, renew
 from tests.support.jars import JarError, read_lock
-from tests.support.spark_versions import OWN, ROOT, SparkVersionError, environments, line_of
+from tests.support.spark_versions import (
+    ROOT,
+    VENV_RELEASE,
+    SparkVersionError,
+    environments,
+    line_of,
+)
 
 RESULTS = ROOT / "docs" / "spark-matrix.json"
 TABLE = ROOT / "docs" / "spark-matrix.md"
@@ -70,14 +76,14 @@ class Measured:
 
 def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS) -> Measured:
     """Run the tests with one minor version of Spark."""
-    own = name == line_of(OWN)
-    version = OWN if own else environments()[name].version
+    in_venv = name == line_of(VENV_RELEASE)
+    version = VENV_RELEASE if in_venv else environments()[name].version
     on = datetime.now(timezone.utc).date().isoformat()
     with_ = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     with tempfile.TemporaryDirectory(prefix="spark-matrix-") as work:
         report = Path(work, "report.xml")
         arguments = [tests, "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        if own:
+        if in_venv:
             command = [sys.executable, "-m", "pytest", *arguments]
             subprocess.run(command, cwd=ROOT, check=False)
         else:
@@ -182,7 +188,7 @@ a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 
 def main(names: list[str]) -> None:
     measured = {line.line: line for line in read_results()}
-    for name in names or sorted({line_of(OWN), *environments()}):
+    for name in names or sorted({line_of(VENV_RELEASE), *environments()}):
         measured[name] = measure(name)
         lines = [measured[line] for line in sorted(measured)]
         text = json.dumps([asdict(line) for line in lines], indent=2)

@@ -28,7 +28,7 @@ from tests.support.jars import cache_dir, classpath
 LOCK = Path(__file__).with_suffix(".toml")
 ROOT = Path(__file__).parents[2]
 # The release of PySpark in .venv, which needs no environment.
-OWN = version("pyspark")
+VENV_RELEASE = version("pyspark")
 
 
 class SparkVersionError(RuntimeError):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from tests.support.spark_matrix import measure, read_results, table
-from tests.support.spark_versions import OWN, ROOT, environments, line_of
+from tests.support.spark_versions import ROOT, VENV_RELEASE, environments, line_of
 
 RESULTS = ROOT / "docs" / "state-matrix.json"
 TABLE = ROOT / "docs" / "state-matrix.md"
@@ -67,7 +67,7 @@ a copy of the location over no records, and emits all of its state.
 
 
 def main(names: list[str]) -> None:
-    for name in names or sorted({line_of(OWN), *environments()}):
+    for name in names or sorted({line_of(VENV_RELEASE), *environments()}):
         cells = measure(name, _TESTS, COLUMNS)
         # Another process may have tested another version meanwhile.
         measured = {**{line.line: line for line in read_results(RESULTS)}, name: cells}

@@ -16,7 +16,7 @@ import pytest
 from migrate.fleet import workers as workers
 from migrate.fleet.workers import WorkerPool, cores
 from migrate.model.errors import ServiceError
-from tests.support.estate import generate
+from tests.support.many_jobs import generate
 
 pytestmark = pytest.mark.slow  # a process each
 

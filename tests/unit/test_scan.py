@@ -31,7 +31,7 @@ from migrate.spark.session import failure_of
 from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
-from tests.support.estate import DAMAGES, Fate, generate, vanish
+from tests.support.many_jobs import DAMAGES, Condition, generate, vanish
 
 
 def _job(pointer: str, **values: Any) -> ScannedJob:
@@ -367,8 +367,8 @@ def test_an_estate_is_generated_in_seconds_and_found_again(tmp_path: Path) -> No
     estate = generate(tmp_path, 1_000)
     assert time.process_time() - begun < 3
     assert len(estate.checkpoints) == 1_000
-    assert {one.fate for one in estate.checkpoints.values()} == set(Fate)
-    assert all(estate.of(fate) for fate in DAMAGES)
+    assert {one.condition for one in estate.checkpoints.values()} == set(Condition)
+    assert all(estate.of(condition) for condition in DAMAGES)
     found = discover([str(tmp_path)], Files())
     assert {one.pointer for one in found} == estate.checkpoints.keys()
     newest = {c.pointer for c in mark_newest(found) if c.job_numbers is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support import broker_matrix, state_matrix
 from tests.support.spark_matrix import COLUMNS, TABLE, read_results, table
-from tests.support.spark_versions import OWN, environments, line_of
+from tests.support.spark_versions import VENV_RELEASE, environments, line_of
 
 
 def test_the_page_is_what_was_measured() -> None:
@@ -13,7 +13,7 @@ def test_the_page_is_what_was_measured() -> None:
 
 def test_each_line_of_spark_was_measured_with_the_release_that_is_locked() -> None:
     measured = {line.line: line for line in read_results()}
-    assert measured.keys() == {line_of(OWN), *environments()}
+    assert measured.keys() == {line_of(VENV_RELEASE), *environments()}
     for name, environment in environments().items():
         assert measured[name].version == environment.version
     for line in measured.values():

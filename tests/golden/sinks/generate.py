@@ -25,7 +25,7 @@ from tests.golden.sinks.tables import GOLDEN, MANIFEST, read_manifest
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java
 from tests.support.spark import launch_environment
-from tests.support.spark_versions import OWN, ROOT, environments
+from tests.support.spark_versions import ROOT, VENV_RELEASE, environments
 
 NEUTRAL = Path("/flink/sinks")
 
@@ -42,14 +42,14 @@ _KEPT = (
 )
 
 # Table -> the jars that its writer needs, and what to call it.
-_DELTA, _HUDI = f"Spark {OWN}, Delta 4.0.0", "Spark 3.5.1, Hudi 1.1.1"
+_DELTA, _HUDI = f"Spark {VENV_RELEASE}, Delta 4.0.0", "Spark 3.5.1, Hudi 1.1.1"
 _SPARK: Mapping[str, tuple[str | None, str]] = {
-    "files": (None, f"Spark {OWN}"),
+    "files": (None, f"Spark {VENV_RELEASE}"),
     "delta-stream": ("delta-4.0.0", _DELTA),
     "delta-name": ("delta-4.0.0", _DELTA),
     "delta-uuid": ("delta-4.0.0", _DELTA),
     "delta-json": ("delta-4.0.0", _DELTA),
-    "iceberg-spark": ("iceberg-spark-1.10.0", f"Spark {OWN}, Iceberg 1.10.0"),
+    "iceberg-spark": ("iceberg-spark-1.10.0", f"Spark {VENV_RELEASE}, Iceberg 1.10.0"),
     "hudi-default": ("hudi-1.1.1", _HUDI),
     "hudi-6": ("hudi-1.1.1", _HUDI),
     "hudi-named": ("hudi-1.1.1", _HUDI),

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, topics
 from tests.support.kafka import Broker
-from tests.support.spark_versions import OWN, ROOT, environments, line_of
+from tests.support.spark_versions import ROOT, VENV_RELEASE, environments, line_of
 
 _RUN = "tests.golden.spark.run"
 _FOLDER = re.compile(rb'file:///[^"]*/')
@@ -28,13 +28,13 @@ _FOLDER = re.compile(rb'file:///[^"]*/')
 
 def generate(name: str) -> list[dict[str, Any]]:
     """Write the checkpoint locations of one line of Spark; their entries in the manifest."""
-    own = name == line_of(OWN)
-    version = OWN if own else environments()[name].version
+    in_venv = name == line_of(VENV_RELEASE)
+    version = VENV_RELEASE if in_venv else environments()[name].version
     with Broker() as broker, tempfile.TemporaryDirectory(prefix="spark-golden-") as work:
         for topic, partitions in topics(version).items():
             broker.create_topic(topic, partitions)
         arguments = (broker.bootstrap_servers, work)
-        if own:
+        if in_venv:
             command = [sys.executable, "-m", _RUN, *arguments]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         else:
@@ -98,7 +98,7 @@ def _manifest() -> list[dict[str, Any]]:
 
 
 def main(names: list[str]) -> None:
-    for name in names or sorted({line_of(name) for name in (OWN, *environments())}):
+    for name in names or sorted({line_of(name) for name in (VENV_RELEASE, *environments())}):
         renew(name)
 
 

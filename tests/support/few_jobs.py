@@ -34,7 +34,7 @@ def write_job(root: Path, job: int, number: int, topic: str, starts: list[int]) 
     )
 
 
-class SmallEstate:
+class FewJobs:
     """A few jobs, and their topic, which has two partitions of 40 and 10 records."""
 
     def __init__(self, root: Path, broker: Broker) -> None:

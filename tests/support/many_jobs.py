@@ -5,7 +5,7 @@ classes read. The copy has other topic names of the same length, unless the byte
 or a hash of the topics. Some checkpoints are damaged or half-written, or a test deletes them during
 a scan.
 
-    python -m tests.support.estate DIR --checkpoints 10000
+    python -m tests.support.many_jobs DIR --checkpoints 10000
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DIGITS = string.digits + string.ascii_lowercase
 _SHORTEST_TOPIC = 4
 
 
-class Fate(Enum):
+class Condition(Enum):
     """The state of a checkpoint: whole, damaged in some way, or deleted during a scan."""
 
     WHOLE = "whole"
@@ -51,12 +51,14 @@ class Fate(Enum):
 
 
 # The states of checkpoints that cannot be read.
-DAMAGES = tuple(fate for fate in Fate if fate not in (Fate.WHOLE, Fate.VANISHING))
+DAMAGES = tuple(
+    condition for condition in Condition if condition not in (Condition.WHOLE, Condition.VANISHING)
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The expected content of a checkpoint of the estate.
+    """The expected content of a generated checkpoint.
 
     Attributes:
         job: the job id; None for a savepoint, whose path contains no job id.
@@ -68,30 +70,30 @@ class Expected:
     job: str | None
     number: int
     template: str
-    fate: Fate
+    condition: Condition
     positions: tuple[ExpectedPosition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Estate:
-    """The root directory of the estate, and its checkpoints by directory."""
+class ManyJobs:
+    """The root directory of the jobs, and their checkpoints by directory."""
 
     root: Path
     checkpoints: dict[str, Expected] = field(default_factory=dict)
 
-    def of(self, *fates: Fate) -> dict[str, Expected]:
-        """Return the checkpoints with these fates."""
+    def of(self, *conditions: Condition) -> dict[str, Expected]:
+        """Return the checkpoints with these conditions."""
         return {
             path: checkpoint
             for path, checkpoint in self.checkpoints.items()
-            if checkpoint.fate in fates
+            if checkpoint.condition in conditions
         }
 
     def newest(self) -> dict[str, str]:
         """Return the directory of each job's newest complete checkpoint, by job id."""
         newest: dict[str, str] = {}
         for path, checkpoint in self.checkpoints.items():
-            if checkpoint.job is not None and checkpoint.fate is not Fate.HALF_WRITTEN:
+            if checkpoint.job is not None and checkpoint.condition is not Condition.HALF_WRITTEN:
                 newest[checkpoint.job] = path  # the checkpoints of a job are in ascending order
         return newest
 
@@ -121,29 +123,29 @@ class _Template(NamedTuple):
         return self.directory.startswith("savepoint-")
 
 
-def generate(root: Path, checkpoints: int, seed: int = 0) -> Estate:
-    """Write an estate with this number of checkpoints, including the damaged ones."""
-    estate = Estate(root)
+def generate(root: Path, checkpoints: int, seed: int = 0) -> ManyJobs:
+    """Write jobs with this total number of checkpoints, including the damaged ones."""
+    jobs = ManyJobs(root)
     chance = random.Random(seed)
-    for job, (template, fate) in enumerate(_jobs()):
-        left = checkpoints - len(estate.checkpoints)
+    for job, (template, condition) in enumerate(_jobs()):
+        left = checkpoints - len(jobs.checkpoints)
         if left == 0:
             break
         team = root / f"team-{job // _JOBS_PER_TEAM:03}"
         job_id = f"{chance.getrandbits(128):032x}"
         if template.is_savepoint:
             name = f"savepoint-{job_id[:6]}-{job_id[-12:]}"
-            _write(estate, template, team / "savepoints" / name, None, job + 1, fate)
+            _write(jobs, template, team / "savepoints" / name, None, job + 1, condition)
             continue
         retained = 1 if template.beside else min(1 + job % _MOST_RETAINED, left)
         newest = chance.randrange(retained, 10_000)
         for number in range(newest - retained + 1, newest + 1):
-            own_fate = fate if number == newest else Fate.WHOLE
-            _write(estate, template, team / job_id / f"chk-{number}", job_id, number, own_fate)
-    return estate
+            own_condition = condition if number == newest else Condition.WHOLE
+            _write(jobs, template, team / job_id / f"chk-{number}", job_id, number, own_condition)
+    return jobs
 
 
-def _jobs() -> Iterator[tuple[_Template, Fate]]:
+def _jobs() -> Iterator[tuple[_Template, Condition]]:
     """Yield, without end, a job's template and the state of its newest checkpoint."""
     templates = [_template(entry) for entry in WRITTEN]
     templates_in_turn, damages = cycle(templates), cycle(DAMAGES)
@@ -152,12 +154,15 @@ def _jobs() -> Iterator[tuple[_Template, Fate]]:
         [checkpoint for checkpoint in templates if checkpoint.name.endswith("/retained-files")]
     )
     for job in count(1):
-        fate = Fate.WHOLE
+        condition = Condition.WHOLE
         if job % _DAMAGED_EVERY == 0:
-            fate = next(damages)
+            condition = next(damages)
         elif job % _VANISHING_EVERY == 0:
-            fate = Fate.VANISHING
-        yield next(in_files if fate is Fate.STATE_MISSING else templates_in_turn), fate
+            condition = Condition.VANISHING
+        yield (
+            next(in_files if condition is Condition.STATE_MISSING else templates_in_turn),
+            condition,
+        )
 
 
 def _template(entry: Mapping[str, Any]) -> _Template:
@@ -183,9 +188,14 @@ def _template(entry: Mapping[str, Any]) -> _Template:
 
 
 def _write(
-    estate: Estate, template: _Template, directory: Path, job: str | None, number: int, fate: Fate
+    jobs: ManyJobs,
+    template: _Template,
+    directory: Path,
+    job: str | None,
+    number: int,
+    condition: Condition,
 ) -> None:
-    names = {topic: _another(topic, len(estate.checkpoints)) for topic in template.topics}
+    names = {topic: _another(topic, len(jobs.checkpoints)) for topic in template.topics}
     positions = (
         position._replace(topic=names.get(position.topic, position.topic))
         for position in template.positions
@@ -194,16 +204,16 @@ def _write(
     for name, data in template.own.items():
         if name == METADATA:
             data = _renamed(_numbered(data, number), names)
-            if fate is not Fate.HALF_WRITTEN:
-                (directory / name).write_bytes(_damaged(data, fate))
-        elif fate is not Fate.STATE_MISSING:
+            if condition is not Condition.HALF_WRITTEN:
+                (directory / name).write_bytes(_damaged(data, condition))
+        elif condition is not Condition.STATE_MISSING:
             (directory / name).write_bytes(_renamed(data, names))
     for name, data in template.beside.items():
         beside = directory.parent / name
         beside.parent.mkdir(parents=True, exist_ok=True)
         beside.write_bytes(_renamed(data, names))
-    estate.checkpoints[str(directory)] = Expected(
-        job, number, template.name, fate, tuple(positions)
+    jobs.checkpoints[str(directory)] = Expected(
+        job, number, template.name, condition, tuple(positions)
     )
 
 
@@ -231,31 +241,31 @@ def _utf(topic: str) -> bytes:
     return len(topic).to_bytes(2, "big") + topic.encode()
 
 
-def _damaged(metadata: bytes, fate: Fate) -> bytes:
-    match fate:
-        case Fate.TRUNCATED:
+def _damaged(metadata: bytes, condition: Condition) -> bytes:
+    match condition:
+        case Condition.TRUNCATED:
             return metadata[: len(metadata) // 2]
-        case Fate.NO_MAGIC:
+        case Condition.NO_MAGIC:
             return b"\0" + metadata[1:]
-        case Fate.OF_THE_FUTURE:
+        case Condition.OF_THE_FUTURE:
             return metadata[:4] + (99).to_bytes(4, "big") + metadata[8:]
-        case Fate.EMPTY:
+        case Condition.EMPTY:
             return b""
         case _:
             return metadata
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.support.estate")
+    parser = argparse.ArgumentParser(prog="python -m tests.support.many_jobs")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--checkpoints", type=int, default=10_000)
     arguments = parser.parse_args()
     begun = time.monotonic()
-    estate = generate(arguments.directory, arguments.checkpoints)
-    positions = sum(len(checkpoint.positions) for checkpoint in estate.of(Fate.WHOLE).values())
+    jobs = generate(arguments.directory, arguments.checkpoints)
+    positions = sum(len(checkpoint.positions) for checkpoint in jobs.of(Condition.WHOLE).values())
     print(
-        f"{len(estate.checkpoints)} checkpoints of {len(estate.newest())} jobs, "
-        f"{len(estate.of(*DAMAGES))} damaged, {positions} positions in whole ones, "
+        f"{len(jobs.checkpoints)} checkpoints of {len(jobs.newest())} jobs, "
+        f"{len(jobs.of(*DAMAGES))} damaged, {positions} positions in whole ones, "
         f"in {time.monotonic() - begun:.1f} s"
     )
 

@@ -1,7 +1,8 @@
 """A complete migration on the real systems: Kafka, Flink, our command, Spark.
 
-`hand_over` runs a Flink job, stops it with a savepoint, and produces more records. `go_on` runs a
-Spark query from the offsets of `migrate to-spark`. `account` counts every record.
+`run_flink` runs a Flink job, stops it with a savepoint, and produces more records.
+`continue_on_spark` runs a Spark query from the offsets of `migrate to-spark`. `count_records`
+counts every record.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ MODES = [Mode(start, stateful) for start in (STARTING_OFFSETS, SEED) for statefu
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class FlinkResult:
     """The records that Flink has processed, and the records in Kafka before Spark starts.
 
     `processed` are the records that Flink's exactly-once sink committed. `truth` are the records
@@ -66,7 +67,7 @@ class Handover:
     savepoint: Path
     processed: list[Record]
     truth: list[Record]
-    at_stop: Watermarks
+    bounds_at_stop: Watermarks
 
     def partitions(self) -> list[TopicPartition]:
         """Return every partition with records."""
@@ -74,9 +75,9 @@ class Handover:
 
     def progress(self, partition: TopicPartition) -> tuple[Progress, int]:
         """Return how much of a partition Flink has read, and the log start at the stop."""
-        if partition not in self.at_stop:
+        if partition not in self.bounds_at_stop:
             return Progress.ADDED_LATER, 0
-        log_start, log_end = self.at_stop[partition]
+        log_start, log_end = self.bounds_at_stop[partition]
         count = sum((topic, number) == partition for topic, number, _, _ in self.processed)
         if count == 0:
             return Progress.UNTOUCHED, log_start
@@ -86,14 +87,14 @@ class Handover:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class PartitionCounts:
     """The counts of one partition's records."""
 
     topic: str
     partition: int
     in_kafka: int
     by_flink: int
-    read_on: int
+    after_flink: int
     lost: int
     repeated: int
 
@@ -102,9 +103,9 @@ class CommandError(RuntimeError):
     """A run of our command did not exit with 0."""
 
 
-def hand_over(
+def run_flink(
     flink_version: str, broker: Broker, workdir: Path, say: Callable[[str], None]
-) -> Handover:
+) -> FlinkResult:
     """Produce records, let Flink read some, stop it with a savepoint, and produce more records.
 
     The broker must be new, because this function creates the topics.
@@ -143,43 +144,43 @@ def hand_over(
     say(f"Flink {flink_version} processed {len(mission.committed)} of them and was stopped with")
     say(f"savepoint {mission.savepoint}")
 
-    at_stop = _watermarks(broker, topics)
+    bounds_at_stop = _watermarks(broker, topics)
     broker.add_partitions(orders, 6)
     for partition, (_, log_end) in _watermarks(broker, topics).items():
         _produce(broker, partition, log_end, _LATE_RECORDS)
     truth = [record for topic in topics for record in broker.records(topic)]
     say(f"Since then {orders} has got a sixth partition, and every partition {_LATE_RECORDS} more")
     say(f"records: Kafka holds {len(truth)}.")
-    return Handover(
+    return FlinkResult(
         bootstrap_servers=broker.bootstrap_servers,
         topics=topics,
         savepoint=mission.savepoint,
         processed=mission.committed,
         truth=truth,
-        at_stop=at_stop,
+        bounds_at_stop=bounds_at_stop,
     )
 
 
-def go_on(
-    handover: Handover, spark: Spark, mode: Mode, workdir: Path, say: Callable[[str], None]
-) -> list[Account]:
+def continue_on_spark(
+    job: FlinkResult, spark: Spark, mode: Mode, workdir: Path, say: Callable[[str], None]
+) -> list[PartitionCounts]:
     """Run a Spark query from the offsets of `migrate to-spark`."""
     checkpoint_dir = Path(tempfile.mkdtemp(prefix="query-", dir=workdir)) / "checkpoint"
-    arguments = ["to-spark", str(handover.savepoint)]
-    arguments += ["--bootstrap-servers", handover.bootstrap_servers]
+    arguments = ["to-spark", str(job.savepoint)]
+    arguments += ["--bootstrap-servers", job.bootstrap_servers]
     starting_offsets = None
     if mode.start == STARTING_OFFSETS:
         starting_offsets = migrate(*arguments, say=say)
     else:
         migrate(*arguments, "--checkpoint-dir", str(checkpoint_dir), say=say)
     records = spark.read_all(
-        handover.bootstrap_servers,
-        {"subscribe": ",".join(handover.topics)},
+        job.bootstrap_servers,
+        {"subscribe": ",".join(job.topics)},
         checkpoint_dir,
         starting_offsets=starting_offsets,
         stateful=mode.stateful,
     )
-    return account(handover, records)
+    return count_records(job, records)
 
 
 def migrate(*arguments: str, say: Callable[[str], None]) -> str:
@@ -200,13 +201,13 @@ def migrate(*arguments: str, say: Callable[[str], None]) -> str:
     return done.stdout
 
 
-def account(handover: Handover, read_on: Iterable[Record]) -> list[Account]:
+def count_records(job: FlinkResult, after_flink: Iterable[Record]) -> list[PartitionCounts]:
     """Compare the records of Flink and Spark, added up, with the records in Kafka, by partition.
 
     A record is its topic, partition, offset and value. A processed record that is not in Kafka
     counts as repeated.
     """
-    truth, flink, others = Counter(handover.truth), Counter(handover.processed), Counter(read_on)
+    truth, flink, others = Counter(job.truth), Counter(job.processed), Counter(after_flink)
     processed = flink + others
     in_kafka, by_flink, by_others, lost, repeated = (
         _by_partition(records)
@@ -214,12 +215,12 @@ def account(handover: Handover, read_on: Iterable[Record]) -> list[Account]:
     )
     partitions = sorted({*in_kafka, *by_flink, *by_others})
     return [
-        Account(
+        PartitionCounts(
             topic=partition[0],
             partition=partition[1],
             in_kafka=in_kafka[partition],
             by_flink=by_flink[partition],
-            read_on=by_others[partition],
+            after_flink=by_others[partition],
             lost=lost[partition],
             repeated=repeated[partition],
         )
