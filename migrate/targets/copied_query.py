@@ -1,12 +1,13 @@
 """A copy of a query's checkpoint location, with its state and with other positions.
 
-A query continues where its newest committed batch ended, which the batch's entry in the offset log
-shows. In that entry only the offsets of Kafka sources change: the batch's number, its watermark and
-the version of its state stay. All other files are copied unchanged, except the metadata of some
-operators (transformWithState; from Spark 4.2 on also joins). That metadata names the schemas of the
-operator's state by absolute paths in the old location, so the paths are replaced. Its file is
-``state/<operator>/_metadata/v2/<batch>``: ``v2`` and a line of JSON. Hadoop's checksum of a changed
-file is not copied; Spark does not need it.
+A query continues at the offsets in the offset log's entry of its newest committed batch. In this
+entry only the offsets of Kafka sources change. The batch's number, its watermark and the version of
+its state stay.
+
+All other files are copied unchanged, except the metadata of some operators (transformWithState;
+from Spark 4.2 on also joins): ``state/<operator>/_metadata/v2/<batch>``, with ``v2`` and a line of
+JSON. It names the schemas of the operator's state by absolute paths in the old location, so these
+paths are replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -40,7 +41,7 @@ _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
-    """Return the number of the batch whose offset log entry is to be rewritten.
+    """Check that a query can continue from a copy, and return its newest committed batch.
 
     Raises:
         Refused: the query could not continue from a copy with other offsets.
@@ -78,13 +79,13 @@ def write_copy(
         directory: the checkpoint location.
         batch: the newest committed batch.
         changed: the next offset of each partition that changes; None for a partition that the
-            query is no longer to read.
+            query must no longer read.
         out: the new directory.
         files: the object that reads the checkpoint location.
 
     Raises:
-        Refused: the query has run meanwhile, its location holds a link, or several sources could
-            read an added partition.
+        Refused: the query has run meanwhile, its location holds a symbolic link, or several sources
+            could read an added partition.
         InputError: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
@@ -127,7 +128,7 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
 def _added(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the partitions that no source reads yet; every source of the topic is to get them.
+    """Return the offsets of partitions that no source reads yet. All sources of the topic get them.
 
     Raises:
         Refused: the topic's sources read different sets of its partitions.

@@ -1,8 +1,7 @@
-"""Where a checkpoint location is written: a local directory, a mount, or an object store.
+"""The directory of a checkpoint location: local, in a mount, or in an object store.
 
-Spark and Databricks name these locations by URI. A seed in a local directory is written under a
-temporary name and renamed, so that it appears complete. In mounts and stores, files are written one
-by one.
+Spark and Databricks name these locations by URI. In a local directory, a complete seed can be
+renamed to its final name. In mounts and stores, files are written one by one.
 """
 
 from __future__ import annotations
@@ -145,9 +144,11 @@ def location(text: str) -> Location:
 
 
 def _local(text: str, path: str) -> LocalDirectory:
-    """Return a local directory; refuse a directory in a mount that is missing.
+    """Return a local directory.
 
-    Without the mount, the seed would be written to the local disk, where the query does not look.
+    Raises:
+        UsageError: the directory is in a mount that is missing. The seed would be written to the
+            local disk, where the query does not find it.
     """
     directory = Path(path).absolute()
     mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)

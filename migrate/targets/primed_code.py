@@ -1,8 +1,8 @@
 """The code of a PySpark file that primes a query with keyed state and starts it.
 
-The file runs as printed, with an example query that lets each key pass once; this query fits every
-keyed state. The user replaces the example by the real query, and ``seen_rows`` by the function that
-makes rows for that query.
+The file runs as printed. Its example query passes each key once, which works for every keyed state.
+The user replaces the example by the real query, and ``seen_rows`` by the function that makes rows
+for that query.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _primed(state: StateToPrime, suffix: str, checkpoint_location: str) -> Itera
 
 
 def _advice(state: StateToPrime) -> Iterator[str]:
-    """Yield comments of the printed code on the arguments that this state may need."""
+    """Yield comments for the printed code about arguments that this state may need."""
     if state.ttl:
         yield "    # The state has a time to live, whose length is in the job's code alone. Put it"
         yield "    # in the place of ... in milliseconds, or None to keep every entry."

@@ -1,13 +1,13 @@
 """The logs of a checkpoint location whose file sources are replaced by Kafka sources.
 
 Spark has run batch 0 over rows that it read from files. (For hopping windows Spark has run two
-batches, of which the first had no rows.) The log entries of the batch are rewritten as if the batch
-had read from Kafka. ``offsets/0`` has a line for each source; each line gets the positions at which
-batch 1 is to begin. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0`` gets
-the watermark for batch 1. The state is not changed.
+batches; the first had no rows.) The log entries of the batch are rewritten as if it had read from
+Kafka. ``offsets/0`` has a line for each source; each line gets the positions at which batch 1
+begins. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0`` gets the watermark
+for batch 1. The state is not changed.
 
-The watermark is also written to ``offsets/0``: to decide which records are late, batch 1 uses the
-watermark of the previous batch, which Spark reads from ``offsets/0``.
+The watermark is also written to ``offsets/0``: batch 1 finds late records by the watermark of the
+previous batch, which Spark reads from there.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of
@@ -158,7 +158,7 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
         checkpoint: the location.
         batch: the last batch of the copy.
         copy: the new directory, the checkpoint location of a query with one file source.
-        has_read: the file that this source has read.
+        has_read: the file that the source of this query has read.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -181,7 +181,7 @@ def _copy_changing(folder: Path, copy: Path) -> None:
     """Copy a folder to which a running query may write.
 
     The query renames its temporary files and deletes old files, so a file may vanish during the
-    copy. That is safe: Spark fails on a state in which a file of the batch is missing.
+    copy. That is safe: Spark fails if a file of the batch's state is missing.
     """
 
     def copied(source: str, target: str) -> None:

@@ -1,8 +1,8 @@
 """The code of a complete query: Python for ``spark-submit``, Scala for ``spark-shell``.
 
 The printed query is a trial: it shows the first records on the console. Spark makes and removes a
-temporary checkpoint location for the trial, so the trial does not change the seed. The code also
-has, as a comment, the lines that start the real query with its own checkpoint location.
+temporary checkpoint location for the trial, so the trial does not change the seed. A comment in the
+code has the lines that start the real query with its own checkpoint location.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def _query(
 ) -> Iterator[str]:
     """Yield all lines after the line that makes the Spark session.
 
-    An expression of several lines is in brackets: otherwise Scala's shell takes the expression for
-    complete at the first line at which it could end.
+    An expression of several lines is in parentheses. Otherwise Scala's shell ends it at the first
+    line at which it is complete.
     """
     note, value = language.comment, language.value
     names = ["records"]

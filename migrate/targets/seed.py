@@ -67,8 +67,8 @@ def write_checkpoint(
     Args:
         sources: the Kafka sources of the query.
         location: the new checkpoint location.
-        query_id: the id of the query, a UUID that no other query has had: a Delta table skips
-            batches that it already has from the same id. By default a new UUID.
+        query_id: the UUID of the query, by default a new one. It must be unique: a Delta table
+            skips batches that it already has from the same id.
 
     Raises:
         Refused: the directory is not new or empty.
@@ -86,8 +86,8 @@ def write_checkpoint(
 def replace_query_id(location: Location) -> str:
     """Write a new query id into a location from which no query has started, and return the id.
 
-    A cut-over recognizes a location that it wrote by the query id. So the cut-over that wrote this
-    location no longer takes it for its own.
+    A cut-over recognizes its own location by the query id. So the cut-over that wrote this location
+    no longer recognizes it.
 
     Raises:
         OSError: the location cannot be written.
@@ -134,7 +134,7 @@ def remove_seed(location: Location) -> None:
 
 
 def _no_batch(location: Location) -> bool:
-    """Return whether a location holds only a seed, and folders that Spark makes before it plans."""
+    """Return whether a location holds at most a seed, and log folders without a batch."""
     names = location.names() or set()
     logged = (name for log in _LOGS for name in location.names(log) or ())
     return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))

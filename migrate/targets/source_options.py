@@ -1,7 +1,7 @@
 """Spark's Kafka source: its jar, its starting offsets, and its other options.
 
-The jar, which ``--packages`` names, has the version of Spark itself. Spark 4 is built only for
-Scala 2.13. Spark 3.5 is published for Scala 2.12 and 2.13; here the jar for 2.12 is named.
+The jar (``--packages``) has the version of Spark. Spark 4 is published for Scala 2.13, Spark 3.5
+for 2.12 and 2.13; for Spark 3.5 this module names the jar for 2.12.
 
 ``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
 must be listed. Spark reads ``startingOffsets`` only if the checkpoint location is new.
@@ -35,7 +35,7 @@ _MSK_IAM = {
         "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
     ),
 }
-# The version that is assumed if no Spark is installed and the user names none: that of the tests.
+# The version if PySpark is not installed and the user names none.
 _SUPPOSED = "4.0.0"
 _VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 
@@ -49,11 +49,12 @@ class IsolationLevel(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class SparkSource:
-    """Where one Kafka source of a Spark query starts.
+    """The start of one Kafka source of a Spark query.
 
     Attributes:
-        number: the source's place among the query's streams, from 0: Spark's ``sources/<number>``.
-        only_some_partitions: whether the topics have partitions that the source is not to read.
+        number: the index of the source among the query's streams (Spark's ``sources/<number>``).
+        next_offsets: the next offsets, by topic and partition.
+        only_some_partitions: whether the topics have partitions that the source must not read.
     """
 
     number: int
@@ -79,10 +80,10 @@ class KafkaOption:
 
 @dataclass(frozen=True, slots=True)
 class SparkStream:
-    """Where one Kafka source of a Spark query starts, and all options of its ``readStream``.
+    """The start of one Kafka source of a Spark query, and all options of its ``readStream``.
 
     Attributes:
-        number: the source's place among the query's streams, from 0: Spark's ``sources/<number>``.
+        number: the index of the source among the query's streams (Spark's ``sources/<number>``).
         next_offsets: the next offsets, by topic and partition.
         options: all options of ``readStream``, including ``startingOffsets``; a secret option has
             the name of an environment variable instead of its value.
@@ -108,10 +109,10 @@ def read_options(
     """Return all options of ``readStream.format("kafka")``.
 
     Args:
-        source: where the Kafka source starts.
-        kafka: librdkafka's properties; their secrets do not become options. None without a broker.
+        source: the start of the Kafka source.
+        kafka: librdkafka's properties, or None. Secrets among them do not become options.
         isolation_level: None keeps Kafka's default, ``read_uncommitted``.
-        seeded: whether the query gets a checkpoint location that decides where it starts.
+        seeded: whether the query gets a seeded checkpoint location.
     """
     return [
         *_connection(kafka or {}),
@@ -154,7 +155,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield the options for Java's file of certificates, which is not that of librdkafka."""
+    """Yield the options for Java's store of certificates. librdkafka has another file."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
@@ -163,7 +164,7 @@ def _store(kind: str) -> Iterator[KafkaOption]:
 
 
 def _from_environment(name: str, why: str = "") -> KafkaOption:
-    """Return an option whose value is not printed: the code reads it from the environment."""
+    """Return an option whose value the code reads from the environment."""
     return KafkaOption(name, name.upper().replace(".", "_"), from_environment=True, why=why)
 
 
@@ -194,7 +195,7 @@ class Connector:
 
     Attributes:
         coordinates: Maven coordinates: ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
-        supposed: whether the version is a guess: the user named none, and no Spark is installed.
+        supposed: whether the version is a guess: the user named none, and PySpark is not installed.
     """
 
     coordinates: str
@@ -220,7 +221,7 @@ def kafka_connector(named: str | None = None) -> Connector:
 
 
 def _installed() -> str | None:
-    """Return PySpark's version, or None without PySpark; an import would take a second."""
+    """Return the version of the installed PySpark, or None. Importing PySpark takes a second."""
     try:
         installed = version("pyspark")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Where a Spark query starts, as ``to-spark`` prints it: JSON, options, or the code of a query."""
+"""The start of a Spark query, as ``to-spark`` prints it: JSON, options, or the code of a query."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from migrate.targets.source_options import SparkStream, kafka_connector
 
 @dataclass(frozen=True, slots=True)
 class SparkStart:
-    """Where a Spark query starts.
+    """The start of a Spark query.
 
     Attributes:
         streams: the query's Kafka sources, in the order of its plan.
         checkpoint_location: the seeded directory, as the query must name it; None without a seed.
-        warnings: what the user must know, although nothing is refused.
-        origin: the origin of the positions; None with ``--spark-source``, as the streams differ.
-        states: keyed states that the printed Python puts into the checkpoint location.
+        warnings: warnings for the user.
+        origin: the origin of the positions; None if it differs by stream (``--spark-source``).
+        states: the keyed states that the printed Python writes to the checkpoint location.
     """
 
     streams: tuple[SparkStream, ...]
@@ -45,12 +45,12 @@ class SparkStart:
     ) -> str:
         """Return all options as ``name=value`` lines, or the code of a complete query.
 
-        If there are keyed states, the result is Python that primes the query, for every ``format``.
+        With keyed states, return Python that primes the query, for every ``format``.
 
         Args:
             format: ``options`` for the lines; otherwise the language of the code.
-            spark_version: the version of Spark that is to run the code, such as ``4.0.0``; None
-                means the version of the installed PySpark, or 4.0.0 if PySpark is not installed.
+            spark_version: the version of Spark that runs the code, such as ``4.0.0``. By default
+                that of the installed PySpark, or 4.0.0 if PySpark is not installed.
 
         Raises:
             UsageError: ``spark_version`` is not a version.

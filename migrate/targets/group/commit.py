@@ -27,14 +27,12 @@ from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
 # How long to retry, in seconds, after a temporary error: a broker restarts, or the group's
-# coordinator moves. No attempt starts later. The last attempt may take the time of three more
-# requests (REQUEST_TIMEOUT of migrate.kafka each).
+# coordinator moves. No attempt starts later. The last attempt may take three more requests (each at
+# most REQUEST_TIMEOUT of migrate.kafka).
 PATIENCE = 60.0
-# How long after our commit, in seconds, the commit of another run may still arrive: a commit that
-# was sent before that run could see ours.
+# How long after our commit, in seconds, the commit of another run may arrive that did not see ours.
 _SETTLED_AFTER = 0.5
-# The first and the longest pause between attempts, in seconds. Each pause is twice as long as the
-# previous one, up to the longest.
+# The first and the longest pause between attempts, in seconds. Each pause doubles the previous one.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
@@ -45,7 +43,7 @@ class Result(str, Enum):
     COMMITTED = "committed"  # the target was written, and read back
     UNCHANGED = "unchanged"  # the group held the target before, and holds it now
     FAILED = "failed"  # the target was not written: the group holds the same as before
-    DIFFERS = "differs"  # the target was not read back: another offset, or none
+    DIFFERS = "differs"  # the group holds another offset than the target, or none
     UNKNOWN = "unknown"  # the group could not be read back
 
 
@@ -121,7 +119,7 @@ def commit(
         target: the offsets to commit; the group's other offsets stay.
         before: the group as it was when the offsets were planned.
         rollback_path: where the rollback file is written, before anything changes.
-        mark: commit also if only the metadata differs; the metadata shows who committed.
+        mark: whether to commit also if only the metadata differs. It shows who committed.
 
     Raises:
         Refused: the group has members, is not a consumer group, or has changed since ``before``;
@@ -148,7 +146,7 @@ def commit(
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit:
-    """The offsets to commit, and what is not committed.
+    """The offsets that are not committed yet.
 
     Attributes:
         offsets: the offsets to commit.
@@ -243,7 +241,7 @@ def write_obstacles(group: GroupView) -> list[str]:
 
 
 def reasons_changed(before: GroupView, now: GroupView) -> list[str]:
-    """Return the refusal for a group whose offsets have changed; empty if they have not."""
+    """Return a refusal if the group's offsets have changed; else an empty list."""
     partitions = rollback_file.differing(before.committed, now.committed)
     if not partitions:
         return []
@@ -273,8 +271,8 @@ class CommitAttempt:
 def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) -> CommitAttempt:
     """Commit offsets, retry after temporary errors, and read the group back.
 
-    The group is read before each retry. So an offset that arrived although its answer was lost is
-    not written again, and an offset that somebody else has committed meanwhile is not overwritten.
+    The group is read before each retry. So an offset is not written again if it arrived and only
+    its answer was lost. An offset that somebody else has committed meanwhile is not overwritten.
     """
     deadline = time.monotonic() + PATIENCE
     pending = dict(target)
@@ -333,7 +331,7 @@ def attempts(deadline: float) -> Iterator[None]:
     """Yield at once, and then after longer and longer pauses until the deadline.
 
     Args:
-        deadline: the time after which no pause ends, in seconds of the monotonic clock.
+        deadline: the latest end of a pause, in seconds of the monotonic clock.
     """
     yield
     pause = _FIRST_PAUSE

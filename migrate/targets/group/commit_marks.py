@@ -1,7 +1,7 @@
 """The metadata of our commits, and what it shows about later commits; no I/O here.
 
-Kafka keeps metadata with each committed offset. So even without the move's rollback file, the
-metadata shows that a group's consumers have continued since our commit.
+Kafka keeps metadata with each committed offset. So a later run can recognize our commits, even
+without the rollback file of the move.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def moved_on_refusals(
     moved on if others have committed beyond the new offsets in some partition, and if also
 
     - a commit of ours is still in another partition, or
-    - no partition is behind the new offsets, as after the consumers have committed in all of them.
+    - no partition is behind the new offsets, as if the consumers had committed in all of them.
 
-    A group without commits of ours that is behind in some partitions was at other positions before
-    the move. The commit is meant to move such a group, and a warning says how far.
+    A group without our commits that is behind in some partition was at other positions before the
+    move. Such a group is moved, with a warning that says how far.
 
     Args:
         group: the group as it is.

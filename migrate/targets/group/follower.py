@@ -1,14 +1,13 @@
 """A consumer group that follows the commits of a Spark query, so that tools can show its lag.
 
 Spark itself commits to no consumer group. The follower commits the positions of the newest batch in
-the commit log (``commits/N``), all in one request; it never commits those of a batch that is only
+the commit log (``commits/N``), in one request. It does not commit positions of a batch that is only
 planned (``offsets/N``). If the follower is killed, the group is at that batch or at an earlier one.
-Nothing can be committed for a deleted topic or partition: it is named in one warning and left out,
-and the other partitions are committed.
+Deleted topics and partitions are left out, with a warning.
 
-Each round first reads the group, then the commit log, and then the log ends. So if the group's
-offsets are beyond the query's, somebody other than a follower has committed them: commits of other
-followers and new batches of the query cannot cause it.
+Each round first reads the group, then the commit log, and then the log ends. So new batches and
+other followers never make the group's offsets appear beyond the query's: if they are, somebody else
+has committed them.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ class GroupFollower:
         return Followed(batch, next_offsets, len(pending), lag)
 
     def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
-        """Warn about missing partitions, except those that were missing in the previous round."""
+        """Warn about missing partitions, except those missing in the previous round."""
         if new := sorted(missing - self._missing):
             names = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
             log.warning(

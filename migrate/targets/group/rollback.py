@@ -1,9 +1,8 @@
-"""The rollback of a change to a consumer group, as its rollback file describes the change.
+"""Roll back a change to a consumer group by its rollback file.
 
-A partition may have had no committed offset before the change. Kafka's client can commit an offset
-but not remove one. To remove one, the rollback deletes the group, which must have no members, and
-commits all other offsets of the group again, of all topics. If no offset must be removed, the
-rollback only commits offsets.
+A partition may have had no committed offset before the change. Kafka's client cannot remove an
+offset. So the rollback deletes the group, which must have no members, and commits all other offsets
+of the group again. If no offset must be removed, the rollback only commits offsets.
 
 The rollback first writes a rollback file of its own, because between the deletion and the commit
 the offsets are only on this disk. If a run ends there, the next ``migrate rollback`` of either file
@@ -36,8 +35,7 @@ from migrate.targets.group.commit import (
 from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
-# The working directory, in which commit-group writes rollback files. They are searched for there
-# and in the directory of the file that the user names.
+# The working directory: commit-group writes rollback files there by default.
 _HERE = Path()
 
 

@@ -41,7 +41,7 @@ class RestoredOffset(PartitionRow):
         now: the offset that the group holds; None if it holds none.
         target: the offset that the group gets back; None if it is to hold none.
         log: the partition's log now; None if the partition is gone, or if ``target`` is None.
-        doubt: why ``target`` may not be valid today; None if there is no sign that it is not.
+        doubt: why ``target`` may not be valid today, or None.
     """
 
     now: Committed | None
@@ -68,7 +68,7 @@ class RollbackTarget:
 
     Attributes:
         offsets: every offset that the group is to hold.
-        last_known: the file from which lost offsets of the group are taken; None if none are taken.
+        last_known: the file from which lost offsets of the group are taken, or None.
     """
 
     offsets: Offsets
@@ -81,14 +81,14 @@ class RollbackPreview:
 
     Attributes:
         file: the change that is rolled back.
-        progress: how far that change came.
+        progress: the progress of that change.
         now: the group as it is.
         target: every offset that the group is to hold.
         partitions: the offsets that change, in order.
         refusals: why the rollback must not be done.
-        unless_forced: why the rollback must not be done unless it is forced: it would undo what
-            somebody else did, or bring back an offset that may not be valid today.
-        warnings: what else the user must know.
+        unless_forced: why the rollback must not be done unless it is forced: it would undo a commit
+            by others, or restore an offset that may not be valid today.
+        warnings: warnings for the user.
     """
 
     file: RollbackFile
@@ -102,7 +102,7 @@ class RollbackPreview:
 
     @property
     def deletes(self) -> bool:
-        """Whether the group is deleted; the offsets that it is to hold are then committed again."""
+        """Whether the group is deleted, before the offsets of the target are committed again."""
         return _deletes(self.now, self.target)
 
 
@@ -142,11 +142,11 @@ def rollback_target(
 def _last_known(
     path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
 ) -> OffsetSource | None:
-    """Return the file that has the group's lost offsets in partitions the change did not touch.
+    """Return the file with the group's lost offsets in partitions that the change did not touch.
 
-    If a rollback ended between deletion and commit, its rollback file has them. Otherwise, if the
-    group has no offsets at all, they are in ``file``. If the group has some offsets, None is
-    returned: somebody else has removed the missing offsets, or their topic, so they stay removed.
+    If a rollback ended between deletion and commit, this is its rollback file. Otherwise, if the
+    group has no offsets at all, it is ``file``. If the group has some offsets, return None:
+    somebody else has removed the missing offsets, or their topic, so they stay removed.
     """
     # MOVED_ON as well, because a consumer may have committed since.
     interrupted = (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
@@ -222,8 +222,8 @@ class RollbackPlan:
     """What a rollback writes, or why it writes nothing.
 
     Attributes:
-        refusals: why the rollback must not be done; the group may have changed since the preview.
-        target: every offset that the group is to hold, without those of partitions that are gone.
+        refusals: why the rollback must not be done, including changes since the preview.
+        target: every offset that the group is to hold, without partitions that are gone.
         partitions: the partitions that are written; if the group is deleted, all of the target.
         deletes: as in ``RollbackPreview``.
     """

@@ -1,7 +1,7 @@
-"""The rollback file: a consumer group's offsets before a change, and those planned for after it.
+"""The rollback file: a consumer group's offsets before a change, and the planned offsets after it.
 
-The file is written before anything changes, so that the change can be rolled back whatever happens,
-with ``migrate rollback FILE`` or by hand. The schema has a version; a file of another version is
+The file is written before anything changes. So the change can be rolled back after a crash, with
+``migrate rollback FILE`` or by hand. The schema has a version; a file of another version is
 refused. The file holds the brokers' addresses and no secret.
 """
 
@@ -37,12 +37,12 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# The number of bytes in which the kind is searched for: it is the first value in our files.
+# The kind is searched for in this number of bytes, as it is the first value in a rollback file.
 _KIND_BYTES = 200
 
 
 class SavedOffset(Model):
-    """A committed offset: the next to read, and what the committer wrote beside it."""
+    """A committed offset, with its metadata."""
 
     topic: str
     partition: PartitionNumber
@@ -52,7 +52,7 @@ class SavedOffset(Model):
 
 
 class SavedGroup(Model):
-    """A group as it is saved: whether it exists, and every offset it holds, of all topics."""
+    """The state of a consumer group: whether it exists, and its committed offsets of all topics."""
 
     exists: bool
     offsets: OncePerPartition[SavedOffset]
@@ -68,10 +68,10 @@ class SavedGroup(Model):
 
 
 class RollbackFile(Model):
-    """A change to a group: ``before`` is what it held, ``after`` what it is to hold.
+    """A change to a consumer group: its state before, and its planned state after.
 
-    ``topic_ids`` are Kafka's ids of the topics in either, where the brokers gave any: a topic that
-    is created again has another.
+    ``topic_ids`` are Kafka's topic ids, if the brokers have them. A topic that is created again
+    gets a new id.
     """
 
     kind: Literal["flink-offset-migrate rollback"]
@@ -87,12 +87,12 @@ class RollbackFile(Model):
 
     @cached_property
     def touched(self) -> frozenset[TopicPartition]:
-        """The partitions whose offset the change changes."""
+        """The partitions whose committed offset changes."""
         return frozenset(differing(self.before.committed, self.after.committed))
 
 
 class ChangeProgress(str, Enum):
-    """How far a change came, as the group's offsets show."""
+    """The progress of a change, as the group's offsets show it."""
 
     APPLIED = "applied by an earlier run"
     # The group's offsets do not show whether the change was never made or was taken back.
@@ -103,7 +103,7 @@ class ChangeProgress(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A rollback file, and how far its change came."""
+    """A rollback file, and the progress of its change."""
 
     path: Path
     file: RollbackFile
@@ -134,7 +134,7 @@ def rollback_file(
     after: Offsets,
     topic_ids: Mapping[str, str],
 ) -> RollbackFile:
-    """Return the rollback file of a change; a group that is to hold no offsets is to be deleted."""
+    """Return the rollback file of a change. If ``after`` is empty, the change deletes the group."""
     return RollbackFile(
         kind=KIND,
         version=1,
@@ -177,10 +177,10 @@ def read(path: Path) -> RollbackFile:
 
 
 def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
-    """Return how far a change came, as the offsets of its partitions show.
+    """Return the progress of a change, as the offsets of its partitions show it.
 
-    A rollback may delete the group and commit all of its offsets again. If an offset is missing
-    that the group had before and is to have afterwards, the rollback ended midway.
+    A rollback may delete the group and commit its offsets again. If the group lacks an offset that
+    is in both ``before`` and ``after``, the rollback ended midway.
     """
     before, after = file.before.committed, file.after.committed
     about = file.touched if file.change == "commit" else before.keys() | after.keys()

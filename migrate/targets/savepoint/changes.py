@@ -86,10 +86,7 @@ def source_change(
 
 
 def _current(position: Position | None, planned: PlannedPartition) -> int | None:
-    """Return the savepoint's next offset, up to which its state has counted records.
-
-    Return None if the offset is unknown.
-    """
+    """Return the offset up to which the savepoint's state has counted records; None if unknown."""
     if position is None or position.start is Marker.EARLIEST:
         return 0 if planned.next_offset == 0 else planned.log_start
     return position.next_offset
@@ -134,13 +131,15 @@ def split_shared_topics(
 ) -> tuple[SourceChange, list[str]]:
     """Return a change without partitions that other sources of the job read, and notes about them.
 
-    Several sources may read one topic. If their sets of partitions do not overlap, each source was
-    probably configured with a list of partitions. Then a partition of one source must not be added
-    to another, and it is not known which source is to read a partition that none of them has. If
-    their sets overlap but differ, they may all subscribe to the topic, and one has not discovered
-    all partitions yet; Flink would discover the missing ones. Then it is not known whether the
-    source is to read an added partition, so the change is refused. It is also refused if one of the
-    sources names no cluster, and their sets of partitions of the topic differ.
+    Several sources may read one topic. The sets of partitions that they read now decide about a
+    partition that the change adds:
+
+    * Equal sets: the source gets the partition.
+    * Disjoint sets: each source was probably configured with a list of partitions. A partition of
+      another source is removed from the change. A partition of no source is refused.
+    * Other sets: all sources may subscribe to the topic, but one of them has not discovered all
+      partitions yet. The partition is refused.
+    * Different sets, and a source names no cluster: the partition is refused.
 
     Args:
         change: the change of the source.
@@ -229,9 +228,9 @@ def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
 def restrict_to_topics(
     sources: Iterable[Source], topics: Set[str], policies: Policies
 ) -> Iterator[Source]:
-    """Yield sources with only their positions in these topics, or in topics of the user's pattern.
+    """Yield the sources that read these topics or topics of the user's pattern.
 
-    A source without such a position is left out.
+    Their positions in other topics are left out.
     """
     pattern = policies.topic_pattern
     for source in sources:
@@ -248,7 +247,7 @@ def restrict_to_topics(
 def left_out_refusal(
     side: str, topics: Iterable[str], nobody: str = "no source of the savepoint"
 ) -> Refusal:
-    """Return the refusal of a move in which nobody would continue to read some topics."""
+    """Return the refusal of a move after which nobody would read some topics."""
     return Refusal(
         f"{side} has positions of {', '.join(sorted(topics))}, which {nobody} reads: its records "
         "would be read by none, or, where topics are found by a pattern, from the start",

@@ -2,8 +2,8 @@
 
 The new savepoint must not share a file with the original, because Flink deletes the files that a
 checkpoint owns. So each file is copied to the directory of ``_metadata``, and its handle gets a
-name relative to that directory. If the original handle has a relative name already, the file keeps
-its name and the handle stays unchanged. A segment of a merged file becomes a separate file.
+name relative to that directory. A file whose handle has a relative name already keeps this name. A
+segment of a merged file becomes a separate file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
@@ -49,7 +49,7 @@ class Copies(NamedTuple):
 
     Attributes:
         copies: the files to copy.
-        handles: the bytes of handles that name another file, by byte offset in ``_metadata``.
+        handles: the new bytes of the handles that change, by byte offset in ``_metadata``.
     """
 
     copies: tuple[Copy, ...]
@@ -65,8 +65,8 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
         files: the object that finds the files.
 
     Raises:
-        Refused: a handle names a file outside of the savepoint or by a second name, or the
-            metadata version has no relative names.
+        Refused: a handle names a file outside of the savepoint, two handles name a file
+            differently, or the metadata version has no relative names.
         DecodeError: a file is missing, or does not belong to the savepoint.
     """
     names: dict[tuple[str, int, int | None], str] = {}

@@ -1,14 +1,14 @@
 """The bytes of the state of a source's readers and of its enumerator.
 
-The functions change and make the state of a KafkaSource, of a DynamicKafkaSource, and of either of
-them inside a HybridSource. They also change and make elements of a FlinkKafkaConsumer, which has no
-enumerator. ``decoder.kafka`` describes the layouts.
+The functions change and make the state of a KafkaSource or a DynamicKafkaSource, also inside a
+HybridSource. They also change and make elements of a FlinkKafkaConsumer, which has no enumerator.
+``decoder.kafka`` describes the layouts.
 
 Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. An
-enumerator's entry keeps the starting offset with which the partition was discovered, so a changed
-position does not change the entry. A partition that is added to a reader must also have an entry in
-the enumerator, as an assigned partition. Otherwise Flink would discover it, and assign it a second
-time from its log start.
+enumerator's entry has the starting offset at the discovery of the partition, so a changed position
+does not change the entry. A partition that is added to a reader also needs an entry in the
+enumerator, as an assigned partition. Otherwise Flink would discover the partition, and assign it a
+second time from its log start.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @

@@ -71,7 +71,7 @@ class Splice(NamedTuple):
 
 
 def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
-    """Return the data after these replacements, which must not overlap."""
+    """Return data with replacements, which must not overlap."""
     out = bytearray()
     end = 0
     for splice in sorted(splices):
@@ -110,9 +110,8 @@ def no_operator_state() -> bytes:
 
 # -- an operator-state handle's stream, with new elements in one of its list states ----------------
 #
-# If an element grows, the bytes after it move, and their offsets change. In a compressed stream,
-# Snappy's header is before the first state. Flink 1.18.0 and 1.18.1 write a header before each
-# state, so that a header is between the last element of a state and the first of the next.
+# If an element grows, the offsets of the elements after it change. In a compressed stream, Snappy's
+# header is before the first state; Flink 1.18.0 and 1.18.1 write a header before each state.
 #
 # Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
 # 1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
@@ -122,12 +121,12 @@ _HEADER_CHUNK = 0xFF
 
 
 class Kept(NamedTuple):
-    """The unchanged element with this number."""
+    """An unchanged element, by its index in the old state."""
 
     number: int
 
 
-# An element of the new stream: a kept one, or the bytes of a new one before compression.
+# An element of the new stream: an unchanged element, or the uncompressed bytes of a new element.
 Element = Kept | bytes
 
 

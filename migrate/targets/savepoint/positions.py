@@ -33,7 +33,7 @@ class ClusterPartition(NamedTuple):
         return f"{self.topic}-{self.partition}{suffix}"
 
 
-# The next offset that each partition gets; None for a partition that is removed.
+# The new next offset of each partition that changes; None for a removed partition.
 OffsetChanges = Mapping[ClusterPartition, int | None]
 
 Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
@@ -63,7 +63,7 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
 
 
 def entries(source: Source) -> Entries:
-    """Return the enumerator's entries; a FlinkKafkaConsumer has no enumerator and no entries."""
+    """Return the enumerator's entries. A FlinkKafkaConsumer has no enumerator and no entries."""
     return {
         ClusterPartition(cluster, entry.topic, entry.partition): (entry.status, entry.split)
         for cluster, enumerator in _enumerators(source).items()
@@ -72,10 +72,10 @@ def entries(source: Source) -> Entries:
 
 
 def entries_after(source: Source, changes: OffsetChanges) -> Entries:
-    """Return the enumerator's entries after changes of its readers.
+    """Return the enumerator's entries after changes.
 
-    Removed partitions are left out. Added partitions get the status ASSIGNED. If the enumerator had
-    discovered an added partition already, the entry keeps its split.
+    Removed partitions are left out. Added partitions get the status ASSIGNED; an existing entry
+    keeps its split.
     """
     known, enumerators = entries(source), _enumerators(source)
     read_already = next_offsets(source)

@@ -67,7 +67,7 @@ class NewSource(NamedTuple):
 
 
 class _Format(NamedTuple):
-    """How a kind of source writes its elements.
+    """The format of a source's elements.
 
     Attributes:
         state: the name of the list state.
@@ -117,7 +117,7 @@ def changed_source(
         elements[subtask].append((key, data))
     readers = Counter(key for of_subtask in elements.values() for key, _ in of_subtask)
     shared = [key for key in changes if readers[key] > 1]
-    if shared and not legacy:  # a FlinkKafkaConsumer has union state: every reader lists all
+    if shared and not legacy:  # a FlinkKafkaConsumer has union state: every reader has all
         raise Refused(
             f"{_name(operator)}: {readers[shared[0]]} readers hold {shared[0]}, and each would "
             "read it from there; leave it out with --partitions, or take another savepoint"
@@ -240,7 +240,11 @@ def _check_may_grow(
     source: KafkaSource | DynamicKafkaSource,
     added: Iterable[ClusterPartition],
 ) -> None:
-    """Raise Refused if partitions cannot be added to the readers' state."""
+    """Check that partitions can be added to the readers' state.
+
+    Raises:
+        Refused: they cannot.
+    """
     clusters: list[tuple[str | None, KafkaSource]] = (
         [(None, source)] if isinstance(source, KafkaSource) else [*source.clusters.items()]
     )
@@ -288,7 +292,7 @@ def _subtask_for(
 ) -> int:
     """Return the subtask to which Flink would assign a partition.
 
-    If that subtask has no reader state, because it had finished, return the next one that has some.
+    If that subtask has finished and has no reader state, return the next subtask that has some.
     """
     parallelism = operator.parallelism
     first = owner(key.topic, key.partition, parallelism)

@@ -16,7 +16,7 @@ from migrate.planning.plan import PlannedPartition, Refusal
 from migrate.planning.transactions import resolve_transactions
 from migrate.targets.savepoint.changes import MOST_NAMED, SourceChange
 
-# Findings about the savepoint that are worth a warning even though its state is kept.
+# The findings about the savepoint that become warnings.
 _WARNED_OF = frozenset(
     (
         Code.NOT_A_STOP,

@@ -1,4 +1,4 @@
-"""The writing of a savepoint with other positions to a new directory.
+"""Write a savepoint with other positions to a new directory.
 
 A local savepoint is written under a temporary name beside its final name, read completely by the
 strict decoder, and then renamed. In a store, the savepoint is written under its final name and then
@@ -119,10 +119,9 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield the replacements of operator-state handles: of changed readers, and of file merging.
+    """Yield the replacements of operator-state handles of changed readers and of file merging.
 
-    Handles of file merging are replaced because they name directories that Flink deletes with the
-    original checkpoint.
+    A handle of file merging names directories that Flink deletes with the original checkpoint.
     """
     streams: dict[int, ParsedSpan] = {}
     for span in spans:
@@ -173,7 +172,7 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
 
 
 def _check(new: Checkpoint, old: Checkpoint, changes: Mapping[str, OffsetChanges]) -> None:
-    """Raise AssertionError if the written positions are not the planned ones, which is a bug."""
+    """Raise AssertionError if the new savepoint does not have the planned positions."""
     for operator_id, source in old.sources.items():
         of_operator = changes.get(operator_id, {})
         expected = {
