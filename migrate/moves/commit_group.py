@@ -43,13 +43,12 @@ class GroupChange:
     Attributes:
         group: the group, as it was when the broker was asked.
         plan: the new offset of each partition.
-        earlier: the last change to this group that a rollback file records, and how far that
-            change came; None if there is none.
+        earlier: the last change to this group in a rollback file, or None.
         refusals: the reasons against the change, one line each with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
-        cut_over: the id of the cut-over that makes the change, or an empty string. The id is
-            written into the metadata of each offset, even if the group already holds the offset.
+        cut_over: the id of the cut-over that makes the change, or an empty string. The metadata of
+            each offset gets the id, even if the group already holds the offset.
     """
 
     group: GroupView
@@ -81,9 +80,8 @@ class GroupChange:
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
         """Make the change, unless the cluster, the group or the job has changed meanwhile.
 
-        If the checkpoints beside this one show how often the job takes a checkpoint, first wait
-        until a running job would have completed one since the plan was made
-        (``wait_for_checkpoint``). If that takes more than a minute, do not wait.
+        First wait until a running job would have completed a checkpoint, if that is known and takes
+        less than a minute (see ``wait_for_checkpoint``).
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the
@@ -151,7 +149,7 @@ def commit_group(
             default ``rollback-<group>-<time>.json`` in the current folder.
         flink_rest: the address of Flink's JobManager, which is asked whether a job still runs.
         sink: the directory of the table that a Flink job will write to when it continues from this
-            group without state. The table is checked for remembered checkpoints of earlier jobs.
+            group without state. It is checked for remembered checkpoints of earlier jobs.
         allow_moved_on: set offsets back even if others have committed for the group since.
         arguments: see ``MoveArguments``; a broker is needed.
 
@@ -161,8 +159,8 @@ def commit_group(
             ``sink`` cannot be read.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
-        FlinkRestError: Flink did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
+        FlinkRestError: Flink did not answer, or denied the request.
     """
     if group is None:
         plan, group = _group_of(plan)
@@ -177,7 +175,7 @@ def commit_group(
 
 
 def _group_of(plan: AnyPath | Plan | None) -> tuple[Plan, str]:
-    """Return a plan, read from its file if need be, and its consumer group.
+    """Return a plan, which is read if it is a file, and its consumer group.
 
     Raises:
         UsageError: there is no plan, or it is not a plan for a group.

@@ -36,7 +36,7 @@ READ = "What is read"
 
 
 class ReadArguments(TypedDict, total=False):
-    """How a checkpoint is read."""
+    """The options for reading a checkpoint."""
 
     allow_external_files: Annotated[
         bool,
@@ -47,7 +47,7 @@ class ReadArguments(TypedDict, total=False):
 
 
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
-    """Return the options that a TypedDict of arguments declares: by name, the type and ``Option``.
+    """Return the type and the ``Option`` of each key of a TypedDict, by the key.
 
     If an option has a fixed set of values, its type is their enum; the first member is the default.
     """

@@ -35,7 +35,7 @@ def diff(
         Refused: a side holds a partition twice.
         UsageError: a side has an unknown form, or needs a broker and none is named.
         DecodeError, InputError: a side cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
     broker = kafka(arguments, SideArguments).broker

@@ -34,10 +34,9 @@ def follow(
 ) -> Followed:
     """Commit a Spark query's positions for a consumer group, again and again until interrupted.
 
-    The group gets the positions after the newest batch in the query's commit log: never those of a
-    batch that is not committed, and never lower ones than before (except with ``allow_moved_on``).
-    If a broker or a store does not answer, it is asked again at the next look; with ``once`` this
-    is an error.
+    The group gets the positions after the newest batch in the query's commit log. It never gets
+    lower positions than before, except with ``allow_moved_on``. If a broker or a store does not
+    answer, it is asked again at the next look; with ``once`` this is an error.
 
     Args:
         query: ``spark:DIR``, the query's checkpoint location.

@@ -1,7 +1,7 @@
 """Check whether the job has stopped, before a consumer group is changed.
 
-A group without members is no proof: KafkaSource does not join its group, and at its next checkpoint
-a running job overwrites what was committed.
+A group without members is no proof, because KafkaSource does not join its group. A running job
+would overwrite the committed offsets at its next checkpoint.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from migrate.storage.files import Files, MissingExtra
 if TYPE_CHECKING:
     from migrate.inputs.flink.rest_api import FlinkJob
 
-# The time between the two looks for newer checkpoints, in checkpoint intervals: more than one,
-# because checkpoints are not exactly on time.
+# How long to wait for a newer checkpoint, in checkpoint intervals: more than one, because
+# checkpoints are not exactly on time.
 _INTERVALS = 2.0
-# Limits of that time, in seconds. A shorter time proves nothing, because the checkpoint of a busy
-# job itself takes a while. A longer time is too long for a user to wait.
+# Limits of the wait, in seconds. A shorter wait proves nothing, because a checkpoint of a busy job
+# takes a while.
 _SHORTEST, _LONGEST = 3.0, 60.0
 
 # The job id that every application cluster with high availability uses: it identifies no single job
@@ -55,7 +55,7 @@ def interval_of(plan: Plan) -> float | None:
 def report_running_jobs(
     plan: Plan, interval: float | None, flink_rest: str | None
 ) -> tuple[str, ...]:
-    """Log what is known without waiting; return a reason to refuse for each job that Flink runs.
+    """Return a refusal for each job that Flink runs; if there is none, log what is known.
 
     Args:
         plan: the plan of the move.
@@ -84,7 +84,7 @@ def report_running_jobs(
 
 
 def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Log whether the asked JobManager, which runs no job now, is the one that ran this job."""
+    """Log whether the JobManager, which runs no job now, has run this job."""
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:
@@ -115,9 +115,8 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
     """Wait until a running job would have completed a checkpoint, and check that it has not.
 
     The wait ends when twice the checkpoint interval, and at least 3 seconds, have passed since the
-    plan was made. This function waits even if Flink reported no running job, because the JobManager
-    that was asked may not be this job's. For a savepoint, and if the interval is unknown or too
-    long, the function neither waits nor checks.
+    plan was made. It is needed even if Flink reported no running job, because the JobManager may
+    not be this job's. Nothing is done for a savepoint, or if the interval is unknown or too long.
 
     Raises:
         Refused: the job still runs, or the cluster or the group has changed.

@@ -69,7 +69,7 @@ def copy_query(
         The copy's source with its next offsets, the warnings, and the origin of the positions.
 
     Raises:
-        as ``to_spark``.
+        MigrateError, DecodeError, OSError: as for ``to_spark``.
     """
     if not old.startswith(SPARK_PREFIX):
         raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")

@@ -50,7 +50,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
 
 
 def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
-    """Drop the findings ``STATE_NOT_MOVED`` about operators all of whose state moves."""
+    """Drop the findings ``STATE_NOT_MOVED`` about operators whose whole state moves."""
     moves = {
         item.operator_id
         for item in extraction.checkpoint.operators
@@ -80,7 +80,7 @@ def ask_about(
 
     Raises:
         UsageError: options that do not go together, or that name a topic that no source reads.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     policies = request.policies
     _check_names(policies, topics_of(chosen))

@@ -1,4 +1,4 @@
-"""Match each source of a savepoint with the sources of a side whose positions it takes over."""
+"""Match the sources of a savepoint with the sources of a side that has the new positions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from migrate.targets.savepoint.changes import (
 
 
 class SourceMatch(NamedTuple):
-    """A source of the savepoint in one cluster, and the side's sources whose positions it takes."""
+    """A source of the savepoint in one cluster, and the side's sources with its new positions."""
 
     source: Source
     cluster: str | None
@@ -31,11 +31,13 @@ def match_sources(
 ) -> list[SourceMatch]:
     """Match each source of a savepoint, cluster by cluster, with sources of the side.
 
-    If the side has the same operator (a checkpoint of the same job), only that operator matches.
-    Otherwise every source matches that has topics of the savepoint's source. If both name their
-    clusters, only positions of the same cluster match. If there are several matches, and
-    ``--partitions`` names no partition of a source, this source keeps its own positions: its match
-    is empty. For a partition that is in no source, the source that has its topic counts.
+    A source matches the side's source of the same operator, if the side is a checkpoint of the same
+    job. Otherwise it matches every source of the side that reads its topics. If both name their
+    clusters, only positions of the same cluster match.
+
+    If the savepoint has several sources, a source without a partition in ``--partitions`` keeps its
+    own positions: its match is empty. A named partition that no source has counts for every source
+    of its topic.
 
     Args:
         chosen: the sources of the savepoint.
@@ -122,8 +124,7 @@ def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusa
 def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Refuse topics that several sources read, perhaps on different Kafka clusters.
 
-    If each source takes the positions of its own operator, the cluster need not be known, unless a
-    broker is asked: a broker knows one cluster only.
+    If no broker is asked, a source may take the positions of its own operator in any cluster.
     """
     if request.policies.one_cluster:
         return
@@ -151,7 +152,7 @@ def _refuse_topics_left_out(
     }
     own = {match.source.operator_id for match in matches}
     same = [source for source in theirs if source.operator_id in own]
-    # Of the same job, sources that were not chosen keep their positions: their topics do not count.
+    # In a checkpoint of the same job, topics of sources that were not chosen do not count.
     topics = topics_of(same or theirs) - taken
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()

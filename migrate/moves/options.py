@@ -43,7 +43,7 @@ def _read_properties(texts: Iterable[str]) -> dict[str, str]:
 
 
 class KafkaArguments(TypedDict, total=False):
-    """How to reach Kafka: the arguments of every function that asks a broker."""
+    """The connection to Kafka: the arguments of every function that asks a broker."""
 
     bootstrap_servers: Annotated[
         str | None,
@@ -77,7 +77,7 @@ class KafkaArguments(TypedDict, total=False):
 
 
 class ChoiceArguments(ReadArguments, total=False):
-    """Which source of a checkpoint is meant."""
+    """The choice of a source of a checkpoint."""
 
     source: Annotated[
         str | None,
@@ -94,11 +94,11 @@ class ChoiceArguments(ReadArguments, total=False):
 
 
 class SideArguments(ChoiceArguments, KafkaArguments, total=False):
-    """The arguments of a comparison: which source is meant, and how to reach Kafka."""
+    """The arguments of a comparison: the choice of a source, and the connection to Kafka."""
 
 
 class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
-    """What moves, and what is allowed: by default nothing that loses or repeats records."""
+    """What to move, and what to allow. By default no move that loses or repeats records."""
 
     source_group: Annotated[
         str | None,
@@ -197,7 +197,7 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """How to reach Kafka, as the user named it; ``kafka_properties`` are ``key=value`` texts."""
+    """The user's options for the connection to Kafka; the properties are ``key=value`` texts."""
 
     bootstrap_servers: str | None = None
     kafka_config: Path | None = None
@@ -205,9 +205,9 @@ class Kafka:
 
     @property
     def is_named(self) -> bool:
-        """Whether the user gave an option that reaches Kafka, so that a broker is asked.
+        """Whether the user has set one of the options, so that a broker is asked.
 
-        An empty address (of an unset shell variable) counts too; ``config`` refuses it.
+        An empty address (of an unset shell variable) counts, too; ``config`` refuses it.
         """
         named = (self.bootstrap_servers, self.kafka_config) != (None, None)
         return named or bool(self.kafka_properties)
@@ -249,7 +249,7 @@ def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
     """Return ``KafkaArguments`` as a ``Kafka``.
 
     Args:
-        arguments: how to reach Kafka.
+        arguments: the connection to Kafka, and perhaps other arguments.
         kind: the TypedDict of all arguments that the calling function takes.
 
     Raises:
@@ -280,7 +280,7 @@ class Request(Choice):
     """What moves, and where to.
 
     Attributes:
-        state_taken: the ids of the operators all of whose keyed state moves with the positions.
+        state_taken: the ids of the operators whose whole keyed state moves with the positions.
     """
 
     source_group: str | None = None

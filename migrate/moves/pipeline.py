@@ -53,7 +53,7 @@ class Move:
         """Log the origin, the plans' lines and the warnings; return the warnings.
 
         Args:
-            names: for each plan, the name that begins its lines; no name if it is empty.
+            names: for each plan, a name to print before its lines, or an empty text.
             more_warnings: warnings to log and return after those of the plans.
         """
         _report_origin(self.positions.origin, self.request)
@@ -82,7 +82,7 @@ def make_move(request: Request) -> Move:
     Raises:
         UsageError: options that do not go together, or that name something that does not exist.
         DecodeError, InputError: the positions cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     positions = read_input(request)
     chosen = choose(positions, request)
@@ -111,7 +111,7 @@ def plan_parts(
 
     Raises:
         UsageError: options that do not go together, or that name a topic that no source reads.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     snapshot = ask_about(request, positions, chosen, into)
     broker = request.kafka.broker
@@ -141,7 +141,7 @@ def plan_parts(
 def report_plans(
     plans: Sequence[Plan], names: Sequence[str], warnings: Iterable[str]
 ) -> tuple[str, ...]:
-    """Log each plan's lines with its name, and each distinct warning once; return the warnings."""
+    """Log each plan's lines with its name, and each warning once; return the warnings."""
     for name, plan in zip(names, plans, strict=True):
         for line in plan_lines(plan):
             log.info(f"{name}: {line}" if name else line)
@@ -152,7 +152,7 @@ def report_plans(
 
 
 def _report_origin(origin: Origin, request: Request) -> None:
-    """Log which checkpoint is moved and, if the job stopped with it, what the user must know."""
+    """Log the checkpoint that is moved; if the job stopped with it, also how old the stop is."""
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:
         return

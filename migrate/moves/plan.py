@@ -44,7 +44,7 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
     Raises:
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     return plan_move(move_request(chk, target_of(group), arguments))
 
@@ -57,13 +57,13 @@ def plan_move(request: Request) -> Plan:
 
 
 def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
-    """Return a new plan; or check that a given plan still holds, and return the given plan.
+    """Make a plan; or check that the given plan still holds, and return it.
 
     Raises:
         Refused: the cluster, the group or the job has changed since the plan was made.
         UsageError: arguments that do not go together.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     if plan is None:
         return plan_move(request)
@@ -100,11 +100,10 @@ def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
 
 
 def check_unmoved(request: Request, plan: Plan) -> bool:
-    """Check just before writing that nothing that the plan was based on has changed.
+    """Check just before writing that the plan still holds.
 
     Returns:
-        True if nothing shows that the job has run on; False if something does, and
-        ``allow_ran_on`` permits it.
+        False if the job has run on, which ``allow_ran_on`` permits; otherwise True.
 
     Raises:
         Refused: the cluster, the group or the job has changed.
@@ -120,7 +119,7 @@ def _recheck(
 
     Returns:
         The cluster as it is now (None if the plan was made without a broker), and the signs that
-        the job has run on (with ``allow_ran_on``; without it, any such sign is refused).
+        the job has run on. Such signs are refused without ``allow_ran_on``.
 
     Raises:
         Refused: the cluster, the group or the job has changed.
@@ -149,12 +148,12 @@ def _recheck(
     return snapshot, ran_on
 
 
-# What may have run on since the plan was made, by the kind of the plan's origin.
+# The reader that may have run on since the plan was made, by the kind of the plan's origin.
 _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
-    """Return the numbers of newer checkpoints beside the plan's; log a note if that fails."""
+    """Return the numbers of checkpoints after the plan's; log a note if they cannot be read."""
     if origin.kind != "checkpoint":
         return ()
     files = Files()

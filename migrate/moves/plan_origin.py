@@ -26,7 +26,7 @@ def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
     """Compare a plan with the checkpoint, or the other side, that it was made from.
 
     Args:
-        plan: the plan, as its file says.
+        plan: the saved plan.
         allow_external_files: as for ``read_checkpoint``.
     """
     other_starts = count_other_starts(plan)
@@ -40,7 +40,7 @@ def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
 
 
 class _AnotherOrigin(Exception):
-    """The path of the plan's origin holds something else now."""
+    """The path of the plan's origin now has another checkpoint or query."""
 
 
 def _sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
@@ -81,10 +81,10 @@ def _source_after_batch(plan: Plan) -> Source:
 
 
 def batches_since(plan: Plan) -> str:
-    """Return a clause about what the plan's Spark query has committed since the plan was made.
+    """Return a clause about the batches of the plan's Spark query since the plan was made.
 
-    The text is empty if the query has committed no other batch. If the checkpoint location cannot
-    be read, or belongs to another query now, the text says so.
+    The text is empty if there are none. If the checkpoint location cannot be read, or belongs to
+    another query now, the text says so.
     """
     files = Files()
     try:

@@ -38,8 +38,7 @@ class GroupRollback:
     """A rollback of a change to a consumer group and, once it is done, its outcome.
 
     Attributes:
-        preview: the change to roll back, how far that change came, the group as it is now, and the
-            offsets that the group gets.
+        preview: the change to roll back, the group as it is now, and the offsets that it gets.
         refusals: the reasons against the rollback, one line each.
         rollback_path: the file to which the group's current offsets are saved before the rollback.
         outcome: the outcome of the rollback; None until it is done.
@@ -104,7 +103,7 @@ def rollback(
 
     Without ``execute`` this is a dry run: it returns the offsets that would change, and the reasons
     against the rollback; ``GroupRollback.execute`` then rolls back. Offsets, their metadata and
-    their leader epochs are restored as they were. If the group held no offset of a partition, its
+    their leader epochs are restored as they were. If a partition had no committed offset, its
     offset is removed.
 
     Args:
@@ -120,7 +119,7 @@ def rollback(
         Refused: with ``execute``, there are reasons against the rollback; nothing was changed.
         UsageError: the Kafka properties cannot be used as given.
         InputError: the file is not a rollback file of this version.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     from migrate.targets.group.rollback import read_preview
 

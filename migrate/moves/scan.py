@@ -57,8 +57,8 @@ def scan(
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
             job's id. If it is None, the plans are for Spark.
         master: the Spark master to run on, for example ``spark://host:7077``.
-        progress: called repeatedly with the current stage and how much of it is done.
-        arguments: see ``KafkaArguments``; if a broker is named, each job's lag is found.
+        progress: called repeatedly with the current stage, and its finished and total number.
+        arguments: see ``KafkaArguments``; with a broker, the inventory has each job's lag.
 
     Raises:
         UsageError: arguments that do not go together, a package that is not installed, or Spark

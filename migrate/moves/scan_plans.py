@@ -1,4 +1,4 @@
-"""Save a plan for each job of an inventory, as ``to-spark`` or ``commit-group`` would make it."""
+"""Save a plan for each job of an inventory, for ``to-spark`` or ``commit-group``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
 # The placeholder for the job's id in the name of a group.
 JOB = "{job}"
 
-# Several threads, because each mostly waits for stores and brokers.
+# Planning mostly waits for stores and brokers.
 _THREADS = 8
-# The parts of a file name: the characters of a job's label that are replaced, the greatest length
-# of the label, and the number of digits of the digest.
+# In a file name: the characters of a job's label that are replaced, the greatest length of the
+# label, and the number of digits of the digest.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_LABEL = 100
 _DIGITS = 16
@@ -46,7 +46,7 @@ def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
 
     Raises:
         Refused: the directory is not empty.
-        UsageError: the path is not a directory; or groups are named, but no broker is, or all jobs
+        UsageError: the path is not a directory; no broker is named, but groups are; or all jobs
             would have the same group.
     """
     if group is not None:
@@ -72,11 +72,10 @@ def plan_each(
     group: str | None,
     **arguments: Unpack[KafkaArguments],
 ) -> Iterator[tuple[str, BulkPlan]]:
-    """Plan each job without an obstacle, save the plans, and yield them by pointer, in job order.
+    """Plan each job, save the plan, and yield it with the job's pointer.
 
-    A job with an obstacle is not planned, and a plan that would be refused is not saved; reasons
-    are returned instead. The same holds for a job whose planning fails, for example because the
-    broker does not answer; the other jobs are still planned.
+    No plan is saved if the job has an obstacle, if its planning fails (the broker does not answer,
+    for example), or if the plan would be refused. The result has the reasons instead.
 
     Raises:
         UsageError: the directory cannot be written.
@@ -128,7 +127,7 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
-    """Yield problems that a person must decide on; the job's own command only warns about them."""
+    """Yield the problems that a person must judge. The job's own command only warns about them."""
     suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]
@@ -148,8 +147,8 @@ def _describe(error: Exception) -> str:
 def file_name(job: ScannedJob) -> str:
     """Return the file name of a job's plan: job, checkpoint, and a digest that makes it unique.
 
-    A job's label may be a directory's name, with any characters in it. Unsafe characters are
-    replaced, so that the file cannot be outside of the plans' directory.
+    The job's label may be the name of a directory. Unsafe characters are replaced, so that the file
+    cannot be outside of the plans' directory.
     """
     checkpoint = posixpath.basename(job.pointer)
     label = job.label if job.label == checkpoint else f"{job.label}-{checkpoint}"

@@ -34,7 +34,7 @@ class NothingToShow(InputError):
 
 
 def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
-    """Read a file or directory that ``migrate`` has written, to show it.
+    """Read a file or a checkpoint location that ``migrate`` has written.
 
     Args:
         file: a saved plan, a rollback file, or the checkpoint location of a Spark query (a

@@ -43,7 +43,7 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
             ``txnAppId``; None if the query sets none.
 
     Returns:
-        Warnings about what a query must not do with this sink.
+        Warnings about the sink.
 
     Raises:
         Refused: the sink would skip batches, or cannot be read.
@@ -137,7 +137,7 @@ def _report_formats(name: str, memory: SinkMemory) -> None:
 
 
 def _report_new_names(memory: SinkMemory) -> None:
-    """Log the remembered writers whose names no new query can have."""
+    """Log the remembered writers whose names a new query cannot have."""
     for kind, what in (
         (WriterKind.QUERY, "queries by their ids"),
         (WriterKind.COMMIT_USER, "commit users"),
@@ -193,7 +193,7 @@ def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterato
 
 
 def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
-    """Yield warnings about the remembered names, if the query's own name is not given."""
+    """Yield warnings about the remembered names, if the query's name is not known."""
     if writer is not None:
         return
     for what, setting, kind in (
@@ -220,7 +220,7 @@ def _drops_a_job(name: str, memory: SinkMemory) -> Iterator[str]:
 
 
 def _listed(writers: Mapping[str, int]) -> str:
-    """Return the writers with their last numbers, shortened if there are very many."""
+    """Return the first ``_NAMED`` writers with their last numbers, as text."""
     named = [
         f"{writer!r} up to {last}{' (for good)' if last >= _LAST_OF_ALL else ''}"
         for writer, last in writers.items()

@@ -22,18 +22,18 @@ from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
 
 _SHOWN = 5
-# The highest number of a Spark source: no query has more, so a higher number is a mistake.
+# The highest number of a Spark source that is accepted.
 _LAST = 9999
 
 
 class _Assignment(NamedTuple):
-    """The Flink sources that the Kafka sources of a Spark query continue.
+    """The assignment of Flink sources to the Kafka sources of a Spark query.
 
     Attributes:
-        by_number: by the number of each Spark source, the Flink sources that it continues, each
-            with only the positions that this Spark source takes over.
-        assigned: the chosen Flink sources that go to any Spark source, with all their positions.
-        left_out: the chosen Flink sources that go to no Spark source.
+        by_number: the Flink sources by the number of the Spark source. They have only the positions
+            of topics that this Spark source reads.
+        assigned: the Flink sources in ``by_number``, with all their positions.
+        left_out: the chosen Flink sources that are not in ``by_number``.
     """
 
     by_number: Mapping[int, Sequence[Source]]
@@ -48,15 +48,15 @@ def plan_streams(
 
     Args:
         request: what the user asked for.
-        names: by the number of the Spark source, the names of the Flink sources that it continues,
-            in the form that ``choose_sources`` takes.
+        names: the names of Flink sources by the number of the Spark source, as ``choose_sources``
+            takes them.
 
     Returns:
         The next offsets of each Spark source, and all warnings.
 
     Raises:
-        Refused: the move would lose or repeat records and no option allows it; or a topic of an
-            assigned Flink source goes to no Spark source.
+        Refused: the move would lose or repeat records and no option allows it; or no Spark source
+            reads a topic of an assigned Flink source.
         NoSuchSource: no source has one of the names.
         UsageError: options that do not go together.
     """
@@ -95,6 +95,8 @@ def plan_as_one(
 ) -> tuple[Plan, dict[int, frozenset[str]]]:
     """Make one plan for all Spark sources: each topic has one start position per partition.
 
+    If sources read one topic from different positions, the plan contains the refusal.
+
     Args:
         request: what the user asked for.
         names: as for ``plan_streams``.
@@ -103,9 +105,8 @@ def plan_as_one(
         The plan, and the topics that each Spark source reads, by their names at the target.
 
     Raises:
-        as ``plan_streams``; and Refused if a Flink source goes to no Spark source, because nothing
-        reads its topics after the job's stop. If sources read one topic from different positions,
-        the plan itself contains the refusal.
+        Refused, NoSuchSource, UsageError: as for ``plan_streams``; also Refused if a Flink source
+            goes to no Spark source: nothing would read its topics after the job's stop.
     """
     positions, assignment = _read(request, names)
     move = plan_parts(request, positions, assignment.assigned, [assignment.assigned], named=True)
@@ -128,7 +129,7 @@ def plan_as_one(
 
 
 def _read(request: Request, names: Mapping[int, Sequence[str]]) -> tuple[PlanInput, _Assignment]:
-    """Read the positions, and assign the sources to the Spark sources."""
+    """Read the positions, and assign the Flink sources to the Spark sources."""
     for number, source_names in names.items():
         if not 0 <= number <= _LAST or not source_names or isinstance(source_names, str):
             raise UsageError(
@@ -155,7 +156,7 @@ def _read(request: Request, names: Mapping[int, Sequence[str]]) -> tuple[PlanInp
 def _part(
     number: int, names: Sequence[str], positions: PlanInput, chosen: Sequence[Source]
 ) -> list[Source]:
-    """Return the Flink sources of a Spark source, with the positions of the named topics only."""
+    """Return the Flink sources of one Spark source, with only the positions of named topics."""
     by_id = {source.operator_id: source for source in chosen}
     topics: dict[str, set[str]] = {}
     for name in names:
@@ -175,7 +176,7 @@ def _part(
 
 
 def _refuse_unassigned_sources(assignment: _Assignment, policies: Policies) -> Iterator[str]:
-    """Refuse Flink sources that should move, but that go to no Spark source."""
+    """Refuse Flink sources that should move, but go to no Spark source."""
     for source in assignment.left_out:
         if policies.partitions is None or source.topics & set(policies.partitions):
             yield (
@@ -188,10 +189,9 @@ def _refuse_unassigned_sources(assignment: _Assignment, policies: Policies) -> I
 def _refuse_unnamed_clusters(
     sources: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Refuse topics that several sources read, perhaps on two clusters, if a broker was asked.
+    """Refuse topics that several sources read, perhaps on two clusters.
 
-    A broker knows one cluster only. If no broker was asked, each Spark source gets its own
-    positions, and its cluster does not matter.
+    Nothing is refused if no broker was asked: each Spark source gets its own positions then.
     """
     if snapshot is None or policies.one_cluster:
         return

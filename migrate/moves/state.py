@@ -32,8 +32,8 @@ def keyed_states(
         operator: an operator's id, name or uid; by default, the states of all operators.
 
     Raises:
-        DecodeError: the checkpoint cannot be read. An operator whose state cannot be read raises
-            nothing: it is listed in ``unread`` of the result.
+        DecodeError: the checkpoint cannot be read. If only the state of an operator cannot be read,
+            the operator is in ``unread`` of the result.
         UsageError: no operator with keyed state has this id, name or uid, or the extra that reads
             such a URL is not installed.
     """
@@ -108,13 +108,13 @@ def write_state(
     state: str,
     allow_external_files: bool = False,
 ) -> int:
-    """Write the entries of a keyed state to a new Parquet file; return how many there are.
+    """Write the entries of a keyed state to a new Parquet file; return their number.
 
     The columns are those of ``read_state``. One key group is in memory at a time.
 
     Args:
         chk: as for ``inspect``.
-        file: the new file; if an error is raised, there is none.
+        file: the new file. After an error the file does not exist.
         operator: as for ``find_state``.
         state: the name of the state.
         allow_external_files: as for ``inspect``.

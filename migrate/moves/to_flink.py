@@ -53,7 +53,7 @@ class NewSavepoint:
         path: the savepoint's directory: an absolute path, or the URL that was named.
         partitions: the planned partitions by operator id; ``current`` is the position in the old
             savepoint.
-        warnings: what was not refused, but the user must know.
+        warnings: warnings for the user.
     """
 
     path: str
@@ -76,9 +76,8 @@ def to_flink(
             directory; a local path or a URL.
         from_side: a side, as for ``diff``.
         out: a new or empty directory, local or in a store.
-        allow_state_mismatch: keep the job's state although it belongs to the savepoint's old
-            positions: records between the old and the new positions are counted twice in the state,
-            or are missing from it.
+        allow_state_mismatch: keep the job's state, which belongs to the savepoint's old positions.
+            Records between the old and the new positions are counted twice in it or are missing.
         arguments: see ``MoveArguments``; ``source`` and ``cluster`` apply to the savepoint and to
             the side, and must exist in at least one of them.
 
@@ -87,7 +86,7 @@ def to_flink(
             hold the positions, or ``out`` is not empty; nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the savepoint or the side cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
         OSError: the directory cannot be written.
     """
     request = move_request(savepoint, SAVEPOINT, arguments)
@@ -193,14 +192,14 @@ def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
-    """Refuse a directory inside the old savepoint, because the old savepoint is never changed."""
+    """Refuse a directory inside the old savepoint, which must not be changed."""
     path, _ = place.to_read
     if is_within(path, pointer):
         raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
 
 
 def _drop_findings_of_state(side: Extraction) -> Extraction:
-    """Return the side, which is the savepoint itself, with the findings about partitions only."""
+    """Return a side that is the savepoint itself, with only its findings about partitions."""
     findings = tuple(finding for finding in side.findings if finding.code.policy.by_partition)
     return replace(side, findings=findings)
 

@@ -46,8 +46,8 @@ def to_spark(
     """Return where Spark should start and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
-        chk: the checkpoint, as for ``plan``, or another side, as for ``diff``; a ``broker:`` side
-            has the topics in ``partitions``.
+        chk: the checkpoint, as for ``plan``, or another side, as for ``diff``. For a ``broker:``
+            side, ``partitions`` names the topics.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster or the job has
             changed since the plan was made.
         checkpoint_dir: a new or empty directory, or URL, to seed.
@@ -55,11 +55,11 @@ def to_spark(
             batches of earlier queries.
         sink_writer: the name under which the query writes to ``sink``: Hudi's checkpoint
             identifier, or Delta's ``txnAppId``.
-        spark_source: by the number of each Kafka source of the query, the Flink sources that it
-            continues: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
+        spark_source: the names of Flink sources by the number of the query's Kafka source that
+            continues them: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
         isolation_level: Kafka's isolation level in the options; None leaves Kafka's default.
-        state: keyed states that move too, each as ``OPERATOR/NAME``. In this case the program from
-            ``code("python")`` writes the checkpoint location, and this function does not.
+        state: keyed states that move too, each as ``OPERATOR/NAME``. Then the program from
+            ``code("python")`` writes the checkpoint location, not this function.
         keep_state: ``spark:DIR``, a query whose checkpoint location is copied to
             ``checkpoint_dir``; the copy continues from these positions with the query's state.
         arguments: see ``MoveArguments``.
@@ -69,7 +69,7 @@ def to_spark(
             ``checkpoint_dir`` is not free, or the sink would skip batches; nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
         OSError: the checkpoint location cannot be written.
     """
     sources: Sequence[SparkSource]

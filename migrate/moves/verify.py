@@ -58,25 +58,29 @@ def verify(
         target: ``spark:DIR`` or ``group:NAME``.
         run: for ``spark:DIR``, start Spark on a copy of the seed, and check where Spark begins.
         spark_conf: with ``run`` or ``state``, Spark's settings.
-        state: for a ``spark:DIR`` that was primed with a keyed state, ``OPERATOR/NAME`` of that
-            state in Flink: compare Flink's and Spark's state key by key (``Verification.state``).
+        state: ``OPERATOR/NAME`` of the keyed state in Flink with which ``spark:DIR`` was primed:
+            compare Flink's and Spark's state key by key (``Verification.state``).
         expect: with ``state``, Spark SQL expressions over the columns of Flink's state: one for
             each field of Spark's key, then one for each field of Spark's value. By default the
             parts of Flink's key and value, in their order.
         sample: with ``state``, compare this number of Flink's keys only.
         ttl_ms: the time to live of ``state``, in milliseconds, if it has one: entries that had
             expired when the job was stopped are left out. None keeps every entry.
-        stopped_at_ms: with ``ttl_ms``, when the job was stopped, in epoch milliseconds. By default
-            when the checkpoint's ``_metadata`` was written, or the last access in the state if that
-            is later.
+        stopped_at_ms: with ``ttl_ms``, the time of the job's stop, in epoch milliseconds. By
+            default the time of the checkpoint's ``_metadata`` or of the last access in the state,
+            whichever is later.
         one_cluster: as for ``plan``: whether to assume that sources of one topic read the same
             Kafka cluster if their state names no cluster. Here their positions must also be equal.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:
-        The outcome of each partition. ``verified`` is true if every partition started where it
-        should, no difference was found between the plan (if there is one) and its checkpoint or
-        between the states (if compared), and the query's log has its first batches.
+        The outcome of each partition. ``verified`` is true if
+
+        - every partition started at the expected offset,
+        - the plan, if there is one, is equal to its checkpoint,
+        - the states, if compared, are equal, and
+        - the query's log has its first batches.
+
         ``verified_or_moved_on`` also accepts partitions that have moved on, and a log without its
         first batches.
 
@@ -86,7 +90,7 @@ def verify(
         Refused: the positions are ambiguous; or the plan was made for another cluster.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint, the plan or the target cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
+        BrokerError: the broker did not answer, or denied the request.
     """
     if spark_conf and not (run or state):
         raise UsageError("--spark-conf goes with --run or --state")
@@ -149,7 +153,7 @@ def verify(
 
 
 class _Expected(NamedTuple):
-    """Where a target should have started.
+    """The expected start of a target.
 
     Attributes:
         positions: the expected position of each partition.
@@ -163,7 +167,7 @@ class _Expected(NamedTuple):
 
 
 def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
-    """Read where the target should have started.
+    """Read the expected start of the target.
 
     Raises:
         Refused: several sources read one topic, at different positions or perhaps on two clusters.
@@ -241,7 +245,7 @@ def _verify_query(
 
     Args:
         side: the query.
-        expected: where it should have started.
+        expected: the expected start.
         snapshot: the broker's answers; None without a broker.
         run_with: the broker for a first batch of Spark; None starts no Spark.
         settings: Spark's settings for that batch.
