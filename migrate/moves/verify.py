@@ -101,9 +101,9 @@ def verify(
     if sample is not None and sample < 1:
         raise UsageError(f"--sample {sample}: not a number of keys")
     if run or state:
-        from migrate.spark.resume_check import check_there_is_pyspark
+        from migrate.spark.resume_check import check_pyspark
 
-        check_there_is_pyspark()
+        check_pyspark()
     broker, chosen = kafka(arguments, SideArguments).broker, choice(arguments)
     expected = _expected(os.fspath(moved), chosen, one_cluster)
     side = parse_side(target)

@@ -65,12 +65,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def _session(conf: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder
-    for key, value in {**_DEFAULTS, **_connector(conf), **conf, **_REQUIRED}.items():
+    for key, value in {**_DEFAULTS, **_connector_package(conf), **conf, **_REQUIRED}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _connector(conf: dict[str, str]) -> dict[str, str]:
+def _connector_package(conf: dict[str, str]) -> dict[str, str]:
     """Return the setting that downloads the Kafka connector.
 
     Return no setting if the connector is installed or the user has set jars or packages.

@@ -96,7 +96,7 @@ class Resume:
     records: int
 
 
-def check_there_is_pyspark() -> None:
+def check_pyspark() -> None:
     """Raise UsageError if PySpark is not installed."""
     if find_spec("pyspark") is None:
         raise UsageError(f"--run needs PySpark: {install_command('spark')}")
@@ -120,7 +120,7 @@ def run_first_batch(
         InputError: the directory has no seed of a Kafka source, or a damaged seed.
         Refused: two sources of the seed start one partition at different offsets.
     """
-    check_there_is_pyspark()
+    check_pyspark()
     files = Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
@@ -201,13 +201,13 @@ def kafka_options(config: KafkaConfig) -> dict[str, str]:
         elif name in _RENAMED:
             java[_RENAMED[name]] = value
         elif name in _FILES:
-            java[_FILES[name]] = _pem(name, value)
+            java[_FILES[name]] = _read_pem(name, value)
         elif name == _IDENTIFICATION:
             java[name] = "" if value == "none" else value
         elif name not in _CREDENTIALS and name.startswith(_MUST_BE_KNOWN):
-            raise _no_match(name)
+            raise _untranslatable(name)
     for name in config.keys() - texts.keys():
-        raise _no_match(name)
+        raise _untranslatable(name)
     if "ssl.truststore.certificates" in java:
         java["ssl.truststore.type"] = "PEM"
     if "ssl.keystore.key" in java:
@@ -215,21 +215,21 @@ def kafka_options(config: KafkaConfig) -> dict[str, str]:
     elif "ssl.keystore.location" in java:
         java["ssl.keystore.type"] = "PKCS12"
     if any(name in texts for name in _CREDENTIALS):
-        java["sasl.jaas.config"] = _login(java.get("sasl.mechanism", ""), texts)
+        java["sasl.jaas.config"] = _jaas_config(java.get("sasl.mechanism", ""), texts)
     return {f"kafka.{name}": value for name, value in java.items()}
 
 
-def _login(mechanism: str, texts: Mapping[str, str]) -> str:
+def _jaas_config(mechanism: str, texts: Mapping[str, str]) -> str:
     module = _LOGIN_MODULES.get(mechanism.upper())
     if module is None:
-        raise _no_match(f"sasl.mechanism {mechanism}")
+        raise _untranslatable(f"sasl.mechanism {mechanism}")
     # Values are quoted for java.io.StreamTokenizer, with which the Java client parses them.
     escaped = {name: texts[name].translate(_ESCAPES) for name in _CREDENTIALS if name in texts}
     options = " ".join(f'{name.removeprefix("sasl.")}="{value}"' for name, value in escaped.items())
     return f"{module} required {options};"
 
 
-def _pem(name: str, path: str) -> str:
+def _read_pem(name: str, path: str) -> str:
     try:
         return read_file(path, MAX_STORE_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
@@ -237,5 +237,5 @@ def _pem(name: str, path: str) -> str:
         raise ConfigError(f"{name}: the file cannot be read: {reason}") from error
 
 
-def _no_match(name: str) -> ConfigError:
+def _untranslatable(name: str) -> ConfigError:
     return ConfigError(f"{name}: cannot be said to Spark's Kafka source here; verify without --run")

@@ -75,7 +75,7 @@ def scan_on_spark(
     kept = read.coalesce(max(1, -(-len(shares) // _SHARES_PER_TASK)))
     snapshot = None
     try:
-        with _reported(spark, progress):
+        with _report_progress(spark, progress):
             if ask_broker is None:
                 summary = merge_summaries(_answers(read))
             else:
@@ -93,7 +93,7 @@ def scan_on_spark(
 
 
 @contextmanager
-def _reported(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+def _report_progress(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
     """Report at intervals how many tasks of Spark's active stages are done.
 
     Spark Connect has no status tracker, so that nothing is reported.
@@ -171,7 +171,7 @@ def _read(request: ScanRequest, share: list[Candidate]) -> Iterator[pa.RecordBat
 
 def _compare(snapshot: ClusterSnapshot, read: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     summary = ScanSummary()
-    for checkpoint in _kept(read):
+    for checkpoint in _unpickle(read):
         summary.add(checkpoint, checkpoint.lags(snapshot))
     yield _batch(answer=[pickle.dumps(summary)])
 
@@ -186,13 +186,13 @@ def _table(
         snapshot = None
     rows = (
         row
-        for checkpoint in _kept(read)
+        for checkpoint in _unpickle(read)
         for row in checkpoint.table_rows(view, request, checkpoint.lags(snapshot))
     )
     return batches(request.columns(view), rows)
 
 
-def _kept(read: Iterable[pa.RecordBatch]) -> Iterator[ScannedCheckpoint]:
+def _unpickle(read: Iterable[pa.RecordBatch]) -> Iterator[ScannedCheckpoint]:
     for batch in read:
         for pickled in batch.column("scanned").drop_null():
             yield pickle.loads(pickled.as_py())

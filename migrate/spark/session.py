@@ -45,7 +45,7 @@ def runs_on_spark(master: str | None) -> bool:
             raise UsageError(f"--master needs PySpark: {install_command('spark')}")
         return True
     # Without an imported PySpark there is no session.
-    return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active())
+    return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active_session())
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def session(
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    active = _active()
+    active = _active_session()
     if active is not None and master is not None:
         raise UsageError("there is a Spark session already: leave the master out")
     spark = active or _start(master, settings)
@@ -81,7 +81,7 @@ def session(
             spark.stop()
 
 
-def _active() -> SparkSession | None:
+def _active_session() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -114,7 +114,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         defaults |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setAll(list({**defaults, **settings}.items()))
-    gateway = SparkContext._gateway or _launched(conf)  # a JVM outlives its session
+    gateway = SparkContext._gateway or _launch_jvm(conf)  # a JVM outlives its session
     try:
         started = SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkException, Py4JError, ValueError) as error:
@@ -127,7 +127,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     return started
 
 
-def _launched(conf: SparkConf) -> JavaGateway:
+def _launch_jvm(conf: SparkConf) -> JavaGateway:
     """Start a JVM with a temporary working directory, for its output and Spark's own folders."""
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway

@@ -73,7 +73,7 @@ def test_which_casts_tell_whether_a_value_is_the_same(
 
 _COUNT, _SUM = AggregateValue("count"), AggregateValue("sum", "a")
 _OF_A = AggregateValue("count", "a")
-_AVERAGE = [AggregateValue(kind, "a", of_an_average=True) for kind in ("sum", "count")]
+_AVERAGE = [AggregateValue(kind, "a", in_average=True) for kind in ("sum", "count")]
 
 
 def _fields(*names: str) -> list[Field]:

@@ -41,17 +41,17 @@ class Field(NamedTuple):
     Attributes:
         name: Spark's name of the field.
         type: the type of the field.
-        of_an_average: whether the field is the sum or the count of an average.
+        in_average: whether the field is the sum or the count of an average.
         path: the column path of the stored field, such as ``key._0``: fields are named by number.
     """
 
     name: str
     type: DataType
-    of_an_average: bool = False
+    in_average: bool = False
     path: str = ""
 
     def __str__(self) -> str:
-        average = " of an average" if self.of_an_average else ""
+        average = " of an average" if self.in_average else ""
         return f"{self.name} {self.type.simpleString()}{average}"
 
 
@@ -64,14 +64,14 @@ class SparkState:
         frame: the state: the columns ``k0``, ``k1``… of the key, ``window`` if the key has a
             window, and ``v0``, ``v1``… of the value.
         keys: the fields of the key, without the window.
-        window: whether the key has a window.
+        has_window: whether the key has a window.
         values: the fields of the value.
     """
 
     operator: str
     frame: DataFrame
     keys: tuple[Field, ...]
-    window: bool
+    has_window: bool
     values: tuple[Field, ...]
 
     @property
@@ -82,14 +82,14 @@ class SparkState:
     @property
     def key_columns(self) -> list[str]:
         """The names of the key's columns, including the window's."""
-        return [f"k{number}" for number in range(len(self.keys))] + ["window"] * self.window
+        return [f"k{number}" for number in range(len(self.keys))] + ["window"] * self.has_window
 
     @property
     def value_columns(self) -> list[str]:
         return [f"v{number}" for number in range(len(self.values))]
 
 
-def check_one_operator(operators: Sequence[str]) -> str:
+def only_operator(operators: Sequence[str]) -> str:
     """Return the query's only stateful operator.
 
     Raises:
@@ -114,7 +114,7 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
         key: the stored schema of the key.
         value: the stored schema of the value.
     """
-    keys, values = _fields("key", key), _fields("value", value, _averages(value))
+    keys, values = _fields("key", key), _fields("value", value, _average_fields(value))
     # The DECIMAL sum of no values is stored as 0, and the next field is a flag for it.
     flags = {
         values[number - 1].path: field.path
@@ -150,7 +150,7 @@ def _fields(
     ]
 
 
-def _averages(value: StructType) -> set[int]:
+def _average_fields(value: StructType) -> set[int]:
     """Return the numbers of the fields that belong to averages.
 
     An average has a sum, followed by a nullable count. The count of the aggregate ``count`` is not

@@ -71,7 +71,11 @@ def may_expire(state: DataFrame) -> bool:
     only the DataFrame's own columns show their states.
     """
     plan = getattr(state, "_jdf", None)
-    marks = _marks_of(state.schema) if plan is None else _marks_in(plan.queryExecution().analyzed())
+    marks = (
+        _expiry_marks(state.schema)
+        if plan is None
+        else _plan_marks(plan.queryExecution().analyzed())
+    )
     return any(marks) if marks else LAST_ACCESS in state.columns
 
 
@@ -88,7 +92,7 @@ def mark_unexpired(state: DataFrame) -> DataFrame:
     )
 
 
-def _marks_in(plan: Any) -> list[bool]:
+def _plan_marks(plan: Any) -> list[bool]:
     """Return, for each state column in a plan, whether its entries may have expired.
 
     The inputs of ``mark_unexpired`` are ignored.
@@ -98,8 +102,8 @@ def _marks_in(plan: Any) -> list[bool]:
     inputs = [sequence.apply(n) for sequence in sequences for n in range(sequence.size())]
     calls = {call for child in inputs for call in _unexpired_calls(_schema_of(child))}
     if not inputs or _unexpired_calls(schema) - calls:
-        return _marks_of(schema)
-    return [mark for child in inputs for mark in _marks_in(child)]
+        return _expiry_marks(schema)
+    return [mark for child in inputs for mark in _plan_marks(child)]
 
 
 def _schema_of(plan: Any) -> StructType:
@@ -111,7 +115,7 @@ def _unexpired_calls(schema: StructType) -> set[str]:
     return {field.metadata[_UNEXPIRED] for field in schema.fields if _UNEXPIRED in field.metadata}
 
 
-def _marks_of(schema: StructType) -> list[bool]:
+def _expiry_marks(schema: StructType) -> list[bool]:
     """Return, for each column of a state in the schema, whether its entries may have expired."""
     return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
 

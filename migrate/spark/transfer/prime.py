@@ -44,7 +44,7 @@ from migrate.spark.session import failure_of
 from migrate.spark.transfer.origin import contradictions
 from migrate.spark.transfer.proof import prove
 from migrate.spark.transfer.rows import StateRows
-from migrate.spark.transfer.spark_state import read_spark_state, run_available, setting
+from migrate.spark.transfer.spark_state import read_spark_state, run_available, temporary_setting
 from migrate.spark.transfer.time_to_live import check_time_to_live
 from migrate.spark.transfer.watermark import check_watermark, priming_warnings, window_hint
 from migrate.storage.new_file import find_unfinished, new_directory
@@ -137,9 +137,9 @@ def prime(
         raise UsageError(f"names of {len(names)} streams, and rows of {len(rows)}")
     target = _target(checkpoint_location)
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
-    own_rows = [stream for stream in rows if not isinstance(stream, StateRows)]
+    user_frames = [stream for stream in rows if not isinstance(stream, StateRows)]
     frames = [stream.rows if isinstance(stream, StateRows) else stream for stream in rows]
-    check_time_to_live(own_rows)
+    check_time_to_live(user_frames)
     if problems := list(contradictions((stream.origin for stream in state_rows), starts)):
         raise Refused(problems)
     for path in find_unfinished(target.path):
@@ -258,7 +258,7 @@ def _run_batch(
             reader = reader.name(names[number])
         streams.append(reader.parquet(files))
     writer = query(*streams).writeStream.format("noop").outputMode(output_mode)
-    with setting(spark, _NO_DATA_BATCHES, "false"):
+    with temporary_setting(spark, _NO_DATA_BATCHES, "false"):
         progress = run_available(writer, stage)
     return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime
 

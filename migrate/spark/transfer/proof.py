@@ -24,7 +24,7 @@ from migrate.spark.transfer.spread import AggregateValue
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_SHOWN = 3
+_MAX_EXAMPLES = 3
 
 
 def prove(
@@ -80,7 +80,7 @@ def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
     others = [number for number in numbers if number != row_count]
     for end, number in enumerate(others, start=1):
         value = values[number]
-        if value.kind == "count" and not value.of_an_average:
+        if value.kind == "count" and not value.in_average:
             yield [*others[:end], row_count, *others[end:]]
 
 
@@ -95,26 +95,26 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
     keys = key_order(rows.keys, state)
     types = [field.dataType for field in rows.expected.schema.fields]
     _check_keys([types[number] for number in keys], state)
-    if ("window" in rows.expected.columns) != state.window:
+    if ("window" in rows.expected.columns) != state.has_window:
         raise Refused("the query groups by a window, and the rows have none; or the other way")
     columns = [F.col(f"k{number}").alias(f"k{index}") for index, number in enumerate(keys)]
-    columns += [F.col("window")] * state.window
+    columns += [F.col("window")] * state.has_window
     matches = match_values([rows.values[number] for number in order], state.values)
     for index, (field, match) in enumerate(zip(state.values, matches, strict=True)):
         name = f"v{order[match]}"
         column, flink_type = F.col(name), rows.expected.schema[name].dataType
-        if field.of_an_average:
+        if field.in_average:
             column = F.coalesce(
                 column, F.lit(0).cast(flink_type)
             )  # the sum of an average starts at 0
             if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
                 column = column * F.lit(10**flink_type.scale)  # Spark's sum is unscaled
-        column = in_units(column, flink_type, field)
+        column = to_spark_sum(column, flink_type, field)
         columns.append(column.cast(field.type).alias(f"v{index}"))
     return rows.expected.select(*columns)
 
 
-def in_units(column: Column, flink_type: DataType, field: Field) -> Column:
+def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
     """Return the sum of a DECIMAL as Spark stores it.
 
     For a DECIMAL of at most 8 digits, Spark adds up unscaled BIGINTs (DecimalAggregates @ Spark
@@ -134,19 +134,19 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
     Raises:
         Refused: the number of values of a kind is not the number of its fields.
     """
-    field_kinds = [(field.name, field.of_an_average) for field in fields]
-    value_kinds = [(value.kind, value.of_an_average) for value in values]
+    field_kinds = [(field.name, field.in_average) for field in fields]
+    value_kinds = [(value.kind, value.in_average) for value in values]
     if Counter(field_kinds) != Counter(value_kinds):
         raise Refused(
-            f"the state of the query has the fields {_listed(fields)}, and the rows tell "
+            f"the state of the query has the fields {_list_fields(fields)}, and the rows tell "
             f"{', '.join(map(str, values)) or 'none'}: tell a value for each field (counts and "
             "averages are told apart), or say what the state must hold (expected)"
         )
-    of_kind = {
+    indexes = {
         kind: iter([index for index, value_kind in enumerate(value_kinds) if value_kind == kind])
         for kind in field_kinds
     }
-    return [next(of_kind[kind]) for kind in field_kinds]
+    return [next(indexes[kind]) for kind in field_kinds]
 
 
 def key_order(names: Sequence[str], state: SparkState) -> list[int]:
@@ -163,7 +163,7 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
         return [names.index(name) for name in spark_names]
     if state.operator == DEDUPLICATE and len(spark_names) > 1:
         raise Refused(
-            f"dropDuplicates keeps its key as {_listed(state.keys)}, and Flink's is told as "
+            f"dropDuplicates keeps its key as {_list_fields(state.keys)}, and Flink's is told as "
             f"{', '.join(names) or 'nothing'}: name the same columns, or say what the state must "
             "hold in this order (expected, --expect)"
         )
@@ -174,7 +174,7 @@ def _check_keys(types: Sequence[DataType], state: SparkState) -> None:
     if list(types) != [field.type for field in state.keys]:
         names = ", ".join(type_.simpleString() for type_ in types) or "empty"
         raise Refused(
-            f"the key of Spark's state is {_listed(state.keys)}, and the rows' {names}: name "
+            f"the key of Spark's state is {_list_fields(state.keys)}, and the rows' {names}: name "
             "keys in the order of the query's groupBy, and no others"
         )
 
@@ -185,14 +185,14 @@ def name_columns(expected: DataFrame, state: SparkState) -> DataFrame:
     if len(names) != len(expected.columns):
         raise Refused(
             f"expected has {counted(len(expected.columns), 'column')}, and the state "
-            f"{len(names)}: {_listed(state.keys)}{', a window' * state.window}, "
-            f"{_listed(state.values)}"
+            f"{len(names)}: {_list_fields(state.keys)}{', a window' * state.has_window}, "
+            f"{_list_fields(state.values)}"
         )
     _check_keys([field.dataType for field in expected.schema.fields[: len(state.keys)]], state)
     return expected.toDF(*names)
 
 
-def _listed(fields: Sequence[Field]) -> str:
+def _list_fields(fields: Sequence[Field]) -> str:
     return ", ".join(map(str, fields)) or "none"
 
 
@@ -208,7 +208,7 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
         is_sample: whether ``flink`` is a sample. If so, keys that only Spark has are no errors. But
             an empty sample means that Flink's state is empty, so all of Spark's keys are errors.
     """
-    how = "left_outer" if is_sample else "full_outer"
+    join_type = "left_outer" if is_sample else "full_outer"
     key, values = state.key_columns, state.value_columns
     flink_rows = flink.select(
         F.struct(*key).alias("flink_key"), F.struct(F.lit(1), *values).alias("flink")
@@ -217,7 +217,7 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
         F.struct(*key).alias("spark_key"), F.struct(F.lit(1), *values).alias("spark")
     )
     same_key = F.col("flink_key").eqNullSafe(F.col("spark_key"))
-    joined = flink_rows.join(spark_rows, same_key, how).select(
+    joined = flink_rows.join(spark_rows, same_key, join_type).select(
         F.coalesce("flink_key", "spark_key").alias("key"),
         "flink",
         "spark",
@@ -241,7 +241,7 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
         )
         examples = [
             f"{row['verdict']}: key {row['key']}: Flink {row['flink']}, Spark {row['spark']}"
-            for row in wrong_rows.take(_SHOWN)
+            for row in wrong_rows.take(_MAX_EXAMPLES)
         ]
     verdicts = ("right", "wrong", "missing", "unexpected")
     right_keys, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)

@@ -23,14 +23,19 @@ from migrate.spark.transfer.exact_cast import cast_exactly, schema_of
 from migrate.spark.transfer.origin import StateOrigin, origin_of
 from migrate.spark.transfer.spread import (
     AggregateValue,
-    add_shares,
     add_value,
-    parts_by_column,
+    divide_sum,
+    group_by_column,
     row_count,
     type_of,
 )
 from migrate.spark.transfer.time_to_live import ExpiredEntries, TimeToLive, leave_out_expired
-from migrate.spark.transfer.windows import FiredWindows, check_instants, panes, unfired_windows
+from migrate.spark.transfer.windows import (
+    FiredWindows,
+    check_instants,
+    split_into_panes,
+    unfired_windows,
+)
 from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
@@ -168,7 +173,7 @@ def aggregate_rows(
             slices of SQL ``named_struct('start', namespace - 10000, 'end', namespace)``.
         time: the stream's column of event time, a TIMESTAMP; it needs ``window``.
         slide_ms: the slide of hopping windows. Rows are then made for the panes of the windows (see
-            ``windows.panes``). It requires ``count``, and excludes ``minima`` and ``maxima``.
+            ``split_into_panes``). It requires ``count``, and excludes ``minima`` and ``maxima``.
         session_gap_ms: the longest time between two records of a session.
         ttl_ms: the time to live of a state that has one, in milliseconds: entries that had expired
             when the job was stopped are left out (``StateRows.expired``). None keeps every entry.
@@ -209,7 +214,7 @@ def aggregate_rows(
     if window is not None and origin is not None:
         state, fired = unfired_windows(state, origin)
     bounds = ("start", "end") if window is not None else ()
-    parts = parts_by_column(types, values)
+    aggregates = group_by_column(types, values)
     key_names = [f"k{number}" for number in range(len(keys))]
     value_names = [f"v{number}" for number in range(len(values))]
     entries = state.select(
@@ -223,7 +228,7 @@ def aggregate_rows(
         entries = cast_exactly(entries, name, type_of(value, types), str(value))
     for bound in bounds:
         entries = cast_exactly(entries, bound, LongType(), f"the {bound} of a window")
-    entries = entries.withColumn("n", F.expr(row_count(values, parts)))
+    entries = entries.withColumn("n", F.expr(row_count(values, aggregates)))
     if session_gap_ms is not None:
         # The least number of records that reach from the session's start to its end.
         least = f"greatest((end - start + {session_gap_ms} - 1) div {session_gap_ms}, 1)"
@@ -236,15 +241,15 @@ def aggregate_rows(
         check_instants(state, origin, first_end)
     rows = entries
     if slide_ms is not None:
-        rows = panes(entries, key_names, value_names, slide_ms)
-    for column in parts:
-        rows = add_shares(rows, column)
+        rows = split_into_panes(entries, key_names, value_names, slide_ms)
+    for column in aggregates:
+        rows = divide_sum(rows, column)
     # sequence(0, -1) counts down, so n = 0 needs another expression.
     rows = rows.withColumn("i", F.explode(F.expr("IF(n > 0, sequence(0L, n - 1), array())")))
-    for column in parts:
+    for column in aggregates:
         rows = add_value(rows, column)
     sources = dict(zip(keys, key_names, strict=True))
-    sources |= {column.column: column.value for column in parts}
+    sources |= {column.column: column.value for column in aggregates}
     if time is not None:
         sources[time] = "at"
         step = f"i * (end - start - {session_gap_ms}) / (n - 1)"
@@ -290,8 +295,8 @@ def _named_values(
         for column, expression in (by_column or {}).items():
             yield AggregateValue(kind, column), expression
     for column, (total, number) in (averages or {}).items():
-        yield AggregateValue("sum", column, of_an_average=True), total
-        yield AggregateValue("count", column, of_an_average=True), number
+        yield AggregateValue("sum", column, in_average=True), total
+        yield AggregateValue("count", column, in_average=True), number
 
 
 def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:

@@ -32,9 +32,9 @@ from migrate.spark.transfer.flat_state import (
     NO_VALUE,
     SESSIONS,
     SparkState,
-    check_one_operator,
     flatten,
     is_window,
+    only_operator,
 )
 from migrate.targets.primed_log import commit_version, copy_to_read
 
@@ -67,11 +67,11 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
             "spark.sql.streaming.stateStore.checkpointFormatVersion 1"
         )
     metadata = spark.read.format("state-metadata").load(str(checkpoint))
-    operator = check_one_operator([row["operatorName"] for row in metadata.collect()])
+    operator = only_operator([row["operatorName"] for row in metadata.collect()])
     state = spark.read.format("statestore").option("batchId", batch).load(str(checkpoint))
     key, value = (state.schema[name].dataType for name in ("key", "value"))
     assert isinstance(key, StructType) and isinstance(value, StructType)
-    numbered = state.select(_numbered("key", key), _numbered("value", value))
+    numbered = state.select(_number_fields("key", key), _number_fields("value", value))
     return flatten(operator, numbered, key, value)
 
 
@@ -81,7 +81,7 @@ def is_before_4(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+def temporary_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     """Change a session's setting for the duration of the ``with`` block."""
     before = spark.conf.get(name, None)
     spark.conf.set(name, value)
@@ -104,7 +104,7 @@ def run_available(writer: DataStreamWriter, checkpoint: Path) -> dict[str, Any] 
         query.stop()
 
 
-def _numbered(name: str, type_: StructType) -> Column:
+def _number_fields(name: str, type_: StructType) -> Column:
     """Return a struct with its fields named by number, because names may repeat."""
     fields = ", ".join(
         f"_{number}: {field.dataType.simpleString()}" for number, field in enumerate(type_.fields)
@@ -120,12 +120,12 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     if any(folder.joinpath("left-keyToNumValues").is_dir() for folder in folders):
         raise Refused("the query keeps the state of a join of two streams; it cannot be primed")
     schemas = [stored_schemas(folder / "_metadata" / "schema") for folder in folders]
-    operator = check_one_operator([operator_of(key, value) for key, value in schemas])
+    operator = only_operator([operator_of(key, value) for key, value in schemas])
     ((key, value),) = schemas
-    of_sessions = operator == SESSIONS
+    is_session = operator == SESSIONS
     # For sessions, the value contains the complete grouping key.
-    groups = value.fields[: len(key)] if of_sessions else key.fields
-    buffers = value.fields[len(key) :] if of_sessions else value.fields
+    groups = value.fields[: len(key)] if is_session else key.fields
+    buffers = value.fields[len(key) :] if is_session else value.fields
     fields = {f"g{number}": field.dataType for number, field in enumerate(groups)}
     fields |= {f"b{number}": field.dataType for number, field in enumerate(buffers)}
     fields |= {"at": TimestampType(), "is there": BooleanType()}
@@ -137,26 +137,26 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     copy_to_read(checkpoint, batch, work / "checkpoint", has_read=files / "0.json")
     keys = [
         F.session_window("at", "1 second").alias(f"g{number}")
-        if of_sessions and is_window(field.dataType)
+        if is_session and is_window(field.dataType)
         else F.col(f"g{number}")
         for number, field in enumerate(groups)
     ]
-    kept = [F.max(f"b{number}").alias(f"b{number}") for number in range(len(buffers))]
+    maxima = [F.max(f"b{number}").alias(f"b{number}") for number in range(len(buffers))]
     records = spark.readStream.schema(schema).json(str(files)).where("`is there`")
     emitted: list[DataFrame] = []
 
     def keep(frame: DataFrame, batch: int) -> None:
         emitted.append(frame.localCheckpoint())
 
-    grouped = records.groupBy(*keys).agg(*(kept or [F.lit(None).alias("b")]))
-    with setting(spark, _SCHEMA_CHECK, "false"):
+    grouped = records.groupBy(*keys).agg(*(maxima or [F.lit(None).alias("b")]))
+    with temporary_setting(spark, _SCHEMA_CHECK, "false"):
         run_available(
             grouped.writeStream.foreachBatch(keep).outputMode("complete"), work / "checkpoint"
         )
     (frame,) = emitted
     key_names = [f"g{number}" for number in range(len(groups))]
     value_names = [f"b{number}" for number in range(len(buffers))]
-    if of_sessions:
+    if is_session:
         # The last part of the stored key, the start of the session, is in the value too.
         key_names, value_names = key_names[:-1], [*key_names, *value_names]
     state = frame.select(_struct("key", key_names), _struct("value", value_names))

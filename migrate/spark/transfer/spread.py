@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ROUNDED = (FloatType, DoubleType)
-_UNITS = "DECIMAL(38,0)"
+_UNSCALED = "DECIMAL(38,0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,43 +31,43 @@ class AggregateValue:
     Attributes:
         kind: ``count``, ``sum``, ``min`` or ``max``, which is also the name of Spark's field.
         column: the stream's column that is aggregated; None for ``count(*)``.
-        of_an_average: whether the value is the sum or the count of an average.
+        in_average: whether the value is the sum or the count of an average.
     """
 
     kind: str
     column: str | None = None
-    of_an_average: bool = False
+    in_average: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.column or 'records'}"
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnParts:
+class ColumnAggregates:
     """The aggregate values that Flink has for one column of the stream.
 
     Attributes:
         column: the stream's column.
         type: the type of the stream's column.
-        parts: the columns of the entries, by kind: ``count``, ``sum``, ``min`` or ``max``.
+        by_kind: the entries' columns, by kind: ``count``, ``sum``, ``min`` or ``max``.
     """
 
     column: str
     type: DataType
-    parts: dict[str, str] = field(default_factory=dict)
+    by_kind: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.column} {self.type.simpleString()}"
 
     @property
-    def ends(self) -> list[str]:
+    def extremes(self) -> list[str]:
         """The columns of the minimum and of the maximum, as far as the entries have them."""
-        return [self.parts[kind] for kind in ("min", "max") if kind in self.parts]
+        return [self.by_kind[kind] for kind in ("min", "max") if kind in self.by_kind]
 
     @property
-    def records(self) -> str:
+    def value_count(self) -> str:
         """An expression for the number of rows with a value in this column; they come first."""
-        return f"coalesce({self.parts['count']}, 0)" if "count" in self.parts else "n"
+        return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
     def value(self) -> str:
@@ -78,9 +78,9 @@ class ColumnParts:
     def scale(self) -> int:
         return self.type.scale if isinstance(self.type, DecimalType) else 0
 
-    def units(self, part: str) -> str:
+    def unscaled(self, part: str) -> str:
         """Return an expression for the unscaled value of a part, in the column's scale."""
-        return f"CAST({part} * {10**self.scale}BD AS {_UNITS})"
+        return f"CAST({part} * {10**self.scale}BD AS {_UNSCALED})"
 
 
 def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
@@ -93,19 +93,21 @@ def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
     return type_
 
 
-def parts_by_column(
+def group_by_column(
     types: Mapping[str, DataType], values: Sequence[AggregateValue]
-) -> list[ColumnParts]:
+) -> list[ColumnAggregates]:
     """Group the values by column; if a column has several values of a kind, the first is used."""
-    columns: dict[str, ColumnParts] = {}
+    columns: dict[str, ColumnAggregates] = {}
     for number, value in enumerate(values):
         if value.column is not None:
-            new = ColumnParts(value.column, types[value.column])
-            columns.setdefault(value.column, new).parts.setdefault(value.kind, f"v{number}")
+            new = ColumnAggregates(value.column, types[value.column])
+            columns.setdefault(value.column, new).by_kind.setdefault(value.kind, f"v{number}")
     for column in columns.values():
-        if "sum" in column.parts and not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
+        if "sum" in column.by_kind and not isinstance(
+            column.type, (*WHOLE, *_ROUNDED, DecimalType)
+        ):
             raise UsageError(f"a sum of {column}: no number")
-        if "sum" in column.parts and column.ends and isinstance(column.type, _ROUNDED):
+        if "sum" in column.by_kind and column.extremes and isinstance(column.type, _ROUNDED):
             raise UsageError(
                 f"{column}: a sum beside a least or a greatest value would be rounded; make rows "
                 "of your own, and say what is expected"
@@ -113,59 +115,64 @@ def parts_by_column(
     return list(columns.values())
 
 
-def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnParts]) -> str:
+def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnAggregates]) -> str:
     """Return an expression for the number of rows of an entry.
 
     This is the entry's ``count(*)``, or else the least number of rows that can hold all values.
     """
     if values and values[0] == AggregateValue("count"):
         return "v0"
-    counts = [column.parts["count"] for column in columns if "count" in column.parts]
-    rows = max([1, *(len(column.ends) for column in columns)])
+    counts = [column.by_kind["count"] for column in columns if "count" in column.by_kind]
+    rows = max([1, *(len(column.extremes) for column in columns)])
     return f"greatest({', '.join([f'{rows}L', '0L', *counts])})"
 
 
-def add_shares(entries: DataFrame, column: ColumnParts) -> DataFrame:
+def divide_sum(entries: DataFrame, column: ColumnAggregates) -> DataFrame:
     """Add columns that divide a sum among the rows of an entry, as unscaled values.
 
     Each row gets the quotient, and the first rows get the remainder, one unit each. The rows of the
     minimum and the maximum get neither. A floating-point sum is not divided.
     """
-    if "sum" not in column.parts or isinstance(column.type, _ROUNDED):
+    if "sum" not in column.by_kind or isinstance(column.type, _ROUNDED):
         return entries
-    ends = [column.units(end) for end in column.ends]
-    rest, odd = quoted(f"rest of {column.column}"), quoted(f"odd of {column.column}")
-    others = f"CAST(greatest({column.records} - {len(ends)}, 1) AS {_UNITS})"
+    extremes = [column.unscaled(extreme) for extreme in column.extremes]
+    rest, remainder = quoted(f"rest of {column.column}"), quoted(f"remainder of {column.column}")
+    others = f"CAST(greatest({column.value_count} - {len(extremes)}, 1) AS {_UNSCALED})"
     for name, expression in (
-        (rest, " - ".join([column.units(column.parts["sum"]), *ends])),
-        (odd, f"pmod({rest}, {others})"),
-        (quoted(f"each of {column.column}"), f"({rest} - {odd}) / {others}"),
+        (rest, " - ".join([column.unscaled(column.by_kind["sum"]), *extremes])),
+        (remainder, f"pmod({rest}, {others})"),
+        (quoted(f"quotient of {column.column}"), f"({rest} - {remainder}) / {others}"),
     ):
-        entries = entries.withColumn(name.strip("`"), F.expr(f"CAST({expression} AS {_UNITS})"))
+        entries = entries.withColumn(name.strip("`"), F.expr(f"CAST({expression} AS {_UNSCALED})"))
     return entries
 
 
-def add_value(rows: DataFrame, column: ColumnParts) -> DataFrame:
+def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
     """Add the value of row ``i`` of an entry's ``n`` rows, in the type of the stream's column."""
-    ends, total = column.ends, column.parts.get("sum")
+    extremes, total = column.extremes, column.by_kind.get("sum")
     if total is None:
-        value = f"IF(i = 0, {ends[0]}, {ends[-1]})" if ends else _any_value(column.type)
+        value = f"IF(i = 0, {extremes[0]}, {extremes[-1]})" if extremes else _any_value(column.type)
     elif isinstance(column.type, _ROUNDED):
         # The first row gets the complete sum and the others 0, so that nothing is rounded.
         value = f"IF({total} IS NULL OR i = 0, {total}, 0)"
     else:
-        each, odd = (quoted(f"{name} of {column.column}") for name in ("each", "odd"))
+        quotient, remainder = (
+            quoted(f"{name} of {column.column}") for name in ("quotient", "remainder")
+        )
         cases = "".join(
-            f" WHEN i = {number} THEN {column.units(end)}" for number, end in enumerate(ends)
+            f" WHEN i = {number} THEN {column.unscaled(extreme)}"
+            for number, extreme in enumerate(extremes)
         )
         value = (
-            f"CASE WHEN {column.records} = 1 THEN {column.units(total)}{cases} "
-            f"ELSE {each} + IF(i - {len(ends)} < {odd}, 1, 0) END"
+            f"CASE WHEN {column.value_count} = 1 THEN {column.unscaled(total)}{cases} "
+            f"ELSE {quotient} + IF(i - {len(extremes)} < {remainder}, 1, 0) END"
         )
         if scale := column.scale:
             # The result of a division would have only six digits after the point.
-            value = f"CAST(concat(CAST({value} AS {_UNITS}), 'E-{scale}') AS DECIMAL(38,{scale}))"
-    rows = rows.withColumn(column.value, F.expr(f"IF(i < {column.records}, {value}, NULL)"))
+            value = (
+                f"CAST(concat(CAST({value} AS {_UNSCALED}), 'E-{scale}') AS DECIMAL(38,{scale}))"
+            )
+    rows = rows.withColumn(column.value, F.expr(f"IF(i < {column.value_count}, {value}, NULL)"))
     return cast_exactly(rows, column.value, column.type, column.column)
 
 

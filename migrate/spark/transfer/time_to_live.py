@@ -120,12 +120,12 @@ def leave_out_expired(
             f"ttl_ms: the column {LAST_ACCESS} shows which entries have expired, and is missing; "
             "keep it, or call unexpired on the state itself"
         )
-    access = F.array_max(LAST_ACCESS) if _of_list(state) else F.col(LAST_ACCESS)
+    access = F.array_max(LAST_ACCESS) if _is_list(state) else F.col(LAST_ACCESS)
     newest: int | None = state.agg(F.max(access)).collect()[0][0]
     if newest is None:  # no entries
         return mark_unexpired(state), ExpiredEntries(ttl_ms)
-    stop, copied_from = _stop(state, stopped_at_ms, newest)
-    expired, doubtful = _count(state, stop - ttl_ms, newest - ttl_ms)
+    stop, copied_from = _find_stop(state, stopped_at_ms, newest)
+    expired, doubtful = _count_expired(state, stop - ttl_ms, newest - ttl_ms)
     if stopped_at_ms is not None:
         doubtful = 0
     if doubtful and copied_from is not None:
@@ -135,7 +135,7 @@ def leave_out_expired(
             f"checkpoint is a copy of {copied_from}: give the time of the stop (stopped_at_ms, "
             "--stopped-at)"
         )
-    kept = mark_unexpired(_kept(state, stop - ttl_ms))
+    kept = mark_unexpired(_used_after(state, stop - ttl_ms))
     return kept, ExpiredEntries(ttl_ms, expired, stop, doubtful)
 
 
@@ -154,11 +154,11 @@ def check_time_to_live(states: Sequence[DataFrame], ttl_ms: TimeToLive = ...) ->
         )
 
 
-def _of_list(state: DataFrame) -> bool:
+def _is_list(state: DataFrame) -> bool:
     return isinstance(state.schema[LAST_ACCESS].dataType, ArrayType)
 
 
-def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
+def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
     """Return the time at which the job was stopped, and the original of a copied checkpoint.
 
     The clock of a file store may differ from the job's, or count only whole seconds. So the time at
@@ -182,7 +182,7 @@ def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int
     return max(checkpoint.written_at, newest), checkpoint.copied_from
 
 
-def _count(state: DataFrame, *limits: int) -> tuple[int, int]:
+def _count_expired(state: DataFrame, *limits: int) -> tuple[int, int]:
     """Count the entries, or elements of lists, that were last used at the first limit or before.
 
     Returns:
@@ -190,19 +190,19 @@ def _count(state: DataFrame, *limits: int) -> tuple[int, int]:
     """
 
     def number(limit: int) -> Column:
-        if _of_list(state):
+        if _is_list(state):
             return F.sum(F.size(F.filter(LAST_ACCESS, lambda access: access <= F.lit(limit))))
         return F.sum(F.when(F.col(LAST_ACCESS) <= F.lit(limit), 1).otherwise(0))
 
-    at_stop, at_newest = map(_long, limits)
+    at_stop, at_newest = map(_limit_to_bigint, limits)
     (counts,) = state.agg(number(at_stop), number(at_newest)).collect()
     return counts[0], counts[0] - counts[1]
 
 
-def _kept(state: DataFrame, limit: int) -> DataFrame:
+def _used_after(state: DataFrame, limit: int) -> DataFrame:
     """Return the entries, or elements of lists, that were last used after a time."""
-    bound = F.lit(_long(limit))
-    if not _of_list(state):
+    bound = F.lit(_limit_to_bigint(limit))
+    if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
 
     def is_kept(_: Column, index: Column) -> Column:
@@ -214,6 +214,6 @@ def _kept(state: DataFrame, limit: int) -> DataFrame:
     return state.withColumns(kept).where(F.size(LAST_ACCESS) > 0)
 
 
-def _long(value: int) -> int:
+def _limit_to_bigint(value: int) -> int:
     """Limit a time to the range of BIGINT, for a time to live of ``Long.MAX_VALUE``."""
     return max(value, -(2**63))

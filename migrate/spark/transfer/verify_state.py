@@ -25,7 +25,7 @@ from migrate.spark.state_frame import read_keyed_state
 from migrate.spark.transfer.exact_cast import cast_exactly
 from migrate.spark.transfer.flat_state import SparkState
 from migrate.spark.transfer.origin import origin_of
-from migrate.spark.transfer.proof import compare, in_units, key_order
+from migrate.spark.transfer.proof import compare, key_order, to_spark_sum
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.spark.transfer.windows import session_windows, unfired_windows
@@ -79,12 +79,12 @@ def verify_state(
     batch = primed_batch(directory)
     with (
         session(None if runs_on_spark(None) else "local[*]", conf) as spark,
-        _work(spark, target.path) as work,
+        _work_directory(spark, target.path) as work,
     ):
         spark_state = read_spark_state(spark, target.path, batch, Path(work))
         options: dict[str, str | bool] = {"operator": operator}
         options["allowExternalFiles"] = allow_external_files
-        flink = _flink_state(spark, savepoint, state, options, spark_state.window)
+        flink = _flink_state(spark, savepoint, state, options, spark_state.has_window)
         flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
         for warning in () if expired is None else expired.warnings():
             log.warning(warning)
@@ -94,7 +94,9 @@ def verify_state(
         return compare(spark_state, expected, is_sample=sample is not None)
 
 
-def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nullcontext[str]:
+def _work_directory(
+    spark: SparkSession, checkpoint: Path
+) -> TemporaryDirectory[str] | nullcontext[str]:
     """Return a temporary directory that the executors share, or no directory for Spark 4."""
     if not is_before_4(spark):
         return nullcontext("")
@@ -127,11 +129,15 @@ def primed_batch(directory: str) -> int:
 
 
 def _flink_state(
-    spark: SparkSession, savepoint: str, state: str, options: Mapping[str, str | bool], window: bool
+    spark: SparkSession,
+    savepoint: str,
+    state: str,
+    options: Mapping[str, str | bool],
+    has_window: bool,
 ) -> DataFrame:
     """Return Flink's state: only windows that have not fired, and sessions by current window."""
     flink = read_keyed_state(spark, savepoint, state=state, **options)
-    if not window:
+    if not has_window:
         return flink
     origin = origin_of(flink)
     assert origin is not None
@@ -147,7 +153,9 @@ def _flink_state(
 def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:
     """Return Flink's entries in the columns of Spark's state."""
     expected = (
-        _select(flink, expect) if expect is not None else flink.selectExpr(*_parts(flink, state))
+        _select(flink, expect)
+        if expect is not None
+        else flink.selectExpr(*_part_expressions(flink, state))
     )
     names = state.key_columns + state.value_columns
     if len(expected.columns) != len(names):
@@ -155,16 +163,16 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
         values = ", ".join(map(str, state.values))
         raise UsageError(
             f"{len(expected.columns)} columns of Flink's, and Spark's state has {len(names)}: by "
-            f"{keys}{', a window' * state.window}, it keeps {values or 'nothing'}; name each with "
-            "--expect"
+            f"{keys}{', a window' * state.has_window}, it keeps {values or 'nothing'}; name each "
+            "with --expect"
         )
     expected = expected.toDF(*names)
     if expect is None:
         for name, field in zip(state.value_columns, state.values, strict=True):
             type_ = expected.schema[name].dataType
-            expected = expected.withColumn(name, in_units(F.col(name), type_, field))
-    if state.window:
-        expected = _window(expected)
+            expected = expected.withColumn(name, to_spark_sum(F.col(name), type_, field))
+    if state.has_window:
+        expected = _with_timestamps(expected)
     fields = {f"k{number}": field for number, field in enumerate(state.keys)}
     fields |= zip(state.value_columns, state.values, strict=True)
     for name, field in fields.items():
@@ -172,10 +180,10 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
     return expected
 
 
-def _parts(flink: DataFrame, state: SparkState) -> Iterator[str]:
+def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
     """Yield SQL expressions for the parts of the key, the window, and the parts of the value."""
     for name in ("key", "namespace", "value"):
-        if name not in flink.columns or (name == "namespace" and not state.window):
+        if name not in flink.columns or (name == "namespace" and not state.has_window):
             continue
         if name == "value" and not state.values:
             continue  # dropDuplicates keeps only keys
@@ -204,7 +212,7 @@ def _select(flink: DataFrame, expect: str) -> DataFrame:
         raise UsageError(f"--expect: {failure_of(error)}") from error
 
 
-def _window(expected: DataFrame) -> DataFrame:
+def _with_timestamps(expected: DataFrame) -> DataFrame:
     """Return the expected state with its window as a struct of timestamps."""
     type_ = expected.schema["window"].dataType
     if not isinstance(type_, StructType) or type_.names != ["start", "end"]:

@@ -44,7 +44,7 @@ def check_watermark(
             "watermark was lower; Spark would close that window at once and drop its later "
             "records"
         )
-    fired = max((part.fired.last_end for part in rows if part.fired.last_end), default=None)
+    fired = max((stream.fired.last_end for stream in rows if stream.fired.last_end), default=None)
     if fired is not None and watermark_ms < fired:
         raise Refused(
             f"watermark_ms {watermark_ms}: Flink has fired a window that ends at {fired}, so "
@@ -53,7 +53,7 @@ def check_watermark(
 
 
 def _first_pending_end(rows: Sequence[StateRows]) -> int | None:
-    return min((part.first_end for part in rows if part.first_end is not None), default=None)
+    return min((stream.first_end for stream in rows if stream.first_end is not None), default=None)
 
 
 def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
@@ -86,17 +86,17 @@ def priming_warnings(
             f"watermark_ms {watermark_ms}: no window is pending that would bound it from above; if "
             "Flink's was lower, Spark drops records that Flink would have taken"
         )
-    if fired := sum(part.fired.number for part in rows):
+    if fired := sum(stream.fired.number for stream in rows):
         yield (
             f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
             "behind: Flink would fire such a window again for a late record, and Spark drops it"
         )
-    for part in rows:
-        if part.expired is not None:
-            yield from part.expired.warnings()
-            if part.expired.ttl_ms is not None:
+    for stream in rows:
+        if stream.expired is not None:
+            yield from stream.expired.warnings()
+            if stream.expired.ttl_ms is not None:
                 yield (
-                    f"Flink forgets an entry {part.expired.ttl_ms} ms after its last access, and "
+                    f"Flink forgets an entry {stream.expired.ttl_ms} ms after its last access, and "
                     "Spark never does: from now on a key that is idle for longer keeps its value"
                 )
     if empty:

@@ -138,13 +138,15 @@ def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:
         allowExternalFiles=origin.allow_external_files,
     ).where("state LIKE '%event_window-timers'")
     window = timers.schema["namespace"].dataType
-    of_windows = isinstance(window, LongType) or (
+    are_for_windows = isinstance(window, LongType) or (
         isinstance(window, StructType) and window.names == ["start", "end"]
     )
-    return timers if of_windows else None
+    return timers if are_for_windows else None
 
 
-def panes(entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms: int) -> DataFrame:
+def split_into_panes(
+    entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms: int
+) -> DataFrame:
     """Split hopping windows into panes.
 
     A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
