@@ -60,7 +60,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     try:
         keyed = keyed_states(chk, allow_external_files=request.allow_external_files)
         states = take_states(keyed, state_names)
-        request = replace(request, state_taken=states.whole_operators)
+        request = replace(request, state_taken=states.fully_taken_operators)
     except DecodeError as error:
         if state_names or error.kind is ErrorKind.NOT_FOUND:
             raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
 from decoder.urls import redact_url
 from migrate.model.log import timed
-from migrate.state.select import choose_state, of_operator
+from migrate.state.select import choose_state, states_of_operator
 from migrate.storage.files import Files
 from migrate.storage.new_file import check_new_file, new_file
 from migrate.storage.uris import local_path
@@ -37,7 +37,7 @@ def keyed_states(
         UsageError: no operator with keyed state has this id, name or uid, or the extra that reads
             such a URL is not installed.
     """
-    return of_operator(_read(chk, allow_external_files), operator)
+    return states_of_operator(_read(chk, allow_external_files), operator)
 
 
 def find_state(

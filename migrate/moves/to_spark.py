@@ -92,7 +92,7 @@ def to_spark(
             raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
         keyed = keyed_states(chk, allow_external_files=request.allow_external_files)
         states = take_states(keyed, state)
-        request = replace(request, state_taken=states.whole_operators)
+        request = replace(request, state_taken=states.fully_taken_operators)
     if spark_source:
         if chk is None or plan is not None:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")

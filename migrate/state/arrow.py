@@ -60,7 +60,7 @@ def part_batches(
     state: KeyedState,
     part: Part,
     key_groups: Iterable[int],
-    made: Sequence[Column] | None = None,
+    selected: Sequence[Column] | None = None,
     constants: Mapping[str, object] = _NO_CONSTANTS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of some key groups of a part; nothing if the key groups are empty.
@@ -69,38 +69,38 @@ def part_batches(
         state: the state.
         part: the part of the state that one subtask has.
         key_groups: the numbers of the key groups.
-        made: the columns of the batches; None: all columns of the state.
+        selected: the columns of the batches; None: all columns of the state.
         constants: the values of columns that entries do not have.
 
     Raises:
         DecodeError, DoesNotFit: as for ``record_batches``.
     """
-    if made is None:
-        made = columns(state)
-    fast = _fast_reader(state, part, made, constants)
+    if selected is None:
+        selected = columns(state)
+    fast = _fast_reader(state, part, selected, constants)
     if fast is not None:
         yield from fast.batches(key_groups)
     else:
-        yield from plain_batches(state, part, key_groups, made, constants)
+        yield from plain_batches(state, part, key_groups, selected, constants)
 
 
 def _fast_reader(
-    state: KeyedState, part: Part, made: Sequence[Column], constants: Mapping[str, object]
+    state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
     """Return the compiled reader, or None without the extra ``fast`` or for unsupported types."""
-    of_entries = columns(state)
+    entry_columns = columns(state)
     if find_spec("numba") is None or any(
-        column.name not in constants and column not in of_entries for column in made
+        column.name not in constants and column not in entry_columns for column in selected
     ):
         return None
     from migrate.state.kernel.program import Unknown
     from migrate.state.kernel.read import FastReader
 
-    def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
-        return plain_batches(state, part, [key_group], made, constants, leave_out)
+    def plain(key_group: int, skip: int) -> Iterator[pa.RecordBatch]:
+        return plain_batches(state, part, [key_group], selected, constants, skip)
 
     try:
-        return FastReader(state, part, arrow_schema(made), constants, plain)
+        return FastReader(state, part, arrow_schema(selected), constants, plain)
     except Unknown:
         return None
 
@@ -109,23 +109,23 @@ def plain_batches(
     state: KeyedState,
     part: Part,
     key_groups: Iterable[int],
-    made: Sequence[Column],
+    selected: Sequence[Column],
     constants: Mapping[str, object] = _NO_CONSTANTS,
-    leave_out: int = 0,
+    skip: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of ``part_batches`` without the kernel; skip the first ``leave_out``."""
     entries: list[Entry] = []
     rows = 1  # the size of each batch shows how many rows fit into the next batch
     for batch_of_entries in part.batches(key_groups):
-        entries += batch_of_entries[leave_out:]
-        leave_out = max(0, leave_out - len(batch_of_entries))
+        entries += batch_of_entries[skip:]
+        skip = max(0, skip - len(batch_of_entries))
         if len(entries) >= rows:
-            batch = _batch_of(state, made, entries, constants)
+            batch = _batch_of(state, selected, entries, constants)
             rows = max(1, min(_ROWS, _BYTES * len(entries) // max(1, batch.nbytes)))
             yield batch
             entries = []
     if entries:
-        yield _batch_of(state, made, entries, constants)
+        yield _batch_of(state, selected, entries, constants)
 
 
 def _batch_of(

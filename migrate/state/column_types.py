@@ -73,8 +73,8 @@ class MapOf:
     def convert(self) -> Convert | None:
         if self.key.convert is None and self.value.convert is None:
             return None
-        of_key, of_value = _nullable(self.key), _nullable(self.value)
-        return lambda pairs: [(of_key(key), of_value(value)) for key, value in pairs]
+        convert_key, convert_value = _nullable_convert(self.key), _nullable_convert(self.value)
+        return lambda pairs: [(convert_key(key), convert_value(value)) for key, value in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def quoted(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def _nullable(type_: ColumnType) -> Convert:
+def _nullable_convert(type_: ColumnType) -> Convert:
     """Return a function that converts a value of this type and returns None for None."""
     convert = type_.convert
     if convert is None:

@@ -24,7 +24,7 @@ from decoder.keyed_state.types import Kind, Scalar
 NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
 # The largest exponent that is written as zeros. Without this limit, a decimal with a scale of 32
 # bits could become gigabytes of zeros.
-_MOST_ZEROS = 10_000
+_MAX_ZEROS = 10_000
 
 
 def entry_json(state: KeyedState, entry: Entry) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def value_json(value: Any) -> Any:
 
 def _plain(value: Decimal) -> str:
     exponent = value.as_tuple().exponent
-    if isinstance(exponent, int) and abs(exponent) > _MOST_ZEROS:
+    if isinstance(exponent, int) and abs(exponent) > _MAX_ZEROS:
         return str(value)
     return format(value, "f")
 

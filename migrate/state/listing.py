@@ -64,13 +64,13 @@ def ddl(type_: ColumnType | None) -> str | None:
 WINDOW_CONTENTS = "window-contents"
 MERGING_WINDOWS = "merging-window-set"
 _TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")
-_TIMERS_OF = {
+_TIMER_SERVICES = {
     "user-timers": "of its function",
     "window-timers": "of windows",
     "CLEANUP_TIMER": "that clean up the join",
 }
 
-_OWN = {
+_MEANINGS = {
     WINDOW_CONTENTS: "contents of each window",
     MERGING_WINDOWS: "merging windows: f0 as it is now, f1 the one with its contents",
     "LEFT_BUFFER": "interval join: left side, by time",
@@ -82,7 +82,7 @@ _OWN = {
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
 # The meaning of states whose operator also has the state that is the key here.
-_BESIDE = {
+_CONDITIONAL_MEANINGS = {
     WINDOW_CONTENTS: {
         "count": "elements counted by the window's trigger",
         "fire-time": "when the window's trigger fires next",
@@ -90,7 +90,7 @@ _BESIDE = {
         "timeout": "when the window's trigger times out",
     },
 }
-_SQL = {
+_SQL_MEANINGS = {
     "accState": "SQL accumulators",
     "inputState": "SQL OVER: rows of the frame, by time",
     "lastTriggeringTsState": "SQL OVER: time of the last rows handled",
@@ -125,7 +125,7 @@ _SQL_PATTERNS = (
 )
 
 
-def meaning(state: KeyedState, beside: Collection[str]) -> str:
+def meaning(state: KeyedState, operator_states: Collection[str]) -> str:
     """Return a short description of a state; empty for a state that the job's code defines.
 
     ``beside`` are the names of all states of the same operator.
@@ -135,16 +135,16 @@ def meaning(state: KeyedState, beside: Collection[str]) -> str:
         if name is None:
             return "pending timers"
         kind, service = name.groups()
-        return f"pending {kind}-time timers {_TIMERS_OF.get(service, '')}".rstrip()
-    if state.name == WINDOW_CONTENTS and MERGING_WINDOWS in beside:
-        return f"{_OWN[WINDOW_CONTENTS]}, under f1 of {MERGING_WINDOWS}"
-    if state.name in _OWN:
-        return _OWN[state.name]
-    for other, names in _BESIDE.items():
-        if other in beside and state.name in names:
+        return f"pending {kind}-time timers {_TIMER_SERVICES.get(service, '')}".rstrip()
+    if state.name == WINDOW_CONTENTS and MERGING_WINDOWS in operator_states:
+        return f"{_MEANINGS[WINDOW_CONTENTS]}, under f1 of {MERGING_WINDOWS}"
+    if state.name in _MEANINGS:
+        return _MEANINGS[state.name]
+    for other, names in _CONDITIONAL_MEANINGS.items():
+        if other in operator_states and state.name in names:
             return names[state.name]
     if not isinstance(state.key, Sql):
         return ""
-    if state.name in _SQL:
-        return _SQL[state.name]
+    if state.name in _SQL_MEANINGS:
+        return _SQL_MEANINGS[state.name]
     return next((text for pattern, text in _SQL_PATTERNS if pattern.fullmatch(state.name)), "")

@@ -12,10 +12,10 @@ from migrate.inputs.flink.choose_source import operator_id_of
 from migrate.model.errors import NoSuchName, Refused
 
 # A keyed state, or an error; both have the operator's id, name and uid.
-_OfOperator = KeyedState | Unread
+_StateOrError = KeyedState | Unread
 
 
-def of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
+def states_of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
     """Return the states of the operators with this id, name or uid; None selects all states.
 
     Raises:
@@ -23,7 +23,7 @@ def of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
     """
     if operator is None:
         return keyed
-    everything: list[_OfOperator] = [*keyed.states, *keyed.unread]
+    everything: list[_StateOrError] = [*keyed.states, *keyed.unread]
     if not everything:
         raise NoSuchName("this checkpoint holds no keyed state")
     ids = _ids_of(everything, operator)
@@ -49,7 +49,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
         Refused: several operators have a state with this name.
         DecodeError: no known state has this name, but the states of an operator could not be read.
     """
-    candidates = of_operator(keyed, operator)
+    candidates = states_of_operator(keyed, operator)
     chosen = [state for state in candidates.states if state.name == name]
     if len(chosen) == 1:
         return chosen[0]
@@ -69,7 +69,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
     )
 
 
-def _ids_of(states: Iterable[_OfOperator], name: str) -> set[str]:
+def _ids_of(states: Iterable[_StateOrError], name: str) -> set[str]:
     """Return the ids of the operators with this id, name or uid."""
     ids = {
         state.operator_id
@@ -82,7 +82,7 @@ def _ids_of(states: Iterable[_OfOperator], name: str) -> set[str]:
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 
-def _operators(states: Iterable[_OfOperator]) -> str:
+def _operators(states: Iterable[_StateOrError]) -> str:
     """Return the operators of states, each once, with their uids and names."""
     described = (
         state.operator_id

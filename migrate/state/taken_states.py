@@ -18,7 +18,7 @@ from migrate.state.type_mapping import column_type
 
 GOES_ALONG = "goes along"
 # The event-time timers that Flink's window operator sets.
-_OF_WINDOWS = "_timer_state/event_window-timers"
+_WINDOW_TIMERS = "_timer_state/event_window-timers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TakenStates:
     timers_read: bool = True
 
     @property
-    def whole_operators(self) -> frozenset[str]:
+    def fully_taken_operators(self) -> frozenset[str]:
         """The ids of the operators whose readable states, except timers, are all taken."""
         staying = {state.operator_id for state in self.left_behind}
         return frozenset(state.operator_id for state in self.taken) - staying
@@ -95,10 +95,10 @@ class TakenStates:
 
     def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
         """Yield lines about each state; ``taken`` is the phrase for taken states."""
-        yield from self.along(taken)
+        yield from self.taken_lines(taken)
         yield from self.warnings()
 
-    def along(self, taken: str = GOES_ALONG) -> Iterator[str]:
+    def taken_lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
         """Yield the lines about taken states and the timers of their windows."""
         for state in self.taken:
             yield f"state {_label(state)} {taken}"
@@ -142,9 +142,9 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
         DecodeError: a named state cannot be read.
     """
     taken = tuple(_choose(keyed, name) for name in names)
-    along = {(state.operator_id, state.name) for state in taken}
+    taken_names = {(state.operator_id, state.name) for state in taken}
     # Sessions are taken with the contents of their windows.
-    along |= {(operator_id, MERGING_WINDOWS) for operator_id, _ in along}
+    taken_names |= {(operator_id, MERGING_WINDOWS) for operator_id, _ in taken_names}
     operators = {state.operator_id for state in taken}
     left_behind: list[KeyedState] = []
     window_timers: list[KeyedState] = []
@@ -152,7 +152,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     unreadable: list[str] = []
     unreadable_timers: list[str] = []
     for state in keyed.states:
-        if (state.operator_id, state.name) in along:
+        if (state.operator_id, state.name) in taken_names:
             continue
         if state.kind is StateKind.TIMERS:
             try:
@@ -161,7 +161,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
                 unreadable_timers.append(f"{_label(state)}: {error}")
                 continue
             if pending:
-                with_windows = state.operator_id in operators and state.name == _OF_WINDOWS
+                with_windows = state.operator_id in operators and state.name == _WINDOW_TIMERS
                 (window_timers if with_windows else other_timers).append(state)
         elif state.readable:
             left_behind.append(state)
@@ -181,7 +181,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
 def log_states(states: TakenStates, taken: str = GOES_ALONG) -> None:
     """Log what happens to each state."""
-    for line in states.along(taken):
+    for line in states.taken_lines(taken):
         log.info(line)
     for line in states.warnings():
         log.warning(line)

@@ -37,7 +37,7 @@ from migrate.state.column_types import (
 )
 from migrate.state.json_form import value_json
 
-_MOST_DIGITS = 38  # of Spark's DECIMAL, and of Arrow's decimal128
+_MAX_DIGITS = 38  # of Spark's DECIMAL, and of Arrow's decimal128
 _MICROS = 1_000_000
 _SECONDS_PER_DAY = 86_400
 
@@ -289,6 +289,6 @@ def _avro(type_: types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
 
 
 def _decimal(precision: int | None, scale: int) -> ColumnType:
-    if precision is None or not 1 <= precision <= _MOST_DIGITS or scale > precision:
+    if precision is None or not 1 <= precision <= _MAX_DIGITS or scale > precision:
         return _TEXT
     return DecimalOf(precision, scale)

@@ -19,7 +19,7 @@ from migrate.model.errors import UsageError
 from migrate.state.column_types import BIGINT, BOOLEAN, INT, STRING, Column, ColumnType
 from migrate.state.columns import columns
 from migrate.state.listing import StateRow, state_row
-from migrate.state.select import choose_state, of_operator
+from migrate.state.select import choose_state, states_of_operator
 from migrate.state.type_mapping import JSON
 from migrate.storage.files import Files
 
@@ -162,10 +162,10 @@ def open_table(chk: str, options: StateOptions) -> Table:
                 allow_external_files=options.allow_external_files,
             )
         case StateView.STATES:
-            states = of_operator(keyed, options.operator).states
+            states = states_of_operator(keyed, options.operator).states
             return Table(options.view, _LISTED, states=tuple(map(state_row, states)))
         case StateView.TIMERS:
-            return _timers(of_operator(keyed, options.operator))
+            return _timer_table(states_of_operator(keyed, options.operator))
 
 
 def _key(state: KeyedState, text: str) -> Key:
@@ -193,13 +193,13 @@ def _key_group(state: KeyedState, key: Key) -> int | None:
 
 def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
     """Yield the slices of all key groups, or of key group ``only``."""
-    alone = replace(state, parts=())
+    state_only = replace(state, parts=())
     for part in state.parts:
         for key_groups, size in part.shares(_SHARE_BYTES):
             if only is None:
-                yield Slice(alone, part, key_groups, size)
+                yield Slice(state_only, part, key_groups, size)
             elif only in key_groups:
-                yield Slice(alone, part, range(only, only + 1), size)
+                yield Slice(state_only, part, range(only, only + 1), size)
 
 
 def read_share(share: Table) -> Iterator[pa.RecordBatch]:
@@ -218,7 +218,7 @@ def read_share(share: Table) -> Iterator[pa.RecordBatch]:
         batches = part_batches(
             slice_.state, slice_.part, slice_.key_groups, share.columns, constants
         )
-        yield from batches if share.key is None else _of_key(batches, share.key)
+        yield from batches if share.key is None else _filter_by_key(batches, share.key)
 
 
 def _constants(state: KeyedState) -> dict[str, str | None]:
@@ -231,7 +231,7 @@ def _constants(state: KeyedState) -> dict[str, str | None]:
     }
 
 
-def _of_key(batches: Iterable[pa.RecordBatch], key: Key) -> Iterator[pa.RecordBatch]:
+def _filter_by_key(batches: Iterable[pa.RecordBatch], key: Key) -> Iterator[pa.RecordBatch]:
     import pyarrow.compute as pc
 
     for batch in batches:
@@ -243,7 +243,7 @@ _LISTED = tuple(
 )
 
 
-def _timers(keyed: KeyedStates) -> Table:
+def _timer_table(keyed: KeyedStates) -> Table:
     """Return the table of all timers.
 
     If the states have keys of different types, the column ``key`` holds JSON; likewise the column
@@ -258,14 +258,14 @@ def _timers(keyed: KeyedStates) -> Table:
         for column in columns(state):
             if column.name in types:
                 types[column.name].append(column.type)
-    made = (
+    table_columns = (
         *(Column(name, STRING) for name in ("operator_id", "uid", "name", "state")),
         Column("key_group", INT),
-        *(Column(name, _common_type(of_states)) for name, of_states in types.items()),
+        *(Column(name, _common_type(column_types)) for name, column_types in types.items()),
         Column("value", BIGINT),
     )
     slices = tuple(slice_ for state in states for slice_ in _slices(state))
-    return Table(StateView.TIMERS, made, slices)
+    return Table(StateView.TIMERS, table_columns, slices)
 
 
 def _common_type(types: Sequence[ColumnType]) -> ColumnType:

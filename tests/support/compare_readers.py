@@ -44,7 +44,7 @@ def _part(state: KeyedState, part: Part) -> KernelResult:
 
     def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
         handed_over.append((key_group, leave_out))
-        return plain_batches(state, part, [key_group], arrow_columns, leave_out=leave_out)
+        return plain_batches(state, part, [key_group], arrow_columns, skip=leave_out)
 
     plain_rows = _outcome(
         lambda: plain_batches(state, part, part.key_groups, arrow_columns), schema

@@ -479,7 +479,7 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
 
     def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
         asked.append(key_group)
-        return arrow.plain_batches(state, part, [key_group], made, leave_out=leave_out)
+        return arrow.plain_batches(state, part, [key_group], made, skip=leave_out)
 
     made = columns(state)
     reader = fast_read.FastReader(state, part, arrow_schema(made), {}, plain)

@@ -158,8 +158,8 @@ class Buffers:
                 return _fixed_width_array(type_, mask, np.column_stack(self._int128_halves(node)))
             case _:
                 values = self._arrow_numbers(node, values)
-                bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[type_.bit_width // 8]
-                return _fixed_width_array(type_, mask, values.astype(bits))
+                dtype = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[type_.bit_width // 8]
+                return _fixed_width_array(type_, mask, values.astype(dtype))
 
     def _arrow_numbers(self, node: Node, values: _Numbers) -> _Numbers:
         """Convert the slots of a numeric node to the numbers that its Arrow type stores."""
@@ -283,7 +283,7 @@ class Buffers:
                     values = np.where(null, 0, values)
                     null_keys = null if len(keys.hashes) == 1 else None
             code = code * 31 + _HASHES[node.form](values).astype(np.uint32)
-        misplaced = _key_groups(code, max_parallelism) != key_groups
+        misplaced = _compute_key_groups(code, max_parallelism) != key_groups
         if null_keys is not None:
             misplaced &= ~null_keys
         if misplaced.any():
@@ -322,7 +322,7 @@ def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
 # -- key groups ----------------------------------------------------------------------------------
 
 
-def _key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
+def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     """Return the key groups of hash codes: MathUtils.murmurHash @ Flink 2.2.0, modulo."""
     code = code * np.uint32(0xCC9E2D51)
     code = (code << 15 | code >> 17) * np.uint32(0x1B873593)
@@ -340,16 +340,16 @@ def _key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     return code % max_parallelism
 
 
-def _double(values: _Numbers) -> _Numbers:
-    return _long(np.where(np.isnan(values.view(np.float64)), 0x7FF8 << 48, values))
+def _double_hash(values: _Numbers) -> _Numbers:
+    return _long_hash(np.where(np.isnan(values.view(np.float64)), 0x7FF8 << 48, values))
 
 
-def _long(values: _Numbers) -> _Numbers:
+def _long_hash(values: _Numbers) -> _Numbers:
     code: _Numbers = values ^ values >> 32
     return code
 
 
-def _float(values: _Numbers) -> _Numbers:
+def _float_hash(values: _Numbers) -> _Numbers:
     return np.where((values & 0x7FFFFFFF) > 0x7F800000, 0x7FC00000, values)
 
 
@@ -357,8 +357,8 @@ def _float(values: _Numbers) -> _Numbers:
 _HASHES: dict[str, Callable[[_Numbers], _Numbers]] = {
     "hash": lambda values: values,
     "int": lambda values: values,
-    "long": _long,
+    "long": _long_hash,
     "flag": lambda values: np.where(values != 0, 1231, 1237),
-    "float": _float,
-    "double": _double,
+    "float": _float_hash,
+    "double": _double_hash,
 }

@@ -33,7 +33,7 @@ from migrate.state.kernel.program import (
 from migrate.state.type_mapping import column_type
 
 
-def program_of(
+def compile_program(
     states: Sequence[StateInfo], number: int, max_parallelism: int, heap: bool
 ) -> Program:
     """Return the program that reads ``states[number]``.
@@ -43,7 +43,7 @@ def program_of(
     """
     program = Program([[-1, 0] for _ in states])
     compiler = _Compiler(program, states[number], max_parallelism)
-    compiler.state(number, heap)
+    compiler.add_entry(number, heap)
     program.nodes = compiler.nodes
     program.elements, program.not_empty = compiler.elements, compiler.not_empty
     # In the heap backend's format the states can be in any order, so the kernel must also read past
@@ -58,7 +58,7 @@ def program_of(
             )
             sizes, tables = list(map(len, added_to)), program.tables
             try:
-                _Compiler(program, info, max_parallelism).state(other, heap)
+                _Compiler(program, info, max_parallelism).add_entry(other, heap)
             except Unknown:
                 program.starts[other], program.tables = [-1, 0], tables
                 for items, size in zip(added_to, sizes, strict=True):
@@ -68,6 +68,8 @@ def program_of(
 
 class _Compiler:
     """A compiler for one state, which adds operations and columns to a program.
+
+    The method ``_add_map``, for example, adds the operations that read a map.
 
     Attributes:
         nodes, elements, not_empty: as in ``Program``, for this state.
@@ -80,116 +82,116 @@ class _Compiler:
         self._program = program
         self._info = info
         self._max_parallelism = max_parallelism
-        self._table = self._new_table()
+        self._table = self._add_table()
         self._hashes: list[Node] | None = None
         self._key_hashes: list[Node] = []
         self._depth = 0
 
     # -- entries ---------------------------------------------------------------------------------
 
-    def state(self, number: int, heap: bool) -> None:
-        """Add the operations that read an entry of the state, which has this number."""
+    def add_entry(self, number: int, heap: bool) -> None:
+        """Add the operations that read an entry of the state with this number."""
         self._program.starts[number] = [len(self._program.ops), self._table]
         prefix = None
         if heap:
-            self._heap()
+            self._add_heap_entry()
         else:
             size = prefix_bytes(self._max_parallelism)
-            prefix = (self._number("long", size), size)
-            self._canonical()
-        self._op(operations.END, a=self._table)
+            prefix = (self._add_number("long", size), size)
+            self._add_canonical_entry()
+        self._add_op(operations.END, a=self._table)
         self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
 
-    def _canonical(self) -> None:
-        """Read an entry in the canonical format: a key and a value, each with its length."""
+    def _add_canonical_entry(self) -> None:
+        """Add an entry in the canonical format: a key and a value, each with its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise Unknown("lengths behind key and namespace")
         if info.kind is StateKind.TIMERS:
-            nodes["value"] = self._number("timer", 8)
-            self._key_and_namespace()
-            self._op(operations.KEY_END)
+            nodes["value"] = self._add_number("timer", 8)
+            self._add_key_and_namespace()
+            self._add_op(operations.KEY_END)
             return
-        self._key_and_namespace()
+        self._add_key_and_namespace()
         if info.kind is StateKind.MAP:
             assert info.map_key is not None
-            nodes["map_key"] = self._value(info.map_key)
-        self._op(operations.KEY_END)
+            nodes["map_key"] = self._add_value(info.map_key)
+        self._add_op(operations.KEY_END)
         if info.kind is StateKind.MAP:
-            self._map_value(ends=True)
+            self._add_map_value(ends=True)
             return
         if info.kind is StateKind.LIST:
             first = len(self._program.ops)
-            with self._elements() as (column, table):
-                self._with_access()
-                self._op(operations.NEXT, column, a=table, b=first, c=1)
+            with self._add_elements() as (column, table):
+                self._add_value_with_access()
+                self._add_op(operations.NEXT, column, a=table, b=first, c=1)
             self._put_into_list(column)
         else:
-            self._with_access()
-        self._op(operations.VALUE_END)
+            self._add_value_with_access()
+        self._add_op(operations.VALUE_END)
 
-    def _heap(self) -> None:
-        """Read an entry in the heap backend's format, which has no lengths."""
+    def _add_heap_entry(self) -> None:
+        """Add an entry in the heap backend's format, which has no lengths."""
         info, nodes = self._info, self.nodes
         if info.kind is StateKind.TIMERS:
-            nodes["value"] = self._number("timer", 8)
-            self._key_and_namespace()
+            nodes["value"] = self._add_number("timer", 8)
+            self._add_key_and_namespace()
             return
-        nodes["namespace"] = self._value(info.namespace)
-        nodes["key"] = self._key()
+        nodes["namespace"] = self._add_value(info.namespace)
+        nodes["key"] = self._add_key()
         match info.kind:
             case StateKind.MAP:
                 assert info.map_key is not None
-                with self._list_of() as column:
-                    nodes["map_key"] = self._value(info.map_key)
-                    self._map_value()
-                self.elements = self._node("list", column)
+                with self._add_list_of() as column:
+                    nodes["map_key"] = self._add_value(info.map_key)
+                    self._add_map_value()
+                self.elements = self._make_node("list", column)
             case StateKind.LIST:
-                with self._list_of() as column:
-                    self._with_access()
+                with self._add_list_of() as column:
+                    self._add_value_with_access()
                 self._put_into_list(column)
                 self.not_empty = nodes["value"]
             case _:
-                self._with_access()
+                self._add_value_with_access()
 
-    def _key_and_namespace(self) -> None:
-        self.nodes["key"] = self._key()
-        self.nodes["namespace"] = self._value(self._info.namespace)
+    def _add_key_and_namespace(self) -> None:
+        self.nodes["key"] = self._add_key()
+        self.nodes["namespace"] = self._add_value(self._info.namespace)
 
-    def _key(self) -> Node:
+    def _add_key(self) -> Node:
         if key_group_of(self._info.key, self._max_parallelism) is None:
-            return self._value(self._info.key)
+            return self._add_value(self._info.key)
         self._hashes = self._key_hashes
-        node = self._value(self._info.key)
+        node = self._add_value(self._info.key)
         self._hashes = None
         return node
 
-    def _with_access(self) -> None:
-        """Read the time of the last access, if the state has TTL, and then a value."""
+    def _add_value_with_access(self) -> None:
+        """Add the time of the last access, if the state has TTL, and a value."""
         if self._info.ttl:
-            self.nodes["last_access"] = self._number("long", 8)
-        self.nodes["value"] = self._value(self._info.value)
+            self.nodes["last_access"] = self._add_number("long", 8)
+        self.nodes["value"] = self._add_value(self._info.value)
 
-    def _map_value(self, ends: bool = False) -> None:
-        """Read a null flag and a value.
+    def _add_map_value(self, ends: bool = False) -> None:
+        """Add a null flag and a value.
 
         In the canonical format (``ends``), a null flag may be followed by any bytes.
         """
-        with self._nullable():
-            self._with_access()
+        with self._add_nullable():
+            self._add_value_with_access()
             if ends:
-                self._op(operations.VALUE_END)
+                self._add_op(operations.VALUE_END)
 
     def _put_into_list(self, column: int) -> None:
         """Replace the nodes of value and last access by lists of them."""
         nodes = self.nodes
         for name in ("value", "last_access"):
             if name in nodes:
-                nodes[name] = self._node("list", column, (nodes[name],))
+                nodes[name] = self._make_node("list", column, (nodes[name],))
 
     # -- operations and columns ------------------------------------------------------------------
 
-    def _op(
+    def _add_op(
         self,
         op: int,
         column: int = 0,
@@ -204,17 +206,17 @@ class _Compiler:
         self._program.ops.append([op, column, needs, a, b, c, d, e])
         return len(self._program.ops) - 1
 
-    def _new_table(self) -> int:
+    def _add_table(self) -> int:
         self._program.tables += 1
         return self._program.tables - 1
 
-    def _column(self, kind: int, child: int = 0) -> int:
+    def _add_column(self, kind: int, child: int = 0) -> int:
         if len(self._program.columns) == MAX_COLUMNS:
             raise Unknown("very many columns")
         self._program.columns.append([kind, self._table, child])
         return len(self._program.columns) - 1
 
-    def _node(
+    def _make_node(
         self,
         form: str,
         column: int,
@@ -226,14 +228,16 @@ class _Compiler:
             self._program.checks.append(node)
         return node
 
-    def _number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
-        """Read the parts of a big-endian number, each into a separate column."""
+    def _add_number(self, form: str, *sizes: int, constants: tuple[str | int, ...] = ()) -> Node:
+        """Add a big-endian number of one or several parts, with a column for each part."""
         first = len(self._program.columns)
         for size in sizes:
-            self._op(operations.INTEGER, self._column(operations.NUMBER), needs=size, a=size)
-        return self._node(form, first, constants=constants)
+            self._add_op(
+                operations.INTEGER, self._add_column(operations.NUMBER), needs=size, a=size
+            )
+        return self._make_node(form, first, constants=constants)
 
-    def _hash(self) -> bool:
+    def _add_hash(self) -> bool:
         """Add a column for the hash of the previous column, if the hash of a key needs it.
 
         Returns:
@@ -241,204 +245,207 @@ class _Compiler:
         """
         if self._hashes is None:
             return False
-        self._hashes.append(self._node("hash", self._column(operations.NUMBER)))
+        self._hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))
         return True
 
     @contextmanager
-    def _nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
-        """Read a null flag, and then the value that the ``with`` block reads.
+    def _add_nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
+        """Add a null flag for the value that the ``with`` block adds.
 
         For a null, the kernel skips the operations of the block, and sets its columns to null.
         """
         columns, ops = self._program.columns, self._program.ops
-        flag = self._op(operations.FLAG, len(columns), needs=1, b=null, d=not_null, e=padding)
+        flag = self._add_op(operations.FLAG, len(columns), needs=1, b=null, d=not_null, e=padding)
         yield
         ops[flag][3] = len(columns) - 1
         ops[flag][5] = len(ops)
 
     @contextmanager
-    def _elements(self) -> Iterator[tuple[int, int]]:
+    def _add_elements(self) -> Iterator[tuple[int, int]]:
         """Add a list's column, and a table for the columns that the ``with`` block adds.
 
         Yields:
             the list's column, and the table.
         """
-        table, elements = self._table, self._new_table()
-        column = self._column(operations.LIST, elements)
+        table, elements = self._table, self._add_table()
+        column = self._add_column(operations.LIST, elements)
         self._table = elements
         yield column, elements
         self._table = table
 
     @contextmanager
-    def _list_of(self) -> Iterator[int]:
-        """Read a list whose elements the ``with`` block reads; yield the list's column."""
+    def _add_list_of(self) -> Iterator[int]:
+        """Add a list whose elements the ``with`` block adds; yield the list's column."""
         self._depth += 1
         if self._depth > MAX_LISTS:
             raise Unknown("lists in lists")
-        with self._elements() as (column, table):
-            begin = self._op(operations.LIST_OF, column, needs=4, a=table)
+        with self._add_elements() as (column, table):
+            begin = self._add_op(operations.LIST_OF, column, needs=4, a=table)
             yield column
-            self._op(operations.NEXT, column, a=table, b=begin + 1)
+            self._add_op(operations.NEXT, column, a=table, b=begin + 1)
             self._program.ops[begin][4] = len(self._program.ops)
         self._depth -= 1
 
     # -- values ----------------------------------------------------------------------------------
 
-    def _value(self, type_: types.Type, not_null: bool = False) -> Node:
-        """Read a value; ``not_null`` is for keys of maps, which cannot be null in Arrow."""
+    def _add_value(self, type_: types.Type, not_null: bool = False) -> Node:
+        """Add a value; ``not_null`` is for keys of maps, which cannot be null in Arrow."""
         match type_:
             case types.Scalar(kind, mutable=False):
-                return self._scalar(kind, not_null)
+                return self._add_scalar(kind, not_null)
             case types.PrimitiveArray(Kind.BYTE):
-                return self._sized("bytes")
+                return self._add_sized("bytes")
             case types.PrimitiveArray(element):
-                return self._list(types.Scalar(element))
+                return self._add_list(types.Scalar(element))
             case types.JavaEnum(_, constants):
-                return self._number("enum", 4, constants=constants)
+                return self._add_number("enum", 4, constants=constants)
             case types.Struct(_, fields) if fields:
                 if self._hashes is not None and type_ is not self._info.key:
                     raise Unknown("a tuple in a key's tuple")
-                column = self._column(operations.STRUCT)
-                return self._node("struct", column, tuple(self._value(part) for _, part in fields))
+                column = self._add_column(operations.STRUCT)
+                return self._make_node(
+                    "struct", column, tuple(self._add_value(part) for _, part in fields)
+                )
             case types.List(element):
-                return self._list(element)
+                return self._add_list(element)
             case types.NullableList(element, null):
-                return self._list(element, null)
+                return self._add_list(element, null)
             case types.Map(key, value, null_keys=False) if not isinstance(
                 column_type(type_), PairsOf
             ):
-                return self._map(key, value)
+                return self._add_map(key, value)
             case types.Nullable(inner, padding) if not not_null and self._hashes is None:
-                with self._nullable(padding=padding):
-                    return self._value(inner)
+                with self._add_nullable(padding=padding):
+                    return self._add_value(inner)
             case types.Pojo() if not not_null and not (type_.registered or type_.subclasses):
-                return self._pojo(type_)
+                return self._add_pojo(type_)
             case types.Sql(sql):
-                return self._sql(sql)
+                return self._add_sql(sql)
             case _:
                 raise Unknown(type(type_).__name__)
 
-    def _scalar(self, kind: Kind, not_null: bool) -> Node:
+    def _add_scalar(self, kind: Kind, not_null: bool) -> Node:
         if kind is Kind.STRING:
-            column = self._column(operations.TEXT)
-            self._op(operations.STRING, column, needs=1, a=self._hash(), b=not_null)
-            return self._node("text", column)
+            column = self._add_column(operations.TEXT)
+            self._add_op(operations.STRING, column, needs=1, a=self._add_hash(), b=not_null)
+            return self._make_node("text", column)
         if kind in (Kind.VOID_NAMESPACE, Kind.GLOBAL_WINDOW):
-            return self._number("nothing", 1)
+            return self._add_number("nothing", 1)
         if kind in (Kind.TIME_WINDOW, Kind.COUNT_WINDOW):
-            column = self._column(operations.STRUCT)
+            column = self._add_column(operations.STRUCT)
             count = 2 if kind is Kind.TIME_WINDOW else 1
-            return self._node(
-                "struct", column, tuple(self._number("long", 8) for _ in range(count))
+            return self._make_node(
+                "struct", column, tuple(self._add_number("long", 8) for _ in range(count))
             )
         if kind not in _SIZES or (kind in _NULLABLE and (not_null or self._hashes is not None)):
             raise Unknown(kind.name)
-        node = self._number(*_SIZES[kind])
+        node = self._add_number(*_SIZES[kind])
         if self._hashes is not None:
             self._hashes.append(node)
         return node
 
-    def _sized(self, form: str, constants: tuple[int, ...] = ()) -> Node:
-        column = self._column(operations.TEXT)
-        self._op(operations.SIZED, column, needs=4)
-        return self._node(form, column, constants=constants)
+    def _add_sized(self, form: str, constants: tuple[int, ...] = ()) -> Node:
+        column = self._add_column(operations.TEXT)
+        self._add_op(operations.SIZED, column, needs=4)
+        return self._make_node(form, column, constants=constants)
 
-    def _list(self, element: types.Type, null: int | None = None) -> Node:
-        with self._list_of() as column:
+    def _add_list(self, element: types.Type, null: int | None = None) -> Node:
+        with self._add_list_of() as column:
             if null is None:
-                part = self._value(element)
+                part = self._add_value(element)
             else:
-                with self._nullable(null, 1 - null):
-                    part = self._value(element)
-        return self._node("list", column, (part,))
+                with self._add_nullable(null, 1 - null):
+                    part = self._add_value(element)
+        return self._make_node("list", column, (part,))
 
-    def _map(self, key: types.Type, value: types.Type) -> Node:
-        with self._list_of() as column:
-            key_node = self._value(key, not_null=True)
-            with self._nullable():
-                value_node = self._value(value)
-        return self._node("map", column, (key_node, value_node))
+    def _add_map(self, key: types.Type, value: types.Type) -> Node:
+        with self._add_list_of() as column:
+            key_node = self._add_value(key, not_null=True)
+            with self._add_nullable():
+                value_node = self._add_value(value)
+        return self._make_node("map", column, (key_node, value_node))
 
-    def _pojo(self, type_: types.Pojo) -> Node:
+    def _add_pojo(self, type_: types.Pojo) -> Node:
         parts = []
-        with self._nullable(not_null=2):
-            column = self._column(operations.STRUCT)
+        with self._add_nullable(not_null=2):
+            column = self._add_column(operations.STRUCT)
             for name, part in type_.fields:
-                with self._nullable():
-                    node = self._value(part)
+                with self._add_nullable():
+                    node = self._add_value(part)
                 if not name.startswith(types.MISSING_FIELD):
                     parts.append(node)
         if not parts or len({name for name, _ in type_.fields}) < len(type_.fields):
             raise Unknown("a POJO without fields, or with two of one name")
-        return self._node("struct", column, tuple(parts))
+        return self._make_node("struct", column, tuple(parts))
 
     # -- SQL -------------------------------------------------------------------------------------
 
-    def _sql(self, type_: types.SqlType) -> Node:
+    def _add_sql(self, type_: types.SqlType) -> Node:
         match type_:
             case types.SqlRow(fields) if fields:
-                return self._row(fields)
+                return self._add_row(fields)
             case types.SqlScalar(SqlKind.STRING):
-                return self._sized("utf8")
+                return self._add_sized("utf8")
             case types.SqlScalar(SqlKind.RAW):
-                return self._sized("bytes")
+                return self._add_sized("bytes")
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
-                return self._number("decimal", 8, constants=(10**precision,))
+                return self._add_number("decimal", 8, constants=(10**precision,))
             case types.SqlDecimal(precision):
-                return self._sized("long_decimal", (10**precision,))
+                return self._add_sized("long_decimal", (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
-                return self._number("millis", 8)
+                return self._add_number("millis", 8)
             case types.SqlTimestamp():
-                return self._number("millis_nanos", 8, 4)
+                return self._add_number("millis_nanos", 8, 4)
             case _:
                 raise Unknown(type(type_).__name__)
 
-    def _row(self, fields: Sequence[tuple[str, types.SqlType]]) -> Node:
-        column = self._column(operations.STRUCT)
+    def _add_row(self, fields: Sequence[tuple[str, types.SqlType]]) -> Node:
+        column = self._add_column(operations.STRUCT)
         width = (len(fields) + 8 + 63) // 64 * 8
         fixed = width + 8 * len(fields)
-        self._op(operations.ROW, column, needs=4, a=fixed, b=self._hash())
+        self._add_op(operations.ROW, column, needs=4, a=fixed, b=self._add_hash())
         parts = tuple(
-            self._slot(part, 8 + index, width + 8 * index) for index, (_, part) in enumerate(fields)
+            self._add_slot(part, 8 + index, width + 8 * index)
+            for index, (_, part) in enumerate(fields)
         )
-        return self._node("struct", column, parts)
+        return self._make_node("struct", column, parts)
 
-    def _slot(self, type_: types.SqlType, bit: int, byte: int) -> Node:
+    def _add_slot(self, type_: types.SqlType, bit: int, byte: int) -> Node:
         match type_:
             case types.SqlScalar(SqlKind.STRING):
-                return self._slot_sized("utf8", bit, byte)
+                return self._add_slot_sized("utf8", bit, byte)
             case types.SqlScalar(SqlKind.BYTES | SqlKind.RAW):
-                return self._slot_sized("bytes", bit, byte)
+                return self._add_slot_sized("bytes", bit, byte)
             case types.SqlScalar(kind) if kind in _SLOTS:
                 size, form = _SLOTS[kind]
-                return self._slot_integer(form, bit, byte, size)
+                return self._add_slot_integer(form, bit, byte, size)
             case types.SqlDecimal(precision) if precision <= MAX_COMPACT_DECIMAL:
-                return self._slot_integer("decimal", bit, byte, 8, (10**precision,))
+                return self._add_slot_integer("decimal", bit, byte, 8, (10**precision,))
             case types.SqlDecimal(precision):
                 # The bytes of such a decimal are never in the slot itself, even if they are few.
-                self._slot_integer("pointer", bit, byte, 8)
-                return self._slot_sized("long_decimal", bit, byte, (10**precision,))
+                self._add_slot_integer("pointer", bit, byte, 8)
+                return self._add_slot_sized("long_decimal", bit, byte, (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
-                return self._slot_integer("millis", bit, byte, 8)
+                return self._add_slot_integer("millis", bit, byte, 8)
             case types.SqlTimestamp():
-                self._slot_integer("int", bit, byte, 4)
-                return self._slot_sized("slot_millis_nanos", bit, byte, size=8)
+                self._add_slot_integer("int", bit, byte, 4)
+                return self._add_slot_sized("slot_millis_nanos", bit, byte, size=8)
             case _:
                 raise Unknown(type(type_).__name__)
 
-    def _slot_integer(
+    def _add_slot_integer(
         self, form: str, bit: int, byte: int, size: int, constants: tuple[int, ...] = ()
     ) -> Node:
-        column = self._column(operations.NUMBER)
-        self._op(operations.SLOT_INTEGER, column, a=bit, b=byte, c=size)
-        return self._node(form, column, constants=constants)
+        column = self._add_column(operations.NUMBER)
+        self._add_op(operations.SLOT_INTEGER, column, a=bit, b=byte, c=size)
+        return self._make_node(form, column, constants=constants)
 
-    def _slot_sized(
+    def _add_slot_sized(
         self, form: str, bit: int, byte: int, constants: tuple[int, ...] = (), size: int = 0
     ) -> Node:
-        column = self._column(operations.TEXT)
-        self._op(operations.SLOT_SIZED, column, a=bit, b=byte, c=size)
-        return self._node(form, column, constants=constants)
+        column = self._add_column(operations.TEXT)
+        self._add_op(operations.SLOT_SIZED, column, a=bit, b=byte, c=size)
+        return self._make_node(form, column, constants=constants)
 
 
 # Big-endian numbers: the form, and the size in bytes of each column.

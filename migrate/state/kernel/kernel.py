@@ -150,7 +150,7 @@ def _utf8_of_string(
         the end of the text, and the hash of the string.
     """
     code = 0
-    half = 0  # the high surrogate of a pair
+    high_surrogate = 0  # 0: no pair has begun
     # A fast loop for ASCII. The caller has checked that at least ``count`` bytes are left.
     done = 0
     while done < count:
@@ -178,19 +178,19 @@ def _utf8_of_string(
         if byte >= 0x80 or unit > 0xFFFF or (byte == 0 and shift > 7):
             return -1, to, code
         code = 31 * code + unit
-        if (half != 0) != (unit >> 10 == 0x37):
+        if (high_surrogate != 0) != (unit >> 10 == 0x37):
             return -1, to, code
-        if half:
-            to = _write_utf8(text, to, 0x10000 + (half - 0xD800 << 10) + (unit - 0xDC00))
-            half = 0
+        if high_surrogate:
+            to = _write_utf8(text, to, 0x10000 + (high_surrogate - 0xD800 << 10) + (unit - 0xDC00))
+            high_surrogate = 0
         elif unit >> 10 == 0x36:
-            half = unit
+            high_surrogate = unit
         elif unit < 0x80:
             text[to] = unit
             to += 1
         else:
             to = _write_utf8(text, to, unit)
-    if half:
+    if high_surrogate:
         return -1, to, code
     return position, to, code & _MASK
 
@@ -266,7 +266,7 @@ def _entry(
     """Read one entry with the program that starts at ``pc``; return its status and its end."""
     columns, slots, valid, rows, used = filled
     depth = 0
-    row = row_size = taken = 0
+    row = row_size = row_used = 0
     while True:
         pc &= _INDEX
         header = ops[pc]
@@ -360,7 +360,7 @@ def _entry(
             position += 4
             if not 0 <= size <= end - position:
                 return REFUSED, position
-            row, row_size, taken = position, size, a
+            row, row_size, row_used = position, size, a
             position += size
             if op == SIZED:
                 if size > columns[column, BYTES] - used[column]:
@@ -391,8 +391,8 @@ def _entry(
             else:
                 if c == 0:
                     size = _integer(data, row + b + 3, 4, -1)
-                taken += size
-            if not (0 <= size <= row_size - offset and offset >= 0 and taken <= row_size):
+                row_used += size
+            if not (0 <= size <= row_size - offset and offset >= 0 and row_used <= row_size):
                 return REFUSED, position
             if size > columns[column, BYTES] - used[column]:
                 return FULL, position

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from decoder.keyed_state import KeyedState, KeyGroupLayout, Part
 from migrate.state.kernel.arrays import Buffers, Rejected
-from migrate.state.kernel.compiler import program_of
+from migrate.state.kernel.compiler import compile_program
 from migrate.state.kernel.operations import DONE, FULL, REFUSED, START
 from migrate.state.kernel.program import MAX_LISTS, Unknown
 
@@ -34,12 +34,12 @@ class _Segment(NamedTuple):
 
     Attributes:
         returned: the number of the key group's entries in earlier batches.
-        begins: for each table, the index of the segment's first row.
+        first_rows: for each table, the index of the segment's first row.
     """
 
     key_group: int
     returned: int
-    begins: list[int]
+    first_rows: list[int]
 
 
 class FastReader:
@@ -70,7 +70,7 @@ class FastReader:
         self._constants = constants
         self._plain = plain
         self._max_parallelism = state.max_parallelism
-        self._program = program_of(
+        self._program = compile_program(
             part.source.head.states, part.number, state.max_parallelism, self._heap
         )
         self._starts = np.array(self._program.starts, np.int64)
@@ -79,7 +79,7 @@ class FastReader:
         self._at = np.zeros(3, np.int64)
         self._seen = np.zeros(len(self._starts), np.uint8)
         self._lists = np.zeros(MAX_LISTS, np.int64)
-        self._blocked = False
+        self._kernel_blocked = False
         self._segments: list[_Segment] = []
 
     def batches(self, key_groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
@@ -89,20 +89,20 @@ class FastReader:
             DecodeError, DoesNotFit: for the same reasons as the plain reader.
         """
         for key_group in key_groups:
-            if self._blocked:
+            if self._kernel_blocked:
                 yield from self._plain(key_group, 0)
                 continue
             self._begin_segment(key_group, 0)
             frames = self._part.frames(key_group)
             while (data := next(frames, None)) is not None:
-                if (yield from self._frame(key_group, data)):
+                if (yield from self._read_frame(key_group, data)):
                     break
         yield from self._flush()
 
     def _begin_segment(self, key_group: int, returned: int) -> None:
         self._segments.append(_Segment(key_group, returned, self._buffers.rows.tolist()))
 
-    def _frame(self, key_group: int, data: bytes) -> Generator[pa.RecordBatch, None, bool]:
+    def _read_frame(self, key_group: int, data: bytes) -> Generator[pa.RecordBatch, None, bool]:
         """Yield batches; return whether the plain reader has read the rest of the key group."""
         self._at[:] = (0, -1, 0)
         self._seen[:] = 0
@@ -126,7 +126,7 @@ class FastReader:
             if status == REFUSED:
                 # The kernel may have met a state without a program. Every key group may hold this
                 # state, so the plain reader reads all further key groups.
-                self._blocked = self._heap and bool((self._starts[:, START] < 0).any())
+                self._kernel_blocked = self._heap and bool((self._starts[:, START] < 0).any())
                 self._segments = [_Segment(key_group, returned, [])]
                 yield from self._read_plainly()
                 return True
@@ -164,12 +164,12 @@ class FastReader:
         for keys in program.keys:
             buffers.check_keys(keys, self._key_groups(keys.table), self._max_parallelism)
         elements = program.elements
-        entries = 0 if elements is None else buffers.child(elements.column)
-        count = int(buffers.rows[entries])
-        _, returned, begins = self._segments[-1]
+        entry_table = 0 if elements is None else buffers.child(elements.column)
+        count = int(buffers.rows[entry_table])
+        _, returned, first_rows = self._segments[-1]
         if count == 0:
             return None, returned
-        in_last = count - begins[entries]
+        last_count = count - first_rows[entry_table]
         parents = None
         if elements is not None:
             parents = np.repeat(np.arange(buffers.rows[0]), buffers.lengths(elements.column))
@@ -179,23 +179,23 @@ class FastReader:
                 arrays.append(pa.array([self._constants[field.name]] * count, field.type))
                 continue
             if field.name == "key_group":
-                arrays.append(pa.array(self._key_groups(entries).astype(np.int32)))
+                arrays.append(pa.array(self._key_groups(entry_table).astype(np.int32)))
                 continue
             node = program.nodes[field.name]
             array = buffers.array(node, field.type)
-            arrays.append(array if node.table == entries else array.take(pa.array(parents)))
+            arrays.append(array if node.table == entry_table else array.take(pa.array(parents)))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if program.not_empty is not None:
             is_entry = buffers.lengths(program.not_empty.column) > 0
             if not is_entry.all():
-                in_last = int(is_entry[begins[0] :].sum())
+                last_count = int(is_entry[first_rows[0] :].sum())
                 batch = batch.filter(pa.array(is_entry))
-        return batch, returned + in_last
+        return batch, returned + last_count
 
     def _key_groups(self, table: int) -> NDArray[Any]:
         """Return the key group of each row of a table."""
-        begins = [segment.begins[table] for segment in self._segments]
-        counts = np.diff(np.array([*begins, self._buffers.rows[table]], np.int64)).tolist()
+        first_rows = [segment.first_rows[table] for segment in self._segments]
+        counts = np.diff(np.array([*first_rows, self._buffers.rows[table]], np.int64)).tolist()
         key_groups = [segment.key_group for segment in self._segments]
         return np.repeat(np.array(key_groups, np.int64), counts)
 
@@ -216,12 +216,12 @@ class FastReader:
             complete: whether the kernel has read the last key group to its end. Then that key group
                 is skipped if no row of it is in the buffers.
         """
-        begins = [segment.begins for segment in self._segments]
-        ends = [*begins[1:], self._buffers.rows.tolist() if complete else None]
+        first_rows = [segment.first_rows for segment in self._segments]
+        ends = [*first_rows[1:], self._buffers.rows.tolist() if complete else None]
         segments = [
             segment
             for segment, end in zip(self._segments, ends, strict=True)
-            if segment.begins != end
+            if segment.first_rows != end
         ]
         self._clear()
         for segment in segments:
