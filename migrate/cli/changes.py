@@ -92,7 +92,7 @@ def save_plan(
         raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")
     if chk is None:
         raise UsageError("name a checkpoint (CHK) to plan for")
-    file = local_path(path)  # a URL is refused before the work
+    file = local_path(path)  # refuses a URL before the plan is made
     move = plan(chk, group=group, **arguments)
     show_plan(move, needed=group is not None and bool(move.refusals), wide=wide)
     move.save(file)

@@ -20,8 +20,7 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     """Return the arguments, with values from the environment for options that are not given.
 
     Raises:
-        ConfigError: a file of Kafka properties cannot be read, or the variable's address is not
-            valid.
+        ConfigError: the file of Kafka properties cannot be read, or the brokers are not valid.
     """
     from migrate.kafka.config import check_servers
 

@@ -113,14 +113,14 @@ def main() -> None:
 
 
 def _exit_code(end: SystemExit) -> Any:
-    """Return the exit code, even if the reader has closed the pipe (``migrate --help | head -1``).
+    """Return the exit code. Typer's is 1 after a closed pipe (``migrate --help | head -1``).
 
-    Typer itself would exit with 1 then.
+    In that case, return the exit code of the error that Typer was writing, or 0.
     """
     pipe_error = end.__context__
     if not isinstance(pipe_error, BrokenPipeError):
         return end.code
-    # Typer was writing an error about the arguments, which has an exit code, or the help.
+    # Typer was writing the help, or an error about the arguments, which has an exit code.
     return getattr(pipe_error.__context__, "exit_code", 0)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
-    """Return a ``migrate`` command with its Kafka options; ``-X …`` replaces all properties."""
+    """Return a ``migrate`` command with its Kafka options, without the values of ``-X``."""
     arguments = [*(os.fspath(word) for word in words), *_kafka_options(kafka or {})]
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *arguments]) + more

@@ -94,7 +94,7 @@ def with_options(
         command(**values, **{typeddict_parameter: arguments})
 
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    # Typer reads the signature through ``inspect.signature``, which returns this one (PEP 362).
+    # Typer calls ``inspect.signature``, which returns this attribute (PEP 362).
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
 

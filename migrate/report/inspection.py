@@ -17,7 +17,7 @@ from migrate.inputs.flink.source import Source
 from migrate.model.positions import Position
 from migrate.report.text import LINES_AT_ONCE, csv_pieces
 
-# The attributes that the reports in ``schemas`` have as fields of the same name.
+# Names of attributes, and of the fields with their values in the reports in ``schemas``.
 _SOURCE = (
     *("operator_id", "name", "uid", "kind", "parallelism", "max_parallelism"),
     "initial_discovery_finished",

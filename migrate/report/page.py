@@ -28,7 +28,7 @@ def render_page(name: str, **values: object) -> str:
     environment = Environment(
         loader=PackageLoader("migrate.report", "pages"),
         autoescape=True,
-        finalize=_shown,
+        finalize=_template_value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -46,7 +46,7 @@ def render_page(name: str, **values: object) -> str:
     return page.encode("ascii", "xmlcharrefreplace").decode()
 
 
-def _shown(value: object) -> object:
+def _template_value(value: object) -> object:
     """Return a value for a template: None is an empty text, control characters are escaped."""
     if value is None:
         return ""

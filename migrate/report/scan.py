@@ -42,7 +42,7 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
 
 
 def _moves(job: ScannedJob, inventory: Inventory) -> str:
-    """Return whether an obstacle to a move was found, in the checkpoint, at the broker or planning.
+    """Return whether the checkpoint, the broker or the planner showed an obstacle to a move.
 
     Returns:
         ``yes`` or ``check`` if there is none, ``no`` if there is one, or ``unreadable``.

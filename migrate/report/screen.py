@@ -26,7 +26,8 @@ class Screen:
     Attributes:
         width: the terminal's columns, or None if text may have any width.
         styled: whether styles and rules are drawn.
-        colored: whether styles have a colour (https://no-color.org allows bold without it).
+        colored: whether styles have colours; without them, bold is still allowed
+            (https://no-color.org).
     """
 
     width: int | None
@@ -35,14 +36,14 @@ class Screen:
 
     @classmethod
     def of(cls, out: TextIO) -> Screen:
-        """Return the screen of a file; a terminal's follows COLUMNS, TERM and NO_COLOR."""
+        """Return the screen of a file. COLUMNS, TERM and NO_COLOR apply only to a terminal."""
         if not out.isatty():
             return cls(None, styled=False, colored=False)
         styled = os.environ.get("TERM") not in ("dumb", "unknown")
         return cls(_columns(out), styled, styled and not os.environ.get("NO_COLOR"))
 
     def text(self, text: str, style: str) -> str:
-        """Return text in a style that the screen supports; the style ``""`` is none."""
+        """Return text in a style, without what the screen does not support."""
         codes = _CODES[style] if style and text and self.styled else ()
         shown = [code for code in codes if self.colored or not code.startswith("3")]
         return f"\x1b[{';'.join(shown)}m{text}\x1b[0m" if shown else text

@@ -77,14 +77,14 @@ _COLUMNS = (
 )
 
 
-def _cells(state: KeyedState, beside: Sequence[KeyedState]) -> dict[str, str]:
+def _cells(state: KeyedState, siblings: Sequence[KeyedState]) -> dict[str, str]:
     """Return a state's text in each column.
 
     Args:
         state: the state.
-        beside: all states of the same operator.
+        siblings: all states of the same operator.
     """
-    remarks = [meaning(state, {other.name for other in beside})]
+    remarks = [meaning(state, {other.name for other in siblings})]
     if state.ttl:
         remarks.append("kept with its last access (TTL)")
     if state.reason is not None:

@@ -48,7 +48,7 @@ class Column(Generic[_Row]):
         wide: whether the column is shown only with ``--wide``.
         drop_order: if the table is too wide, columns are left out, the highest number first; a
             column with 0 is never left out.
-        own_line: where a cell gets a line of its own if the table is too wide; None: in its row.
+        own_line: the line of a long cell if the table is too wide; None keeps it in the row.
     """
 
     heading: str
@@ -105,8 +105,8 @@ def table_lines(
         columns: the columns.
         rows: the rows.
         screen: the properties of the terminal or file.
-        wide: whether to show all columns that are not empty, and one line for each row, on a
-            narrow terminal, too.
+        wide: whether to show all columns that are not empty, and one line for each row, at any
+            width.
     """
     chosen = [column for column in columns if wide or not column.wide]
     filled = [_Filled(column, list(map(column.cell, rows))) for column in chosen]
@@ -122,7 +122,7 @@ def table_lines(
 
 
 class _Filled(Generic[_Row]):
-    """A column with its cells, its heading lines, and the line of its cells (None: in the row)."""
+    """A column, its cells, and the lines of its heading and cells in this table."""
 
     def __init__(self, column: Column[_Row], cells: list[str]) -> None:
         self.column = column

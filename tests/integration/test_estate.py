@@ -23,7 +23,14 @@ import pytest
 
 from migrate.fleet.workers import cores
 from tests.support.golden import ExpectedPosition
-from tests.support.many_jobs import DAMAGES, Condition, Expected, ManyJobs, generate, vanish
+from tests.support.many_jobs import (
+    DAMAGES,
+    Condition,
+    Expected,
+    ManyJobs,
+    delete_as_flink,
+    generate,
+)
 from tests.support.spark import process_environment
 
 pytestmark = pytest.mark.integration
@@ -73,7 +80,7 @@ def scanned(master: str | None, estate: ManyJobs, tmp_path_factory: pytest.TempP
         at_work = _executors_at_work(process) if master is not None else _helpers_at_work(process)
         # All that there is has been found by now, and next to nothing of it read.
         for path in to_vanish[1::2]:
-            vanish(path)
+            delete_as_flink(path)
         time.sleep(2 if master is not None else 0.3)
         os.kill(at_work[0], signal.SIGKILL)
         assert process.poll() is None
@@ -93,7 +100,7 @@ def _vanishing(paths: Iterable[str]) -> Iterator[None]:
         for path in paths:
             if done.wait(0.2):
                 return
-            vanish(path)
+            delete_as_flink(path)
 
     thread = Thread(target=delete)
     thread.start()

@@ -23,7 +23,7 @@ from tests.support.command import Result, migrate
 from tests.support.few_jobs import JOB, FewJobs, csv_rows, scan, write_job
 from tests.support.golden import GOLDEN
 from tests.support.kafka import Broker
-from tests.support.many_jobs import generate, vanish
+from tests.support.many_jobs import delete_as_flink, generate
 from tests.support.spark import Spark, process_environment
 
 pytestmark = pytest.mark.integration
@@ -146,7 +146,7 @@ def test_a_job_that_goes_on_while_it_is_scanned_is_a_line_and_no_checkpoint_is_t
     being_written.mkdir()
     found = mark_newest(discover([str(tmp_path)], Files()))
     for job in (1, 2, 3):
-        vanish(str(tmp_path / JOB(job) / ("chk-1" if job == 3 else "chk-2")))
+        delete_as_flink(str(tmp_path / JOB(job) / ("chk-1" if job == 3 else "chk-2")))
     being_written.rmdir()
     write_job(tmp_path, 1, 3, "t", [3])
     write_job(tmp_path, 3, 9, "t", [9])

@@ -56,7 +56,7 @@ def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
 
 
 def requests(browser: Chrome) -> list[str]:
-    """Return the URLs requested since the last call, including those of the pages."""
+    """Return the URLs requested since the last call, pages included."""
     events = [json.loads(message)["message"] for message in _log(browser, "performance")]
     return [
         event["params"]["request"]["url"]
@@ -65,7 +65,7 @@ def requests(browser: Chrome) -> list[str]:
     ]
 
 
-def complaints(browser: Chrome) -> list[str]:
+def console_errors(browser: Chrome) -> list[str]:
     """Return the console's errors and policy violations since the last call."""
     return _log(browser, "browser")
 

@@ -21,13 +21,13 @@ class KernelResult(NamedTuple):
     """The result of the kernel for one part of a state.
 
     Attributes:
-        known: whether the kernel supports the type of the state.
-        handed_over: the key groups that the plain reader finished, each with the number of entries
-            that the kernel had read before.
+        supported: whether the kernel supports the type of the state.
+        handed_over: key groups that the kernel left to the plain reader, and in each the number of
+            entries that the kernel had read.
         rows: the number of rows, or None if both readers raised an error.
     """
 
-    known: bool
+    supported: bool
     handed_over: list[tuple[int, int]]
     rows: int | None
 

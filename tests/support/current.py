@@ -23,7 +23,7 @@ from tests.support.jars import ROOTS
 
 _PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 _TIMEOUT_SECONDS = 60
-# A release, for a connector with the version of Flink. Previews and candidates do not match.
+# A release such as 4.0.1, or a connector's such as 4.0.1-2.0. Previews do not match.
 _RELEASE = re.compile(r"(\d+(?:\.\d+)+)(-\d+\.\d+)?")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -33,7 +33,7 @@ Release = tuple[int, ...]
 def newer(used: Iterable[str], available: Iterable[str]) -> list[str]:
     """Return the available releases that are newer than those in use, ascending.
 
-    A line is a minor version, for a connector also the version of Flink (``4.0.1-2.0``).
+    A line of releases has the same minor version, and for connectors the same version of Flink.
     """
     used_lines = _newest_of_lines(used)
     latest = max(used_lines.values())

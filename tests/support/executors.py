@@ -49,7 +49,7 @@ def submit_driver(
     import pyspark
 
     with tempfile.TemporaryDirectory() as work:
-        # The workers of a local cluster write into Spark's directory, so make another with links.
+        # The workers of a local cluster write into Spark's directory. Give them one of links.
         home = Path(work, "spark")
         home.mkdir()
         for entry in Path(pyspark.__path__[0]).iterdir():

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from migrate.spark import add_package, read_checkpoints, read_keyed_state
 
 
-def attempt(spark: SparkSession, root: str) -> list[Any]:
+def read_outcomes(spark: SparkSession, root: str) -> list[Any]:
     """Read the checkpoints with the function and with the data source, and return both outcomes.
 
     An outcome is the number of rows by kind of error, or the message of an error.
     """
-    return [_outcome(way, spark, root) for way in (_function, _data_source)]
+    return [_outcome(read, spark, root) for read in (_function, _data_source)]
 
 
 def _function(spark: SparkSession, root: str) -> DataFrame:
@@ -35,9 +35,9 @@ def _data_source(spark: SparkSession, root: str) -> DataFrame | None:
     return spark.read.format("flink_checkpoint").option("numPartitions", "4").load(root)
 
 
-def _outcome(way: Any, spark: SparkSession, root: str) -> Any:
+def _outcome(read: Any, spark: SparkSession, root: str) -> Any:
     try:
-        frame = way(spark, root)
+        frame = read(spark, root)
         if frame is None:
             return None
         counted = frame.groupBy("error_kind").count().collect()
@@ -61,10 +61,10 @@ def totals(spark: SparkSession, state: str) -> list[int | None]:
 
 def main(root: str, state: str) -> None:
     spark = SparkSession.builder.getOrCreate()
-    outcomes: dict[str, Any] = {"as it is": attempt(spark, root)}
+    outcomes: dict[str, Any] = {"as it is": read_outcomes(spark, root)}
     if "No module named 'migrate'" in outcomes["as it is"]:
         add_package(spark)
-        outcomes["add_package"] = attempt(spark, root)
+        outcomes["add_package"] = read_outcomes(spark, root)
         outcomes["state"] = totals(spark, state)
     spark.stop()
     print(json.dumps(outcomes))

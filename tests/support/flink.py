@@ -84,8 +84,7 @@ def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -
     return StandaloneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
 
-# By their names in RELEASES: jobs that write old layouts, which later versions of Flink no longer
-# write, and Beam's jobs.
+# Jobs by name in RELEASES: jobs that write layouts of old versions of Flink, and Beam's jobs.
 STANDALONE_JOBS = {
     "1.10": StandaloneJob(
         "flink-1.10",
@@ -264,8 +263,7 @@ def run_mission(
 
     The source starts at the earliest offset, and reads a few records of each partition in turn.
     When every count is reached, the source slows down to four records a second until the job is
-    stopped. So a partition must have some twenty records more than the largest count if it should
-    be read only in part.
+    stopped. A partition with some twenty records more than the largest count is read only in part.
 
     Raises:
         JavaError: the job failed, or did not reach the counts in time.
@@ -362,7 +360,7 @@ def run_standalone_job(
 ) -> dict[str, Any]:
     """Run one of STANDALONE_JOBS until it has processed enough records, then cancel it.
 
-    The last checkpoint is retained. The result is as of `run_golden_jobs`, without `scenario`.
+    The last checkpoint is retained. The keys are those of `run_golden_jobs`, without `scenario`.
     """
     job = STANDALONE_JOBS[version]
     jars = classpath(job.jars)
@@ -384,7 +382,7 @@ def run_standalone_job(
 def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
     """Write a state that no test job can produce, with the serializers of Flink.
 
-    `name` is a state of EncodedSources. The result is as of `run_golden_jobs`, without `scenario`
+    `name` is a state of EncodedSources. The keys are those of `run_golden_jobs`, without `scenario`
     and `checkpoint`.
     """
     arguments = [str(directory), name]
@@ -398,8 +396,8 @@ def dump_states(
 ) -> list[dict[str, Any]]:
     """Read checkpoints with Flink itself, and return one JSON object for each checkpoint.
 
-    The object has ids, sizes and state names, and the stored state of the operators in
-    `checkpoints`: checkpoint directory -> kind (see `KINDS`) -> operator ids.
+    `checkpoints` are operator ids by directory and kind (see `KINDS`). The object has ids, sizes
+    and state names, and the stored state of these operators.
     """
     arguments = [
         f"{path.absolute()}="

@@ -45,7 +45,7 @@ _MEMORY = {
 
 
 class FlinkSession(Service):
-    """The Flink session cluster; a context manager.
+    """A Flink session cluster; a context manager.
 
     Args:
         directory: the directory for its configuration, logs and savepoints.

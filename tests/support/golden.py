@@ -16,7 +16,7 @@ MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
 _SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
 # The manifest's entries for checkpoints that a real Flink job wrote.
 WRITTEN: list[dict[str, Any]] = MANIFEST["checkpoints"]
-# These, and the synthetic checkpoints, in layouts of unreleased or old versions.
+# All entries: also the synthetic checkpoints, with layouts of unreleased or old versions.
 ENTRIES: list[dict[str, Any]] = [
     *WRITTEN,
     *(
@@ -57,7 +57,7 @@ def golden(name: str) -> Path:
 
 
 def positions_of(entry: Mapping[str, Any]) -> list[ExpectedPosition]:
-    """Return the expected position of every partition in a checkpoint, in no order."""
+    """Return the expected positions of a checkpoint, unsorted."""
     return [
         listed
         for operator in entry["expected"]["operators"]

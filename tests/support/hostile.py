@@ -214,7 +214,7 @@ def one_split_many_times() -> bytes:
 
 
 def enumerator_of_many_partitions() -> bytes:
-    """Encode partitions of seven bytes each, the fewest in any version."""
+    """Encode partitions of seven bytes each, the minimum of all versions."""
     count = MB // 7
     known = b"".join(utf("t") + pack(">i", partition) for partition in range(count))
     return source([split(1)], coordinator=coordinator(1, pack(">i", count) + known))
@@ -249,7 +249,7 @@ def snappy_bomb_of_many_elements() -> bytes:
     return source([element] * (MB // len(element)), compressed=True)
 
 
-def snappy_chunk_that_lies_about_its_size() -> bytes:
+def snappy_chunk_with_a_wrong_size() -> bytes:
     body = bytes(4) + b"\xff\xff\xff\xff\x0f\0a"
     return source([b"\0" + len(body).to_bytes(3, "little") + body], compressed=True)
 
@@ -265,7 +265,7 @@ def snappy_padding() -> bytes:
 
 
 def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambda _: "f") -> None:
-    """Write 1000 handles of one 4 MiB file, each with a split at its start and one at its end."""
+    """Write 1000 handles of one 4 MiB file, which begins and ends with a split."""
     stream, (first, _, last) = state_stream([split(0), bytes(4 * MB), split(1)])
     (directory / "f").write_bytes(stream)
     readers = [
@@ -341,7 +341,7 @@ METADATA_ATTACKS: dict[str, Callable[[], bytes]] = {
         nested_hybrid_enumerators,
         snappy_bomb,
         snappy_bomb_of_many_elements,
-        snappy_chunk_that_lies_about_its_size,
+        snappy_chunk_with_a_wrong_size,
         snappy_chunks_of_one_byte,
         snappy_padding,
     )

@@ -94,7 +94,9 @@ def _properties() -> bytes:
     return bytes.fromhex(next(iter(made.values()))["hex"])
 
 
-def of_states(states: Sequence[Encoded], *, heap: bool = False, key: Serializer = LONG) -> Handle:
+def handle_of_states(
+    states: Sequence[Encoded], *, heap: bool = False, key: Serializer = LONG
+) -> Handle:
     """Return a handle with all key groups of some states."""
     if heap:
         stream, offsets = encode_heap(key, states, range(MAX_PARALLELISM))
@@ -103,11 +105,15 @@ def of_states(states: Sequence[Encoded], *, heap: bool = False, key: Serializer 
     return Handle(stream, offsets, savepoint=not heap)
 
 
-def of_value(snapshot: bytes, value: bytes, *, heap: bool = False, name: str = "state") -> Handle:
+def handle_of_value(
+    snapshot: bytes, value: bytes, *, heap: bool = False, name: str = "state"
+) -> Handle:
     """Return a handle with one value state that has ``value`` for the key 1."""
     group = key_group_of(1, MAX_PARALLELISM)
     entry = Entry(group, 1, None, value)
-    return of_states([Encoded(name, "VALUE", VOID_NAMESPACE, Raw(snapshot), (entry,))], heap=heap)
+    return handle_of_states(
+        [Encoded(name, "VALUE", VOID_NAMESPACE, Raw(snapshot), (entry,))], heap=heap
+    )
 
 
 def canonical_group(*entries: tuple[int, bytes, bytes]) -> bytes:

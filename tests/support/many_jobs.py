@@ -1,7 +1,7 @@
 """Generate thousands of checkpoints of many jobs, with the expected content of each checkpoint.
 
-Each checkpoint is a copy of a golden checkpoint. Its expected content is that which Flink's own
-classes read. The copy has other topic names of the same length, unless the bytes contain a checksum
+Each checkpoint is a copy of a golden checkpoint, whose content Flink's own classes have read. The
+copy has other topic names of the same length, unless the bytes contain a checksum
 or a hash of the topics. Some checkpoints are damaged or half-written, or a test deletes them during
 a scan.
 
@@ -62,7 +62,7 @@ class Expected:
 
     Attributes:
         job: the job id; None for a savepoint, whose path contains no job id.
-        number: the checkpoint id in its metadata.
+        number: the checkpoint id in the metadata.
         template: the name of the golden checkpoint that was copied.
         positions: the positions in it before any damage.
     """
@@ -98,7 +98,7 @@ class ManyJobs:
         return newest
 
 
-def vanish(checkpoint: str) -> None:
+def delete_as_flink(checkpoint: str) -> None:
     """Delete a checkpoint as Flink does: file by file, and then the directory."""
     shutil.rmtree(checkpoint, ignore_errors=True)
 
@@ -195,7 +195,7 @@ def _write(
     number: int,
     condition: Condition,
 ) -> None:
-    names = {topic: _another(topic, len(jobs.checkpoints)) for topic in template.topics}
+    names = {topic: _new_name(topic, len(jobs.checkpoints)) for topic in template.topics}
     positions = (
         position._replace(topic=names.get(position.topic, position.topic))
         for position in template.positions
@@ -203,7 +203,7 @@ def _write(
     directory.mkdir(parents=True)
     for name, data in template.own.items():
         if name == METADATA:
-            data = _renamed(_numbered(data, number), names)
+            data = _renamed(_with_checkpoint_id(data, number), names)
             if condition is not Condition.HALF_WRITTEN:
                 (directory / name).write_bytes(_damaged(data, condition))
         elif condition is not Condition.STATE_MISSING:
@@ -217,7 +217,7 @@ def _write(
     )
 
 
-def _another(topic: str, number: int) -> str:
+def _new_name(topic: str, number: int) -> str:
     """Return a name of the same length, which ends with the number in base 36."""
     digits = ""
     while number:
@@ -226,7 +226,7 @@ def _another(topic: str, number: int) -> str:
     return topic[0] + digits.rjust(len(topic) - 1, "0")
 
 
-def _numbered(metadata: bytes, number: int) -> bytes:
+def _with_checkpoint_id(metadata: bytes, number: int) -> bytes:
     return metadata[: _NUMBER.start] + number.to_bytes(8, "big") + metadata[_NUMBER.stop :]
 
 

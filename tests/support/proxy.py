@@ -135,11 +135,11 @@ class _Connection:
         self._answers: dict[int, Trap] = {}
 
     def start(self) -> None:
-        for source, to, look in (
+        for source, to, inspect in (
             (self._client, self._broker, self._request),
             (self._broker, self._client, self._answer),
         ):
-            threading.Thread(target=self._pass_on, args=(source, to, look), daemon=True).start()
+            threading.Thread(target=self._pass_on, args=(source, to, inspect), daemon=True).start()
 
     def _request(self, frame: bytes) -> None:
         api_key, _, correlation_id = struct.unpack_from(">hhi", frame)
@@ -166,13 +166,13 @@ class _Connection:
         trap.hold()
 
     def _pass_on(
-        self, source: socket.socket, to: socket.socket, look: Callable[[bytes], None]
+        self, source: socket.socket, to: socket.socket, inspect: Callable[[bytes], None]
     ) -> None:
         try:
             while True:
                 size = _receive(source, 4)
                 frame = _receive(source, struct.unpack(">i", size)[0])
-                look(frame)
+                inspect(frame)
                 to.sendall(size + frame)
         except (_Cut, OSError):
             pass
@@ -194,7 +194,7 @@ def _receive(source: socket.socket, count: int) -> bytes:
 
 
 class ProxiedBroker(Broker):
-    """A broker as a local process, with a second address, the proxy's.
+    """A broker as a local process, with a second address behind a proxy.
 
     Tests use the first address for their own requests. The proxy keeps running when the broker is
     stopped or killed.
@@ -206,7 +206,7 @@ class ProxiedBroker(Broker):
         self.proxy = Proxy(self.address(_LISTENER))
         properties: Path = self._node._properties
         advertised = f"PLAINTEXT://{self.bootstrap_servers},{_LISTENER}://{self.proxy.address}"
-        # This line replaces an earlier one: clients of the proxy must keep to the proxy's address.
+        # This line replaces an earlier one, so that clients of the proxy keep using the proxy.
         with properties.open("a") as file:
             file.write(f"advertised.listeners={advertised}\n")
 

@@ -39,7 +39,7 @@ def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Parsed]:
 def restore_sources(
     flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes]]]
 ) -> list[Parsed]:
-    """Restore operators with Flink: pairs of a checkpoint directory and its operator ids.
+    """Restore the sources with these operator ids from each checkpoint directory, with Flink.
 
     The results are by hexadecimal operator id. A result has the elements of operator state and the
     splits of each subtask, and the state of the enumerator.

@@ -129,7 +129,7 @@ def _issue(
 
 
 class SecuredBroker(Broker):
-    """A broker with a listener of every secured kind; users have only permissions from `allow`.
+    """A broker with secured listeners; users have only the permissions that `allow` grants.
 
     The listener SASL accepts SCRAM-SHA-512 and PLAIN over TLS. MTLS requires client certificates.
     ELSEWHERE is like SASL, but its certificate is for another host.

@@ -31,7 +31,7 @@ _DELTA = f"delta-{pyspark_version}"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
-# So few that a query has several micro-batches: a later batch may start wrong, too.
+# So few that a query has several micro-batches.
 _RECORDS_PER_BATCH = 400
 
 
@@ -208,7 +208,7 @@ class Spark:
         )
         read = run_to_end(query)
         written = self._written(sink)
-        # A stateful query writes only once a record that it has read twice: compare the counts.
+        # A stateful query hides a record that it has read twice, so compare the counts.
         if len(written) - before != read:
             raise SparkQueryError(
                 f"the query read {read} records and wrote {len(written) - before}"

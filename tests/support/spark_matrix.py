@@ -114,7 +114,7 @@ def read_results(results: Path = RESULTS) -> list[Measured]:
 
 
 def rows(versions: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
-    """Return a table with a column for each version, and a row for each heading of the cells."""
+    """Return a table with a column for each version, and a row for each entry of ``cells``."""
     lines = [["", *versions], ["---"] + [":-:"] * len(versions)]
     lines += [
         [heading, *(_MARKS.get(cell, cell) for cell in row)] for heading, row in cells.items()

@@ -57,7 +57,7 @@ class Environment:
         return self.path.is_dir()
 
     def make(self) -> None:
-        """Install PySpark and fetch its Kafka connector, unless this was done before.
+        """Install PySpark and fetch its Kafka connector, if they are not in the cache.
 
         Raises:
             SparkVersionError: PySpark cannot be installed.

@@ -49,8 +49,8 @@ def run_idle_keys_job(
     """Run IdleKeysJob.java, whose state has a time to live.
 
     Returns:
-        The savepoint, and the count and sum of each user in Flink after a restart from it: in the
-        function's state, and in SQL's.
+        The savepoint, and the count and sum of each user after Flink has restarted from it, for
+        the state of the function and for that of SQL.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -98,7 +98,7 @@ def totals_processor() -> Any:
     """Return a Spark stateful processor that continues from each user's count and sum."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    # Workers get a class within a function by value.
+    # A class inside a function is pickled by value, so workers need no import.
     class Totals(StatefulProcessor):
         def init(self, handle: Any) -> None:
             self.total = handle.getValueState("total", "n BIGINT, total BIGINT")

@@ -197,7 +197,7 @@ def _process(
     endpoint: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """Run a server that answers at ``endpoint`` (yield 0), or prints its port (yield the port)."""
+    """Run a server, and yield the port that it prints, or 0 if it has an ``endpoint``."""
     errors = directory / "stderr"
     with errors.open("w") as stderr:
         server = subprocess.Popen(

@@ -37,8 +37,8 @@ from tests.support.keyed_bytes import (
     Handle,
     Raw,
     canonical_group,
-    of_states,
-    of_value,
+    handle_of_states,
+    handle_of_value,
     only,
     read,
 )
@@ -62,7 +62,7 @@ def _state(kind: Kind, value: of.Serializer, values: list[Any], name: str = "sta
 
 
 def _read(*states: Encoded, heap: bool) -> dict[str, KeyedState]:
-    found = read(of_states(states, heap=heap, key=of.STRING))
+    found = read(handle_of_states(states, heap=heap, key=of.STRING))
     assert not found.unread
     return {state.name: state for state in found.states}
 
@@ -116,7 +116,7 @@ def test_states_that_lie_before_it_are_stepped_over() -> None:
 def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
     first = _state("VALUE", of.BIG_INTEGER, [10**30] * 40, "first")
     found = _read(first, _state("VALUE", of.LONG, list(range(40)), "second"), heap=True)
-    assert [way.known for way in compare_readers(found["first"])] == [False]
+    assert [way.supported for way in compare_readers(found["first"])] == [False]
     (way,) = compare_readers(found["second"])
     assert way.rows == 40
     first_held = way.handed_over[0][0]  # those before it have nothing
@@ -129,7 +129,7 @@ def test_beside_a_map_whose_serializer_kryo_writes_the_plain_reader_reads() -> N
         Encoded("first", "MAP", of.VOID_NAMESPACE, own, ()),
         _state("VALUE", of.LONG, [7], "second"),
     )
-    found = read(of_states(states, heap=True, key=of.STRING))
+    found = read(handle_of_states(states, heap=True, key=of.STRING))
     (second,) = (state for state in found.states if state.name == "second")
     _by_the_kernel(second, 1)
 
@@ -150,9 +150,11 @@ _KNOWN = [
 def test_flinks_serializers_that_the_kernel_knows(name: str) -> None:
     for one in (one for one in WRITTEN if one["name"] == name):
         value = bytes.fromhex(one["value"])
-        state = only(read(of_value(bytes.fromhex(one["snapshot"]), value), flink=one["flink"][-1]))
+        state = only(
+            read(handle_of_value(bytes.fromhex(one["snapshot"]), value), flink=one["flink"][-1])
+        )
         (way,) = compare_readers(state)
-        assert way.known
+        assert way.supported
         if "\ufffd" not in str(one["told"]):  # half of a surrogate pair: read plainly
             assert (way.rows, way.handed_over) == (1, []) or way.rows is None  # beyond 64 bits
 
@@ -238,8 +240,10 @@ _SQL_ROWS = [
 @_FORMS
 @pytest.mark.parametrize(("row", "is_one"), _SQL_ROWS, ids=range(len(_SQL_ROWS)))
 def test_rows_by_the_layout_of_binary_row_data(heap: bool, row: bytes, is_one: bool) -> None:
-    (way,) = compare_readers(only(read(of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2")))
-    assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
+    (way,) = compare_readers(
+        only(read(handle_of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2"))
+    )
+    assert (way.supported, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
 
 @_FORMS
@@ -249,9 +253,9 @@ def test_a_short_decimal_of_a_row(heap: bool, number: int) -> None:
     short = _row_of("DECIMAL(20, 1)").replace(twenty, eighteen)
     row = bytes(8) + number.to_bytes(8, "little", signed=True)
     value = len(row).to_bytes(4, "big") + row
-    (way,) = compare_readers(only(read(of_value(short, value, heap=heap), flink="2.2")))
+    (way,) = compare_readers(only(read(handle_of_value(short, value, heap=heap), flink="2.2")))
     is_one = abs(number) < 10**18
-    assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
+    assert (way.supported, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
 
 # -- batches ---------------------------------------------------------------------------------------
@@ -320,7 +324,9 @@ def _group(*entries: tuple[int, bytes, bytes]) -> KeyedState:
 
 
 def _of_group(data: bytes) -> KeyedState:
-    head = of_states([Encoded("state", "VALUE", of.VOID_NAMESPACE, of.LONG, ())], key=of.STRING)
+    head = handle_of_states(
+        [Encoded("state", "VALUE", of.VOID_NAMESPACE, of.LONG, ())], key=of.STRING
+    )
     offsets = tuple(len(head.stream) if n == _GROUP else 0 for n in range(MAX_PARALLELISM))
     return only(read(Handle(head.stream + data, offsets)))
 
@@ -409,7 +415,7 @@ def test_no_flag_is_taken_for_a_value(heap: bool, flag: int) -> None:
 @pytest.mark.parametrize("number", [0, 2, 0xFFFF])
 def test_a_state_that_comes_again_or_is_none(number: int) -> None:
     states = [_state("VALUE", of.LONG, [7], name) for name in ("first", "second")]
-    stream = of_states(states, heap=True, key=of.STRING)
+    stream = handle_of_states(states, heap=True, key=of.STRING)
     begin = stream.offsets[key_group_of("key-0", MAX_PARALLELISM)]
     one = stream.stream.index(b"\0\1\0\0\0\1", begin)
     changed = stream.stream[:one] + number.to_bytes(2, "big") + stream.stream[one + 2 :]
@@ -467,8 +473,14 @@ def test_the_last_number_that_is_one(
     first = next((one for one in WRITTEN if name == f"the first {one['name']}"), None)
     written = bytes.fromhex(first["snapshot"]) if first is not None else snapshot(name)
     for value, is_one in [(one, True) for one in good] + [(one, False) for one in bad]:
-        (way,) = compare_readers(only(read(of_value(written, value, heap=heap), flink="2.2")))
-        assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
+        (way,) = compare_readers(
+            only(read(handle_of_value(written, value, heap=heap), flink="2.2"))
+        )
+        assert (way.supported, way.handed_over == [], way.rows) == (
+            True,
+            is_one,
+            1 if is_one else None,
+        )
 
 
 def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
@@ -509,7 +521,7 @@ def test_of_large_values_a_plain_batch_has_few(heap: bool, monkeypatch: pytest.M
         if key_group_of(f"key-{n}", MAX_PARALLELISM) == 7
     )
     written = Encoded("state", "VALUE", of.VOID_NAMESPACE, of.BYTES, entries)
-    state = only(read(of_states([written], heap=heap, key=of.STRING)))
+    state = only(read(handle_of_states([written], heap=heap, key=of.STRING)))
     (part,) = state.parts
     batches = list(arrow.plain_batches(state, part, part.key_groups, columns(state)))
     assert sum(batch.num_rows for batch in batches) == len(entries) > 200

@@ -71,7 +71,7 @@ _QUICK = {
     "nested hybrid enumerators": (1, None),
     "snappy bomb": (3, f"at most {MAX_DECOMPRESSED_BYTES} are read"),
     "snappy bomb of many elements": (4, None),
-    "snappy chunk that lies about its size": (1, "unsupported chunk length"),
+    "snappy chunk with a wrong size": (1, "unsupported chunk length"),
     "one file of many readers": (3, _SHARED),
     "one file under many names": (3, _SHARED),
     "sparse zeros": (0, "not a Flink checkpoint"),

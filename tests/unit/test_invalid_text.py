@@ -11,7 +11,7 @@ from tests.support.compare_readers import compare_readers
 from tests.support.encoder import keyed_values as of
 from tests.support.encoder.keyed_state import Entry, key_group_of
 from tests.support.encoder.keyed_state import KeyedState as Encoded
-from tests.support.keyed_bytes import MAX_PARALLELISM, json_entries, of_states, only, read
+from tests.support.keyed_bytes import MAX_PARALLELISM, handle_of_states, json_entries, only, read
 
 _HALVES = ("\ud83d", "\ude00")
 _FORMS = pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
@@ -20,7 +20,7 @@ _FORMS = pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"
 def _counts(keys: tuple[str, ...], heap: bool) -> KeyedState:
     entries = tuple(Entry(key_group_of(key, MAX_PARALLELISM), key, None, 1) for key in keys)
     state = Encoded("counts", "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
-    return only(read(of_states([state], key=of.STRING, heap=heap)))
+    return only(read(handle_of_states([state], key=of.STRING, heap=heap)))
 
 
 def _refused(state: KeyedState, part: str) -> None:
@@ -48,7 +48,7 @@ def test_map_keys_that_would_become_one_are_refused(heap: bool) -> None:
     entry = Entry(key_group_of(1, MAX_PARALLELISM), 1, None, dict.fromkeys(_HALVES, 1))
     map_of = of.MapOf(of.STRING, of.LONG)
     state = Encoded("map", "MAP", of.VOID_NAMESPACE, map_of, (entry,))
-    _refused(only(read(of_states([state], heap=heap))), "map key")
+    _refused(only(read(handle_of_states([state], heap=heap))), "map key")
 
 
 @_FORMS
@@ -66,6 +66,6 @@ def test_a_value_is_read_with_the_replacement_character(
 ) -> None:
     entry = Entry(key_group_of(1, MAX_PARALLELISM), 1, None, text)
     state = Encoded("text", "VALUE", of.VOID_NAMESPACE, of.STRING, (entry,))
-    read_state = only(read(of_states([state], heap=heap)))
+    read_state = only(read(handle_of_states([state], heap=heap)))
     assert [line["value"] for line in json_entries(read_state)] == [expected]
     compare_readers(read_state)

@@ -38,9 +38,9 @@ from tests.support.keyed_bytes import (
     Handle,
     Raw,
     canonical_group,
+    handle_of_states,
+    handle_of_value,
     json_entries,
-    of_states,
-    of_value,
     only,
     read,
 )
@@ -288,7 +288,7 @@ def test_a_version_of_a_serializer_that_is_not_known(name: str) -> None:
     whole = flinks(name)
     own = whole[: 2 + int.from_bytes(whole[:2], "big")]
     class_name = own[2:].decode()
-    handle = of_value(own + i32(99) + whole[len(own) + 4 :], b"")
+    handle = handle_of_value(own + i32(99) + whole[len(own) + 4 :], b"")
     at = handle.stream.index(own) + len(own)
     error = read(handle).states[0].reason or ""
     assert f"version 99 of {class_name} is not read here" in error
@@ -418,8 +418,8 @@ def test_older_versions_of_snapshots() -> None:
 
 
 def _only_value(snapshot: bytes, value: bytes) -> Any:
-    (line,) = json_entries(only(read(of_value(snapshot, value))))
-    (alike,) = json_entries(only(read(of_value(snapshot, value, heap=True))))
+    (line,) = json_entries(only(read(handle_of_value(snapshot, value))))
+    (alike,) = json_entries(only(read(handle_of_value(snapshot, value, heap=True))))
     assert line == alike
     return line["value"]
 
@@ -464,9 +464,9 @@ def _only_value(snapshot: bytes, value: bytes) -> Any:
     ],
 )
 def test_a_serializer_whose_values_cannot_be_read(snapshot: bytes, reason: str) -> None:
-    found = only(read(of_value(snapshot, b"")))
+    found = only(read(handle_of_value(snapshot, b"")))
     assert found.reason == reason
-    assert only(read(of_value(of(ListOf(Raw(snapshot))), b""))).reason == reason
+    assert only(read(handle_of_value(of(ListOf(Raw(snapshot))), b""))).reason == reason
 
 
 def test_a_row_in_generated_code() -> None:
@@ -711,7 +711,7 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
 @pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 def test_many_entries_come_all(heap: bool) -> None:
     entries = tuple(Entry(_GROUP, 1, number, number) for number in _FEW)
-    handle = of_states([Encoded("many", "VALUE", LONG, LONG, entries)], heap=heap)
+    handle = handle_of_states([Encoded("many", "VALUE", LONG, LONG, entries)], heap=heap)
     found = only(read(handle))
     assert_same([line["value"] for line in json_entries(found)], list(_FEW))
     (part,) = found.parts
@@ -848,7 +848,7 @@ def test_several_subtasks_hold_one_state() -> None:
 def test_a_key_group_is_read_by_itself() -> None:
     entries = tuple(Entry(key_group_of(key, 128), key, None, key) for key in range(9))
     states = [Encoded("one", "VALUE", VOID_NAMESPACE, LONG, entries)]
-    (part,) = only(read(of_states(states))).parts
+    (part,) = only(read(handle_of_states(states))).parts
     wanted = key_group_of(3, 128)
     values = [entry.value for batch in part.batches([wanted]) for entry in batch]
     assert values == [entry.value for entry in entries if entry.key_group == wanted]

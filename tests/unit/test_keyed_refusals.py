@@ -31,9 +31,9 @@ from tests.support.keyed_bytes import (
     MAX_PARALLELISM,
     Handle,
     Raw,
+    handle_of_states,
+    handle_of_value,
     json_entries,
-    of_states,
-    of_value,
     only,
     read,
 )
@@ -79,7 +79,7 @@ def composed(serializer: Any) -> bytes:
 
 
 def value_of(serializer: bytes, value: bytes, *, heap: bool = False, flink: str = "2.2") -> Any:
-    (line,) = json_entries(only(read(of_value(serializer, value, heap=heap), flink=flink)))
+    (line,) = json_entries(only(read(handle_of_value(serializer, value, heap=heap), flink=flink)))
     return line["value"]
 
 
@@ -689,7 +689,7 @@ def test_records_of_a_schema_nest_to_a_bound() -> None:
 )
 def test_a_schema_that_is_none(schema: str, problem: str) -> None:
     with pytest.raises(DecodeError, match="not an Avro schema: ") as refused:
-        only(read(of_value(avro(schema), b"")))
+        only(read(handle_of_value(avro(schema), b"")))
     assert problem in refused.value.problem
     assert (refused.value.kind, refused.value.field) == (CORRUPT, "Avro schema")
 
@@ -757,6 +757,6 @@ def test_a_subclass_is_told_by_its_own_fields() -> None:
     entry = Entry(group, 1, None, {"k": b"\2\0\2y"})
     of = MapOf(STRING, Raw(serializer))
     (line,) = json_entries(
-        only(read(of_states([KeyedState("m", "MAP", VOID_NAMESPACE, of, (entry,))])))
+        only(read(handle_of_states([KeyedState("m", "MAP", VOID_NAMESPACE, of, (entry,))])))
     )
     assert line["value"] == {"a": "y"}

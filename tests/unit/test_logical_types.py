@@ -8,7 +8,7 @@ from struct import pack
 import pytest
 
 from decoder.errors import DecodeError, ErrorKind
-from tests.support.keyed_bytes import json_entries, of_value, only, read
+from tests.support.keyed_bytes import handle_of_value, json_entries, only, read
 
 _ROW = "org.apache.flink.table.runtime.typeutils.RowDataSerializer$RowDataSerializerSnapshot"
 _NULL = b"\x70"
@@ -69,7 +69,7 @@ def row_of(*types: bytes) -> bytes:
 def value_of(type_: bytes, slot: bytes, beside: bytes = b"") -> object:
     """The one field of a row, whose slot holds this."""
     data = bytes(8) + slot + beside
-    (line,) = json_entries(only(read(of_value(row_of(type_), pack(">i", len(data)) + data))))
+    (line,) = json_entries(only(read(handle_of_value(row_of(type_), pack(">i", len(data)) + data))))
     return line["value"]["f0"]
 
 
@@ -181,7 +181,7 @@ _DEEP = "more than 24 types in one another, or 10000 in all"
     ],
 )
 def test_a_type_that_is_refused(type_: bytes, kind: ErrorKind, problem: str) -> None:
-    found = read(of_value(row_of(type_), b""))
+    found = read(handle_of_value(row_of(type_), b""))
     if kind is ErrorKind.UNSUPPORTED:
         (unknown,) = found.states
         assert unknown.reason is not None and problem in unknown.reason
@@ -197,14 +197,14 @@ def test_a_rows_fields_are_a_level_deeper() -> None:
     found = logical("ROW", fields=array_list(field("f", INT)))
     for _ in range(23):
         found = logical("ARRAY", elementType=found)
-    assert only(read(of_value(row_of(found), b""))).readable
+    assert only(read(handle_of_value(row_of(found), b""))).readable
     with pytest.raises(DecodeError, match=_DEEP):
-        only(read(of_value(row_of(logical("ARRAY", elementType=found)), b"")))
+        only(read(handle_of_value(row_of(logical("ARRAY", elementType=found)), b"")))
 
 
 def test_types_nest_to_a_bound() -> None:
     for name, part in (("DISTINCT_TYPE", "sourceType"), ("ARRAY", "elementType")):
-        found = only(read(of_value(row_of(nested(24, name, part)), b"")))
+        found = only(read(handle_of_value(row_of(nested(24, name, part)), b"")))
         assert found.readable
     assert value_of(nested(24, "DISTINCT_TYPE", "sourceType"), pack("<q", 5)) == 5
 
@@ -214,6 +214,6 @@ def test_types_are_counted() -> None:
     def row(fields: int) -> bytes:
         return logical("ROW", fields=array_list(*(field(f"f{n}", INT) for n in range(fields))))
 
-    assert only(read(of_value(row_of(row(9_999)), b""))).readable
+    assert only(read(handle_of_value(row_of(row(9_999)), b""))).readable
     with pytest.raises(DecodeError, match="or 10000 in all"):
-        only(read(of_value(row_of(row(10_000)), b"")))
+        only(read(handle_of_value(row_of(row(10_000)), b"")))

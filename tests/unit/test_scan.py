@@ -31,7 +31,7 @@ from migrate.spark.session import failure_of
 from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
-from tests.support.many_jobs import DAMAGES, Condition, generate, vanish
+from tests.support.many_jobs import DAMAGES, Condition, delete_as_flink, generate
 
 
 def _job(pointer: str, **values: Any) -> ScannedJob:
@@ -193,7 +193,7 @@ def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
         *(_job(str(known)), _job(str(vanished)), _job(str(earliest))),
         *(_UNALIGNED, _UNREADABLE),
     ]
-    vanish(str(vanished))
+    delete_as_flink(str(vanished))
     plans = dict(plan_each(jobs, tmp_path / "plans", None))
     assert list(plans) == [job.pointer for job in jobs]
     alone = tmp_path / "alone.json"
@@ -284,7 +284,7 @@ def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Pat
     named = mark_newest(discover([str(job / "chk-9")], Files()))  # it never was
     assert _read(named) == [(True, True)]
     seen = mark_newest(discover([str(job)], Files()))
-    vanish(str(newest))
+    delete_as_flink(str(newest))
     write_source(job / "chk-13", {0: splits("t", [6])})
     assert _read(seen) == [(False, True), (True, True)]
 

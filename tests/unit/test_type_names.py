@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.golden.synthetic.test_serializers import WRITTEN
-from tests.support.keyed_bytes import of_value, only, read
+from tests.support.keyed_bytes import handle_of_value, only, read
 
 
 def _class_names(type_: Any) -> Iterator[str]:
@@ -31,6 +31,8 @@ def _class_names(type_: Any) -> Iterator[str]:
 )
 def test_a_class_is_named_in_its_snapshot(one: dict[str, Any]) -> None:
     snapshot = bytes.fromhex(one["snapshot"])
-    state = only(read(of_value(snapshot, bytes.fromhex(one["value"])), flink=one["flink"][0]))
+    state = only(
+        read(handle_of_value(snapshot, bytes.fromhex(one["value"])), flink=one["flink"][0])
+    )
     for name in _class_names(state.value):
         assert name.rpartition(".")[2].encode() in snapshot

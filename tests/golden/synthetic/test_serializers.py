@@ -20,9 +20,9 @@ from tests.support.keyed_bytes import (
     Handle,
     Raw,
     canonical_group,
+    handle_of_states,
+    handle_of_value,
     json_entries,
-    of_states,
-    of_value,
     only,
     read,
 )
@@ -59,7 +59,7 @@ def test_a_value_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) 
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         for flink in one["flink"]:
-            state = only(read(of_value(snapshot, value, heap=heap), flink=flink))
+            state = only(read(handle_of_value(snapshot, value, heap=heap), flink=flink))
             assert state.readable, state.reason
             assert [line["value"] for line in json_entries(state)] == [one["told"]]
 
@@ -71,7 +71,7 @@ def test_elements_of_a_list_are_what_flink_wrote(written: list[dict[str, Any]], 
     for one in written:
         element, value = Raw(bytes.fromhex(one["snapshot"])), bytes.fromhex(one["value"])
         entry = Entry(group, 1, None, [value] * 3)
-        handle = of_states(
+        handle = handle_of_states(
             [KeyedState("list", "LIST", VOID_NAMESPACE, ListOf(element), (entry,))], heap=heap
         )
         state = only(read(handle, flink=one["flink"][-1]))
@@ -133,7 +133,9 @@ def test_a_value_cut_short_anywhere_is_truncated(written: list[dict[str, Any]]) 
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
         for end in range(0, len(value), 1 + len(value) // _MOST_CUTS):
-            state = only(read(of_value(snapshot, value[:end], heap=True), flink=one["flink"][0]))
+            state = only(
+                read(handle_of_value(snapshot, value[:end], heap=True), flink=one["flink"][0])
+            )
             with pytest.raises(DecodeError) as refused:
                 json_entries(state)
             assert (refused.value.kind, end) == (ErrorKind.TRUNCATED, end), refused.value
@@ -143,7 +145,7 @@ def test_a_value_cut_short_anywhere_is_truncated(written: list[dict[str, Any]]) 
 def test_a_value_with_a_byte_more_is_refused(written: list[dict[str, Any]]) -> None:
     for one in written:
         snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
-        state = only(read(of_value(snapshot, value + b"\0"), flink=one["flink"][0]))
+        state = only(read(handle_of_value(snapshot, value + b"\0"), flink=one["flink"][0]))
         with pytest.raises(DecodeError, match="1 bytes are left over") as refused:
             json_entries(state)
         assert refused.value.kind is ErrorKind.CORRUPT

@@ -54,7 +54,7 @@ class EnumeratorSplit:
 
 @dataclass(frozen=True, slots=True)
 class StreamCluster:
-    """A stream's topics on one cluster; initializers are serialized Java objects, or None."""
+    """The topics of a DynamicKafkaSource's stream on one cluster; initializers are Java objects."""
 
     topics: Sequence[str]
     bootstrap_servers: str

@@ -85,7 +85,7 @@ def encode_canonical(
         pairs = [
             (number, pair)
             for number, state in enumerate(states)
-            for entry in _of(state, key_group)
+            for entry in _entries(state, key_group)
             for pair in _pairs(key, state, entry, wide=max_parallelism > 128)
         ]
         offsets.append(out.position if pairs else 0)
@@ -148,7 +148,7 @@ def encode_heap(
         offsets.append(out.position)
         out.i32(key_group)
         for number, state in enumerate(states):
-            entries = list(_of(state, key_group))
+            entries = list(_entries(state, key_group))
             out.i16(number)
             out.i32(len(entries))
             for entry in entries:
@@ -158,7 +158,7 @@ def encode_heap(
     return out.to_bytes(), tuple(offsets)
 
 
-def _of(state: KeyedState, key_group: int) -> Iterable[Entry]:
+def _entries(state: KeyedState, key_group: int) -> Iterable[Entry]:
     return (entry for entry in state.entries if entry.key_group == key_group)
 
 
@@ -175,8 +175,8 @@ def key_group_of(key: int | str, max_parallelism: int) -> int:
 
 def _murmur(code: int) -> int:
     """Return `MathUtils.murmurHash` of one block of four bytes; it is never negative."""
-    code = _turned(code * 0xCC9E2D51 & _UNSIGNED, 15) * 0x1B873593 & _UNSIGNED
-    code = (_turned(code, 13) * 5 + 0xE6546B64 & _UNSIGNED) ^ 4
+    code = _rotated(code * 0xCC9E2D51 & _UNSIGNED, 15) * 0x1B873593 & _UNSIGNED
+    code = (_rotated(code, 13) * 5 + 0xE6546B64 & _UNSIGNED) ^ 4
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         code = (code ^ code >> shift) * factor & _UNSIGNED
     code ^= code >> 16
@@ -184,5 +184,5 @@ def _murmur(code: int) -> int:
     return abs(signed) if signed != -(1 << 31) else 0
 
 
-def _turned(code: int, bits: int) -> int:
+def _rotated(code: int, bits: int) -> int:
     return (code << bits | code >> 32 - bits) & _UNSIGNED

@@ -1,8 +1,8 @@
 """The stream that a partitionable operator-state handle refers to.
 
 The stream begins with a header, which has its own version and describes the states and their
-serializers. Then follow the elements of the list states, and the broadcast states. Elements are
-byte arrays, as in every FLIP-27 source.
+serializers. The elements of the list states and the broadcast states follow. Elements are byte
+arrays, as in every FLIP-27 source.
 
 The layouts are those of `OperatorBackendSerializationProxy`, `StateMetaInfoSnapshotReadersWriters`,
 `LegacyStateMetaInfoReaders`, `PartitionableListState`, `HeapBroadcastState` and
@@ -167,14 +167,14 @@ def _write_meta_info(
 
 
 def _write_serializer_snapshot(out: DataOutput) -> None:
-    """Write a serializer in the form since Flink 1.7: the class of its snapshot, and no content."""
+    """Write a serializer as Flink 1.7 and later do: the class of its snapshot, without content."""
     out.i32(2)
     out.utf(_SERIALIZER_SNAPSHOT)
     out.i32(_SERIALIZER_SNAPSHOT_VERSION)
 
 
 def _write_serializers_with_resilience(out: DataOutput, count: int) -> None:
-    """Write serializers in the form of Flink 1.6: offsets, Java-serialized objects, snapshots."""
+    """Write serializers as Flink 1.6 does: offsets, Java-serialized objects and snapshots."""
     buffer = DataOutput()
     out.i32(count)
     for _ in range(count):

@@ -80,8 +80,8 @@ _source_ids = st.lists(operator_ids, min_size=1, max_size=2, unique=True)
 class ExpectedKafkaSource:
     """The content of a KafkaSource: its readers' splits by subtask, and its enumerator's state.
 
-    The enumerator's splits also have values that its version does not store. `hybrid_index` is the
-    source's index in a HybridSource, or None.
+    `enumerator_splits` also have the values that `enumerator_version` does not store.
+    `hybrid_index` is the source's index in a HybridSource, or None.
     """
 
     operator_id: bytes
@@ -320,7 +320,7 @@ def _state_subtask(
     )
     # Flink keeps the states of a handle in a hash map, so any order is possible.
     states = tuple(draw(st.permutations(offsets)))
-    return Subtask(index, managed_operator=_place(draw, states, stream, dialect, files))
+    return Subtask(index, managed_operator=_operator_handle(draw, states, stream, dialect, files))
 
 
 def _reader_state(splits: Sequence[KafkaSplit], hybrid_index: int | None) -> ListState:
@@ -352,7 +352,7 @@ _broadcast_states = tuples_of(
 )
 
 
-def _place(
+def _operator_handle(
     draw: st.DrawFn,
     states: tuple[StateOffsets, ...],
     stream: bytes,

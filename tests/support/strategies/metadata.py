@@ -241,7 +241,7 @@ _coordinators = st.none() | st.builds(ByteStreamHandle, texts, blobs)
 
 @cache
 def operator_names(version: int) -> st.SearchStrategy[str | None]:
-    """Draw names or uids, which are never empty, or None; before version 5 always None."""
+    """Draw names or uids: None or not empty, and always None before version 5."""
     return st.none() if version < 5 else st.none() | names
 
 

@@ -15,7 +15,7 @@ HIGHEST_LONG = 2**63 - 1
 # The sum of a few such sizes fits into a long.
 _HIGHEST_SIZE = 2**48
 
-# NUL and characters beyond U+FFFF differ in modified UTF-8 from UTF-8.
+# Modified UTF-8 differs from UTF-8 in NUL and in characters beyond U+FFFF.
 texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.just("\0é€😀")
 names = texts.filter(bool)
 blobs = st.binary(max_size=24)
