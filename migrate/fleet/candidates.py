@@ -1,4 +1,4 @@
-"""Split candidates into shares, and read them.
+"""Split candidates into chunks, and read them.
 
 A candidate is a directory that may be a checkpoint. Reading a candidate never raises an error: the
 error is returned as a ``Failure``, so that the other candidates are still read.
@@ -24,7 +24,7 @@ from migrate.storage.files import Files, MissingExtra
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LONG_MAX = (1 << 63) - 1
 
-# Limits of a share: large enough to be worth the start of a task, small enough for a quick retry.
+# Limits of a chunk: large enough to be worth the start of a task, small enough for a quick retry.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed in bytes of metadata.
@@ -117,30 +117,30 @@ def _number(candidate: Candidate) -> int:
     return candidate.number if candidate.number is not None else -1
 
 
-def pack(
-    candidates: Sequence[Candidate], shares: int | None = None, limit: int = _MAX_CANDIDATES
+def split_candidates(
+    candidates: Sequence[Candidate], chunks: int | None = None, limit: int = _MAX_CANDIDATES
 ) -> list[list[Candidate]]:
-    """Split candidates into shares of about the same cost.
+    """Split candidates into chunks of about the same cost.
 
-    The most costly candidates are assigned first, each to the share with the least cost so far. No
-    share is empty, and each share keeps the order of the candidates.
+    The most costly candidates are assigned first, each to the chunk with the least cost so far. No
+    chunk is empty, and each chunk keeps the order of the candidates.
 
     Args:
         candidates: the candidates to split.
-        shares: the number of shares; None: computed from the number and size of the candidates.
-        limit: the highest average number of candidates in a share, if ``shares`` is None.
+        chunks: the number of chunks; None: computed from the number and size of the candidates.
+        limit: the highest average number of candidates in a chunk, if ``chunks`` is None.
     """
     costs = [_OPEN_COST + (candidate.metadata_bytes or 0) for candidate in candidates]
-    if shares is None:
+    if chunks is None:
         size = sum(candidate.metadata_bytes or 0 for candidate in candidates)
-        shares = max(-(-len(candidates) // limit), -(-size // _MAX_BYTES))
-    shares = min(shares, len(candidates))
-    packed: list[list[int]] = [[] for _ in range(shares)]
-    lightest = [(0, share) for share in range(shares)]
+        chunks = max(-(-len(candidates) // limit), -(-size // _MAX_BYTES))
+    chunks = min(chunks, len(candidates))
+    packed: list[list[int]] = [[] for _ in range(chunks)]
+    lightest = [(0, chunk) for chunk in range(chunks)]
     for index in sorted(range(len(candidates)), key=lambda index: -costs[index]):
-        cost, share = lightest[0]
-        packed[share].append(index)
-        heapq.heapreplace(lightest, (cost + costs[index], share))
+        cost, chunk = lightest[0]
+        packed[chunk].append(index)
+        heapq.heapreplace(lightest, (cost + costs[index], chunk))
     return [[candidates[index] for index in sorted(indexes)] for indexes in packed]
 
 

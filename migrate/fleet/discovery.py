@@ -93,7 +93,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             level = list(visits)
             size = -(-len(level) // (_THREADS * _BATCHES_PER_THREAD))
             batches = [level[start : start + size] for start in range(0, len(level), size)]
-            steps = chain.from_iterable(pool.map(walk.look_at_all, batches))
+            steps = chain.from_iterable(pool.map(walk.visit_all, batches))
     unique: Iterable[Candidate] = by_pointer.values()
     if latest_only:  # here too, as a root may be a glob of checkpoints (chk-*)
         unique = (marked for marked in mark_newest(unique) if marked.job_numbers is not None)
@@ -132,10 +132,10 @@ class _Walk:
             return _failed(path, ErrorKind.NOT_FOUND, f"{path}: no directory matches")
         return (), list(map(_visit_of, matches))
 
-    def look_at_all(self, visits: Iterable[_Visit]) -> list[_Step]:
-        return list(map(self._look_at, visits))
+    def visit_all(self, visits: Iterable[_Visit]) -> list[_Step]:
+        return list(map(self._visit, visits))
 
-    def _look_at(self, visit: _Visit) -> _Step:
+    def _visit(self, visit: _Visit) -> _Step:
         try:
             if visit.is_checkpoint:
                 return [self._checkpoint(visit.path)], ()
@@ -164,9 +164,9 @@ class _Walk:
         for entry in entries:
             if entry.name == METADATA_FILE and not entry.is_directory:
                 return [Candidate(path, _job_directory(path), entry.size)], ()
-        return (), list(self._below(path, entries))
+        return (), list(self._visits_below(path, entries))
 
-    def _below(self, path: str, entries: Iterable[DirectoryEntry]) -> Iterator[_Visit]:
+    def _visits_below(self, path: str, entries: Iterable[DirectoryEntry]) -> Iterator[_Visit]:
         names = [entry.name for entry in entries if entry.is_directory]
         numbered = [(n, name) for name in names if (n := checkpoint_number(name)) is not None]
         checkpoints = tuple(name for _, name in sorted(numbered, reverse=True))

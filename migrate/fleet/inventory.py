@@ -15,7 +15,7 @@ from migrate.fleet.view_columns import VIEWS, CheckpointView
 from migrate.model.wording import counted, join_some
 
 # The error kinds of a missing root, and of a directory that cannot be listed.
-_NOWHERE = {
+_UNLISTABLE_KINDS = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
 # How many missing topics a line names.
@@ -23,7 +23,7 @@ _MAX_TOPICS = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
 # The columns that a job takes from its checkpoint's row unchanged.
-_UNCHANGED = (
+_COPIED_COLUMNS = (
     *("pointer", "job_directory", "job_id", "checkpoint_id", "checkpoint_kind", "stop"),
     *("sources", "positions", "error_kind", "error"),
 )
@@ -99,7 +99,7 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
     at_broker = {code: counts[code] for code in _WORDS if counts[code]}
     topics_gone = {lag.topic for lag in lags if lag.obstacle == TOPIC_GONE}
     return ScannedJob(
-        **{name: values[name] for name in _UNCHANGED},
+        **{name: values[name] for name in _COPIED_COLUMNS},
         written_at=_instant(values["written_at"]),
         topics=values["topics"] or (),
         lag=sum(known) if known else None,
@@ -131,7 +131,7 @@ class Totals:
 
     Attributes:
         jobs, savepoints: the number of jobs, and of savepoints. The other numbers include both.
-        nowhere: the number of missing roots and of directories that could not be listed.
+        unlistable: the number of missing roots and of directories that could not be listed.
         obstacles: for each obstacle, the number of jobs that have it; most frequent first.
         to_check: for each check to make before a move, the number of movable jobs that need it;
             most frequent first.
@@ -140,7 +140,7 @@ class Totals:
 
     jobs: int
     savepoints: int
-    nowhere: int
+    unlistable: int
     movable: int
     positions: int
     lag: int | None
@@ -154,18 +154,18 @@ class Totals:
 
     @property
     def blocked(self) -> int:
-        return self.jobs + self.savepoints + self.nowhere - self.movable - self.unreadable
+        return self.jobs + self.savepoints + self.unlistable - self.movable - self.unreadable
 
 
 def totals(jobs: Sequence[ScannedJob]) -> Totals:
     """Return the totals of jobs."""
     known = [job.lag for job in jobs if job.lag is not None]
     alone = [job for job in jobs if job.job_directory is None]
-    nowhere = sum(map(_is_nowhere, alone))
+    unlistable = sum(map(_is_unlistable, alone))
     return Totals(
         len(jobs) - len(alone),
-        len(alone) - nowhere,
-        nowhere,
+        len(alone) - unlistable,
+        unlistable,
         sum(job.movable for job in jobs),
         sum(job.positions or 0 for job in jobs),
         sum(known) if known else None,
@@ -175,10 +175,10 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
     )
 
 
-def _is_nowhere(job: ScannedJob) -> bool:
+def _is_unlistable(job: ScannedJob) -> bool:
     """Return whether this is a missing or unlistable directory that is not named as a savepoint."""
     named = posixpath.basename(job.pointer).startswith("savepoint-")
-    return job.error_kind in _NOWHERE and not named
+    return job.error_kind in _UNLISTABLE_KINDS and not named
 
 
 def most_frequent(codes: Iterable[str]) -> dict[str, int]:

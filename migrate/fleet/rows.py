@@ -135,7 +135,9 @@ def view_rows(
                 if not selection or operator.operator_id in kinds
             )
         case CheckpointView.CHECKPOINTS:
-            items = [CheckpointRow(candidate, outcome, obstacles(outcome), to_check(outcome))]
+            items = [
+                CheckpointRow(candidate, outcome, obstacles(outcome), findings_to_check(outcome))
+            ]
         case CheckpointView.FINDINGS:
             items = outcome.findings
     for item in items:
@@ -166,7 +168,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     Flink's consumer group, the choice of a cluster or source. A partition that is still at
     ``earliest`` is no obstacle, because any broker resolves it.
     """
-    checked = to_check(extraction)
+    checked = findings_to_check(extraction)
     reasons = [
         Obstacle(finding.code.value, finding.text)
         for finding in extraction.findings
@@ -191,7 +193,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     return tuple(reasons)
 
 
-def to_check(extraction: Extraction) -> list[Finding]:
+def findings_to_check(extraction: Extraction) -> list[Finding]:
     """Return the findings to check before a stopped job moves: its sinks' pending transactions."""
     if not is_last_output(extraction.checkpoint):
         return []

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from migrate.fleet.candidates import Candidate, ReadCheckpoint, pack, read_marked
+from migrate.fleet.candidates import Candidate, ReadCheckpoint, read_marked, split_candidates
 from migrate.fleet.inventory import ScannedJob, scanned_job
 from migrate.fleet.lag import Lag, lag_of, topics_to_ask
 from migrate.fleet.rows import Row, values_of, view_rows
@@ -39,10 +39,10 @@ Progress = Callable[[str, int, int], None]
 AskBroker = Callable[[set[str]], ClusterSnapshot]
 
 _Result = TypeVar("_Result")
-_Share = tuple[int, list[Candidate]]
+_Chunk = tuple[int, list[Candidate]]
 
-# The highest average number of candidates in a share: few, so that no process waits long for the
-# last share of another process.
+# The highest average number of candidates in a chunk: few, so that no process waits long for the
+# last chunk of another process.
 _MAX_CANDIDATES = 100
 
 
@@ -105,10 +105,10 @@ class ScannedCheckpoint(NamedTuple):
         return [(*row, *values_of(LAG, lag)) for row, lag in zip(rows, lags, strict=True)]
 
 
-def read_share(
+def read_chunk(
     files: Files, request: ScanRequest, candidates: Iterable[Candidate]
 ) -> Iterator[ScannedCheckpoint]:
-    """Read the candidates of a share; they must come from ``mark_newest``."""
+    """Read the candidates of a chunk; they must come from ``mark_newest``."""
     for read in read_marked(candidates, files):
         yield _scanned(read, request)
 
@@ -167,8 +167,8 @@ def scan_locally(
         ServiceError: worker processes were killed again and again.
     """
     request = ScanRequest(ask_broker is not None, output)
-    # At least one share, so that empty tables are written if there is no checkpoint.
-    shares = list(enumerate(pack(candidates, limit=_MAX_CANDIDATES) or [[]]))
+    # At least one chunk, so that empty tables are written if there is no checkpoint.
+    chunks = list(enumerate(split_candidates(candidates, limit=_MAX_CANDIDATES) or [[]]))
     files = Files()
     with ExitStack() as stack:
         folder, stage = None, None
@@ -178,64 +178,64 @@ def scan_locally(
         if ask_broker is not None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="migrate-scan-")))
         # Entered last, so that the processes are stopped before the folders are deleted.
-        pool = stack.enter_context(WorkerPool(min(cores(), len(shares))))
+        pool = stack.enter_context(WorkerPool(min(cores(), len(chunks))))
 
-        def run(function: Callable[[_Share], _Result], what: str) -> list[_Result]:
+        def run(function: Callable[[_Chunk], _Result], what: str) -> list[_Result]:
             count = 0
 
-            def done(share: _Share) -> None:
+            def done(chunk: _Chunk) -> None:
                 nonlocal count
-                count += len(share[1])
+                count += len(chunk[1])
                 if progress is not None:
                     progress(what, count, len(candidates))
 
-            return pool.map(function, shares, done)
+            return pool.map(function, chunks, done)
 
         snapshot = None
         if ask_broker is not None and folder is not None:
-            topics = run(partial(_keep_share, files, request, folder), "read")
+            topics = run(partial(_keep_chunk, files, request, folder), "read")
             snapshot = ask_broker(set().union(*topics))
-        summarise = partial(_summarise_share, files, request, folder, snapshot, stage)
+        summarise = partial(_summarise_chunk, files, request, folder, snapshot, stage)
         summaries = run(summarise, "read" if folder is None else "compared")
     return merge_summaries(summaries)
 
 
-def _keep_share(files: Files, request: ScanRequest, folder: Path, share: _Share) -> set[str]:
-    """Read a share into a file, and return the topics to ask a broker about."""
+def _keep_chunk(files: Files, request: ScanRequest, folder: Path, chunk: _Chunk) -> set[str]:
+    """Read a chunk into a file, and return the topics to ask a broker about."""
     topics: set[str] = set()
-    path = _share_file(folder, share)
+    path = _chunk_file(folder, chunk)
     with add_path_to_errors(path), path.open("wb") as file:
-        for checkpoint in read_share(files, request, share[1]):
+        for checkpoint in read_chunk(files, request, chunk[1]):
             topics |= topics_to_ask(checkpoint.positions)
             pickle.dump(checkpoint, file)
     return topics
 
 
-def _summarise_share(
+def _summarise_chunk(
     files: Files,
     request: ScanRequest,
     folder: Path | None,
     snapshot: ClusterSnapshot | None,
     stage: Path | None,
-    share: _Share,
+    chunk: _Chunk,
 ) -> ScanSummary:
-    """Return the summary of a share, and write its rows to one file in each table.
+    """Return the summary of a chunk, and write its rows to one file in each table.
 
-    The checkpoints come from the files of ``_keep_share``; if ``folder`` is None, they are read
+    The checkpoints come from the files of ``_keep_chunk``; if ``folder`` is None, they are read
     now.
     """
     summary = ScanSummary()
     output = request.output
     if folder is None:
-        checkpoints = read_share(files, request, share[1])
+        checkpoints = read_chunk(files, request, chunk[1])
     else:
-        checkpoints = _kept_share(folder, share)
+        checkpoints = _kept_chunk(folder, chunk)
     with add_path_to_errors(output.directory if output is not None else ""), ExitStack() as stack:
         tables: dict[CheckpointView, Callable[[Iterable[Row]], None]] = {}
         if output is not None and stage is not None:
             for view in request.views:
                 columns = request.columns(view)
-                table = table_file(stage / view.value, share[0], columns, output.format)
+                table = table_file(stage / view.value, chunk[0], columns, output.format)
                 tables[view] = stack.enter_context(table)
         for checkpoint in checkpoints:
             lags = checkpoint.lags(snapshot)
@@ -245,11 +245,11 @@ def _summarise_share(
     return summary
 
 
-def _share_file(folder: Path, share: _Share) -> Path:
-    return folder / f"share-{share[0]}"
+def _chunk_file(folder: Path, chunk: _Chunk) -> Path:
+    return folder / f"chunk-{chunk[0]}"
 
 
-def _kept_share(folder: Path, share: _Share) -> Iterator[ScannedCheckpoint]:
-    with _share_file(folder, share).open("rb") as file, suppress(EOFError):
+def _kept_chunk(folder: Path, chunk: _Chunk) -> Iterator[ScannedCheckpoint]:
+    with _chunk_file(folder, chunk).open("rb") as file, suppress(EOFError):
         while True:
             yield pickle.load(file)

@@ -62,7 +62,7 @@ class Output:
     format: TableFormat
 
 
-def table_exists(table: str) -> Refused:
+def table_exists_error(table: str) -> Refused:
     """Return the error for a table that exists already."""
     return Refused([f"{table} is there already; name a new directory"])
 
@@ -106,7 +106,7 @@ def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
         for table in tables:
             name = join(target, table)
             if files.list_directory(name):
-                raise table_exists(name)
+                raise table_exists_error(name)
         for table in tables:
             if remote:
                 _upload(files, stage / table, join(target, table))

@@ -87,12 +87,12 @@ def _lag(job: ScannedJob) -> str:
 def summary_lines(inventory: Inventory) -> Iterator[str]:
     """Yield the totals of all jobs."""
     totals = inventory.totals
-    unreadable = inventory.unreadable - totals.nowhere
+    unreadable = inventory.unreadable - totals.unlistable
     unread = f", {unreadable} of them unreadable" if unreadable else ""
     savepoints = f" and {counted(totals.savepoints, 'savepoint')}" if totals.savepoints else ""
     yield (
         f"{counted(totals.jobs, 'job')}{savepoints}, {counted(totals.positions, 'position')}; "
-        f"{counted(inventory.checkpoints - totals.nowhere, 'checkpoint')} read{unread}"
+        f"{counted(inventory.checkpoints - totals.unlistable, 'checkpoint')} read{unread}"
     )
     if totals.lag is not None:
         yield f"lag: up to {counted(totals.lag, 'record')}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from migrate.fleet.candidates import pack
+from migrate.fleet.candidates import split_candidates
 from migrate.fleet.discovery import discover
 from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
 from migrate.fleet.view_columns import VIEWS
@@ -62,8 +62,8 @@ class _Reader(DataSourceReader):
         options = self._options
         candidates = discover(self._paths, Files(), latest_only=options.latest_only)
         # For an empty list, Spark would add a partition whose value depends on Spark's version.
-        shares = pack(candidates, options.partitions) or [[]]
-        return [InputPartition(share) for share in shares]
+        chunks = split_candidates(candidates, options.partitions) or [[]]
+        return [InputPartition(chunk) for chunk in chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(

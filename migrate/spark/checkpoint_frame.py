@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql.types import StructType
 
-from migrate.fleet.candidates import Candidate, pack
+from migrate.fleet.candidates import Candidate, split_candidates
 from migrate.fleet.discovery import discover
 from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
 from migrate.fleet.view_columns import VIEWS, ViewColumn
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-_Share = TypeVar("_Share")
+_Chunk = TypeVar("_Chunk")
 
 
 def struct_type(columns: Sequence[ViewColumn]) -> StructType:
@@ -45,38 +45,40 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
         MissingExtra: the library for a path's kind of URL is not installed.
     """
     parsed = parse_options({name: str(value) for name, value in options.items()})
-    shares = pack(discover(paths, Files(), latest_only=parsed.latest_only), parsed.partitions)
-    return read_shares(spark, shares, partial(_read, parsed), struct_type(VIEWS[parsed.view]))
+    chunks = split_candidates(
+        discover(paths, Files(), latest_only=parsed.latest_only), parsed.partitions
+    )
+    return read_chunks(spark, chunks, partial(_read, parsed), struct_type(VIEWS[parsed.view]))
 
 
-def read_shares(
+def read_chunks(
     spark: SparkSession,
-    shares: Sequence[_Share],
-    read: Callable[[_Share], Iterator[pa.RecordBatch]],
+    chunks: Sequence[_Chunk],
+    read: Callable[[_Chunk], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Return a DataFrame of the batches that executors read, with one task for each share.
+    """Return a DataFrame of the batches that executors read, with one task for each chunk.
 
     Args:
         spark: the session.
-        shares: the shares to read; each is pickled.
-        read: the function that reads a share: a function of a module, or a ``partial`` of one.
+        chunks: the chunks to read; each is pickled.
+        read: the function that reads a chunk: a function of a module, or a ``partial`` of one.
         schema: the schema of the batches.
     """
-    rows = [(number, pickle.dumps(share)) for number, share in enumerate(shares)]
-    work = spark.createDataFrame(rows, "number INT, share BINARY")
-    # Partitioned by range, because a hash could put several shares into one task. An RDD is not
+    rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
+    work = spark.createDataFrame(rows, "number INT, chunk BINARY")
+    # Partitioned by range, because a hash could put several chunks into one task. An RDD is not
     # used, because Spark Connect has none.
     work = work.repartitionByRange(max(len(rows), 1), "number")
     return work.mapInArrow(partial(_unpacked, read), schema)
 
 
 def _unpacked(
-    read: Callable[[_Share], Iterator[pa.RecordBatch]], work: Iterable[pa.RecordBatch]
+    read: Callable[[_Chunk], Iterator[pa.RecordBatch]], work: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in work:
-        for share in batch.column("share"):
-            yield from read(pickle.loads(share.as_py()))
+        for chunk in batch.column("chunk"):
+            yield from read(pickle.loads(chunk.as_py()))
 
 
 def _read(options: CheckpointOptions, candidates: list[Candidate]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
 """Run a scan on Spark; the executors call functions of ``migrate.fleet.scan_run``.
 
 A row of the DataFrame is one pickled checkpoint. Spark persists the rows, so that each checkpoint
-is read once. The last row of each share is the share's answer: its topics if a broker is asked,
+is read once. The last row of each chunk is the chunk's answer: its topics if a broker is asked,
 else its summary. To compute the answers later would start more Python tasks, which is slow.
 """
 
@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from migrate.fleet.candidates import Candidate, pack
+from migrate.fleet.candidates import Candidate, split_candidates
 from migrate.fleet.lag import topics_to_ask
 from migrate.fleet.scan_run import (
     AskBroker,
@@ -28,11 +28,11 @@ from migrate.fleet.scan_run import (
     ScanRequest,
     ScanSummary,
     merge_summaries,
-    read_share,
+    read_chunk,
 )
 from migrate.fleet.view_columns import CheckpointView
-from migrate.fleet.write_tables import Output, TableFormat, batches, table_exists
-from migrate.spark.checkpoint_frame import read_shares, struct_type
+from migrate.fleet.write_tables import Output, TableFormat, batches, table_exists_error
+from migrate.spark.checkpoint_frame import read_chunks, struct_type
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
 # The size of an Arrow batch for Spark, in bytes; a batch with one giant checkpoint may be larger.
 _BATCH_BYTES = 4 * 1024 * 1024
-# How many persisted shares a task reads: the start of a task takes longer than to read their rows.
-_SHARES_PER_TASK = 8
+# How many persisted chunks a task reads: the start of a task takes longer than to read their rows.
+_CHUNKS_PER_TASK = 8
 # The time between two reports of progress, in seconds.
 _INTERVAL = 0.2
 
@@ -70,9 +70,9 @@ def scan_on_spark(
         Refused: one of the tables exists already.
     """
     request = ScanRequest(ask_broker is not None, output)
-    shares = pack(candidates)
-    read = read_shares(spark, shares, partial(_read, request), _SCHEMA).persist()
-    kept = read.coalesce(max(1, -(-len(shares) // _SHARES_PER_TASK)))
+    chunks = split_candidates(candidates)
+    read = read_chunks(spark, chunks, partial(_read, request), _SCHEMA).persist()
+    kept = read.coalesce(max(1, -(-len(chunks) // _CHUNKS_PER_TASK)))
     snapshot = None
     try:
         with _report_progress(spark, progress):
@@ -142,22 +142,22 @@ def _write(table: DataFrame, view: CheckpointView, output: Output) -> None:
     except AnalysisException as error:
         if "PATH_ALREADY_EXISTS" not in str(error):
             raise
-        raise table_exists(path) from error
+        raise table_exists_error(path) from error
 
 
 def _answers(frame: DataFrame) -> Iterator[Any]:
-    """Yield the answer of each share."""
+    """Yield the answer of each chunk."""
     for row in frame.where("answer IS NOT NULL").select("answer").collect():
         yield pickle.loads(row.answer)
 
 
-def _read(request: ScanRequest, share: list[Candidate]) -> Iterator[pa.RecordBatch]:
-    """Read a share; its answer is the set of topics if a broker is asked, otherwise its summary."""
+def _read(request: ScanRequest, chunk: list[Candidate]) -> Iterator[pa.RecordBatch]:
+    """Read a chunk; its answer is the set of topics if a broker is asked, otherwise its summary."""
     topics: set[str] = set()
     summary = ScanSummary()
     pickled: list[bytes] = []
     size = 0
-    for checkpoint in read_share(Files(), request, share):
+    for checkpoint in read_chunk(Files(), request, chunk):
         topics |= topics_to_ask(checkpoint.positions)
         summary.add(checkpoint, None)
         pickled.append(pickle.dumps(checkpoint))

@@ -28,7 +28,7 @@ from migrate.state.views import (
     Table,
     open_table,
     parse_state_options,
-    read_share,
+    read_chunk,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _Reader(DataSourceReader):
         self._table = table
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in self._table.shares()]
+        return [InputPartition(chunk) for chunk in self._table.split()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_share(partition.value)
+        return read_chunk(partition.value)

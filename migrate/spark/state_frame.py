@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from migrate.spark.checkpoint_frame import read_shares
+from migrate.spark.checkpoint_frame import read_chunks
 from migrate.spark.schema import struct_field
 from migrate.spark.transfer.origin import metadata_of
-from migrate.state.views import Table, open_table, parse_state_options, read_share
+from migrate.state.views import Table, open_table, parse_state_options, read_chunk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,4 +40,4 @@ def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> Da
     table = open_table(
         chk, parse_state_options({name: str(value) for name, value in options.items()})
     )
-    return read_shares(spark, table.shares(), read_share, struct_type(table))
+    return read_chunks(spark, table.split(), read_chunk, struct_type(table))

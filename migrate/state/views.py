@@ -1,6 +1,6 @@
 """Keyed state as flat tables that many processes read, for Spark's data source.
 
-``open_table`` reads the checkpoint's metadata once. Other processes then read shares of the table,
+``open_table`` reads the checkpoint's metadata once. Other processes then read chunks of the table,
 without the metadata.
 """
 
@@ -26,8 +26,8 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The target size of a share, in bytes: a few million entries, which take a few seconds.
-_SHARE_BYTES = 16 * 1024 * 1024
+# The target size of a chunk, in bytes: a few million entries, which take a few seconds.
+_CHUNK_BYTES = 16 * 1024 * 1024
 
 # The value of the option ``key``, which selects the entries of one key.
 Key = str | int
@@ -102,13 +102,13 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, or the share of a table that one task reads.
+    """A table, or the chunk of a table that one task reads.
 
     Attributes:
         slices: the slices that hold the rows; empty for view=states.
         states: the rows of view=states; empty for the other views.
         key: the only key to read; None: all keys.
-        state: for view=entries, the state without its parts; None in a share.
+        state: for view=entries, the state without its parts; None in a chunk.
         pointer: for view=entries, the checkpoint as the user named it.
         allow_external_files: as in ``StateOptions``.
     """
@@ -122,17 +122,17 @@ class Table:
     pointer: str = ""
     allow_external_files: bool = False
 
-    def shares(self) -> list[Table]:
-        """Split the table: return one share for each task."""
+    def split(self) -> list[Table]:
+        """Split the table: return one chunk for each task."""
         packed: list[list[Slice]] = []
         bytes_left = 0
         for slice_ in self.slices:
             if not packed or slice_.size > bytes_left:
                 packed.append([])
-                bytes_left = _SHARE_BYTES
+                bytes_left = _CHUNK_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # At least one share: Spark adds a partition to an empty list, differently in each version.
+        # At least one chunk: Spark adds a partition to an empty list, differently in each version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -195,15 +195,15 @@ def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
     """Yield the slices of all key groups, or of key group ``only``."""
     state_only = replace(state, parts=())
     for part in state.parts:
-        for key_groups, size in part.shares(_SHARE_BYTES):
+        for key_groups, size in part.shares(_CHUNK_BYTES):
             if only is None:
                 yield Slice(state_only, part, key_groups, size)
             elif only in key_groups:
                 yield Slice(state_only, part, range(only, only + 1), size)
 
 
-def read_share(share: Table) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a share.
+def read_chunk(chunk: Table) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a chunk.
 
     Raises:
         DecodeError: as for ``Part.batches``.
@@ -211,14 +211,14 @@ def read_share(share: Table) -> Iterator[pa.RecordBatch]:
     """
     from migrate.state.arrow import batch_of_rows, part_batches
 
-    if share.states:
-        yield batch_of_rows(share.columns, share.states)
-    for slice_ in share.slices:
+    if chunk.states:
+        yield batch_of_rows(chunk.columns, chunk.states)
+    for slice_ in chunk.slices:
         constants = _constants(slice_.state)
         batches = part_batches(
-            slice_.state, slice_.part, slice_.key_groups, share.columns, constants
+            slice_.state, slice_.part, slice_.key_groups, chunk.columns, constants
         )
-        yield from batches if share.key is None else _filter_by_key(batches, share.key)
+        yield from batches if chunk.key is None else _filter_by_key(batches, chunk.key)
 
 
 def _constants(state: KeyedState) -> dict[str, str | None]:

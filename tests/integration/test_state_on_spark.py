@@ -169,8 +169,8 @@ def test_many_tasks_read_one_state(
 ) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 3000)
     table = open_table(str(chk), parse_state_options({"state": "total"}))
-    assert len(table.shares()) == 1
-    monkeypatch.setattr(views, "_SHARE_BYTES", 50_000)
+    assert len(table.split()) == 1
+    monkeypatch.setattr(views, "_CHUNK_BYTES", 50_000)
     frame = read_keyed_state(session, str(chk), state="total")
     assert 4 <= frame.rdd.getNumPartitions() <= 16
     sizes = frame.rdd.mapPartitions(lambda some: [sum(1 for _ in some)]).collect()

@@ -42,9 +42,9 @@ def _part(state: KeyedState, part: Part) -> KernelResult:
     schema = arrow_schema(arrow_columns)
     handed_over: list[tuple[int, int]] = []
 
-    def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
-        handed_over.append((key_group, leave_out))
-        return plain_batches(state, part, [key_group], arrow_columns, skip=leave_out)
+    def plain(key_group: int, skip: int) -> Iterator[pa.RecordBatch]:
+        handed_over.append((key_group, skip))
+        return plain_batches(state, part, [key_group], arrow_columns, skip=skip)
 
     plain_rows = _outcome(
         lambda: plain_batches(state, part, part.key_groups, arrow_columns), schema

@@ -489,9 +489,9 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
     (part,) = state.parts
     asked: list[int] = []
 
-    def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
+    def plain(key_group: int, skip: int) -> Iterator[pa.RecordBatch]:
         asked.append(key_group)
-        return arrow.plain_batches(state, part, [key_group], made, skip=leave_out)
+        return arrow.plain_batches(state, part, [key_group], made, skip=skip)
 
     made = columns(state)
     reader = fast_read.FastReader(state, part, arrow_schema(made), {}, plain)

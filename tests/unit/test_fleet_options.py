@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from migrate.fleet.candidates import Candidate, pack
+from migrate.fleet.candidates import Candidate, split_candidates
 from migrate.fleet.options import CheckpointOptions, Mode, parse_options
 from migrate.fleet.rows import Selection
 from migrate.fleet.view_columns import CheckpointView
@@ -63,33 +63,33 @@ MIB = 1024 * 1024
 
 
 def test_thousands_of_small_ones_go_together() -> None:
-    shares = pack(candidates([3000] * 10_000))
-    assert len(shares) == 40
-    assert {len(share) for share in shares} == {250}
+    chunks = split_candidates(candidates([3000] * 10_000))
+    assert len(chunks) == 40
+    assert {len(chunk) for chunk in chunks} == {250}
 
 
 def test_a_giant_goes_alone() -> None:
-    shares = pack(candidates([3000] * 500 + [120 * MIB] + [3000] * 500))
-    giants = [share for share in shares if any((c.metadata_bytes or 0) > MIB for c in share)]
-    assert [len(share) for share in giants] == [1]
+    chunks = split_candidates(candidates([3000] * 500 + [120 * MIB] + [3000] * 500))
+    giants = [chunk for chunk in chunks if any((c.metadata_bytes or 0) > MIB for c in chunk)]
+    assert [len(chunk) for chunk in giants] == [1]
 
 
 def test_work_is_even_and_nothing_is_lost() -> None:
     chance = random.Random(7)
     given = candidates([chance.randrange(MIB) for _ in range(1000)])
-    shares = pack(given, 8)
-    sizes = [sum(c.metadata_bytes or 0 for c in share) for share in shares]
+    chunks = split_candidates(given, 8)
+    sizes = [sum(c.metadata_bytes or 0 for c in chunk) for chunk in chunks]
     assert max(sizes) < 1.02 * min(sizes)
-    assert sorted((c for share in shares for c in share), key=lambda c: c.pointer) == given
-    assert all(share == sorted(share, key=lambda c: c.pointer) for share in shares)
+    assert sorted((c for chunk in chunks for c in chunk), key=lambda c: c.pointer) == given
+    assert all(chunk == sorted(chunk, key=lambda c: c.pointer) for chunk in chunks)
 
 
 @pytest.mark.parametrize(("wanted", "there"), [(None, 1), (1, 1), (2, 2), (100, 3)])
-def test_no_share_is_empty(wanted: int | None, there: int) -> None:
-    shares = pack(candidates([1, 2, 3]), wanted)
-    assert len(shares) == there
-    assert all(shares)
+def test_no_chunk_is_empty(wanted: int | None, there: int) -> None:
+    chunks = split_candidates(candidates([1, 2, 3]), wanted)
+    assert len(chunks) == there
+    assert all(chunks)
 
 
-def test_nothing_has_no_shares() -> None:
-    assert pack([], 4) == []
+def test_nothing_has_no_chunks() -> None:
+    assert split_candidates([], 4) == []

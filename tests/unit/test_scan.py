@@ -82,7 +82,7 @@ def test_totals() -> None:
 def test_a_root_that_is_not_there_is_no_savepoint(kind: str) -> None:
     missing = _job("/e/nope", error_kind=kind, error="/e/nope: no such directory")
     told = totals([_MOVES, missing])
-    assert (told.jobs, told.savepoints, told.nowhere) == (1, 0, 1)
+    assert (told.jobs, told.savepoints, told.unlistable) == (1, 0, 1)
     assert (told.movable, told.blocked, told.unreadable) == (1, 0, 1)
     assert list(summary_lines(Inventory((_MOVES, missing), 2, 1))) == [
         "1 job, 2 positions; 1 checkpoint read",

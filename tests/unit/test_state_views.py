@@ -14,7 +14,7 @@ from migrate.state.views import (
     StateView,
     open_table,
     parse_state_options,
-    read_share,
+    read_chunk,
 )
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
@@ -48,20 +48,20 @@ def test_what_is_not_known_is_refused(options: dict[str, str], says: str) -> Non
 
 
 @pytest.mark.parametrize("most", [1, 3_000, 40_000, 1_000_000])
-def test_shares_are_the_whole_each_row_once(
+def test_chunks_are_the_whole_each_row_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(views, "_SHARE_BYTES", most)
+    monkeypatch.setattr(views, "_CHUNK_BYTES", most)
     chk = write_totals(tmp_path / "savepoint-1", 500)
-    shares = open_table(str(chk), StateOptions(state="total")).shares()
+    chunks = open_table(str(chk), StateOptions(state="total")).split()
     size = (chk / "totals").stat().st_size
-    assert min(size / most / 2, 100) <= len(shares) <= min(2 * size / most + 1, MAX_PARALLELISM)
-    for share in shares:
-        assert sum(one.size for one in share.slices) <= most or len(share.slices) == 1
+    assert min(size / most / 2, 100) <= len(chunks) <= min(2 * size / most + 1, MAX_PARALLELISM)
+    for chunk in chunks:
+        assert sum(one.size for one in chunk.slices) <= most or len(chunk.slices) == 1
     values = [
         value
-        for share in shares
-        for batch in read_share(pickle.loads(pickle.dumps(share)))
+        for chunk in chunks
+        for batch in read_chunk(pickle.loads(pickle.dumps(chunk)))
         for value in batch.column("value").to_pylist()
     ]
     assert sorted(values) == list(range(500))
@@ -79,12 +79,12 @@ def test_timers_of_operators_with_other_keys_are_told_as_json() -> None:
     ]
 
 
-def test_the_list_of_states_is_a_share_of_its_own() -> None:
+def test_the_list_of_states_is_a_chunk_of_its_own() -> None:
     chk = str(STATE / _BY_NAME["2.2/kinds/canonical"]["path"])
     table = open_table(chk, StateOptions(StateView.STATES))
-    (share,) = table.shares()
-    assert (share.slices, share.states) == ((), table.states)
-    (batch,) = read_share(pickle.loads(pickle.dumps(share)))
+    (chunk,) = table.split()
+    assert (chunk.slices, chunk.states) == ((), table.states)
+    (batch,) = read_chunk(pickle.loads(pickle.dumps(chunk)))
     types = {column.name: column.type.ddl for column in table.columns}
     assert types.pop("ttl") == types.pop("readable") == "BOOLEAN"
     assert set(types.values()) == {"STRING"}
@@ -95,9 +95,9 @@ def test_the_list_of_states_is_a_share_of_its_own() -> None:
 
 def test_what_was_read_is_not_sent_to_another_process(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
-    (share,) = open_table(str(chk), StateOptions(state="total")).shares()
-    assert sum(batch.num_rows for batch in read_share(share)) == 500
-    assert len(pickle.dumps(share)) < (chk / "totals").stat().st_size // 8
+    (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
+    assert sum(batch.num_rows for batch in read_chunk(chunk)) == 500
+    assert len(pickle.dumps(chunk)) < (chk / "totals").stat().st_size // 8
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_one_key_is_read_of_its_key_group_alone(name: str) -> None:
             continue
         for one in told["entries"][:3]:
             options = StateOptions(operator=operator, state=state, key=str(one["key"]))
-            shares = open_table(str(STATE / entry["path"]), options).shares()
-            groups = [slice_.key_groups for share in shares for slice_ in share.slices]
+            chunks = open_table(str(STATE / entry["path"]), options).split()
+            groups = [slice_.key_groups for chunk in chunks for slice_ in chunk.slices]
             assert groups == [range(one["key_group"], one["key_group"] + 1)]
             found = [
-                row for share in shares for batch in read_share(share) for row in batch.to_pylist()
+                row for chunk in chunks for batch in read_chunk(chunk) for row in batch.to_pylist()
             ]
             assert [row["key"] for row in found] == [
                 other["key"] for other in told["entries"] if other["key"] == one["key"]
@@ -137,5 +137,5 @@ def test_a_key_that_no_state_can_have(name: str, state: str, key: str, says: str
 
 def test_a_key_that_is_not_there_has_no_rows() -> None:
     chk = str(STATE / _BY_NAME["2.2/kinds/canonical"]["path"])
-    (share,) = open_table(chk, StateOptions(state="value", key="-9")).shares()
-    assert [batch.num_rows for batch in read_share(share) if batch.num_rows] == []
+    (chunk,) = open_table(chk, StateOptions(state="value", key="-9")).split()
+    assert [batch.num_rows for batch in read_chunk(chunk) if batch.num_rows] == []
