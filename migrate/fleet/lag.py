@@ -12,7 +12,7 @@ from migrate.planning import Verdict
 from migrate.planning.partition import plan_position
 
 TOPIC_GONE = "topic-gone"
-# For each verdict: a code, and the words that follow the number of positions.
+# For each verdict: the code of the obstacle, and its description after a number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
     Verdict.BEYOND_END: (
@@ -36,7 +36,7 @@ class Lag(NamedTuple):
             log end. There may be fewer records, because transaction markers and compaction leave
             gaps.
         obstacle: why no reader can continue at the position: ``expired``, ``beyond-end``,
-            ``topic-gone`` or ``partition-gone``; None if one can.
+            ``topic-gone`` or ``partition-gone``; None without an obstacle.
     """
 
     topic: str = ""
@@ -47,7 +47,7 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """Return the topics of the positions whose cluster is not named, and so is the broker's."""
+    """Return the topics to ask a broker about: those of positions without a named cluster."""
     return {position.topic for position in positions if position.cluster is None}
 
 

@@ -69,7 +69,7 @@ class Obstacle:
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint, from which a row of CHECKPOINTS and the HEAD of every row are made."""
+    """A checkpoint, as the columns of HEAD and of the view CHECKPOINTS need it."""
 
     candidate: Candidate
     extraction: Extraction
@@ -107,9 +107,9 @@ def view_rows(
 ) -> Iterator[Row]:
     """Yield the rows of one checkpoint, in the order of the columns ``VIEWS[view]``.
 
-    A selection leaves only the positions and operators of the selected sources, but all findings. A
-    checkpoint without a selected source has no rows. A checkpoint that could not be read has one
-    row, with its error.
+    With a selection, only the positions and operators of selected sources have rows, but all
+    findings. A checkpoint without a selected source has no rows. A checkpoint that could not be
+    read has one row, with its error.
     """
     if isinstance(outcome, Failure):
         yield _failed_row(view, candidate, outcome)

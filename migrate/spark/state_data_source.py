@@ -8,8 +8,9 @@ ranges of key groups. An entry is always read completely, even if not all column
 
 With the option ``key`` only the key group of that key is read. Filters are not pushed down
 (``pushFilters``, from Spark 4.1 on) because of a bug in Spark 4.1.1: pushed filters also apply to
-later reads of the same DataFrame without a filter. Spark 4.1.1 keeps them with the source, which
-all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them with the scan.
+later reads of the same DataFrame without a filter. Spark 4.1.1 keeps the filters with the source,
+which all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them with each
+scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """

@@ -1,4 +1,4 @@
-"""The column types of tables: of keyed state, and of a scan.
+"""The column types in tables of keyed state and of scans.
 
 A column type has a DDL text, as Spark's ``DataType.sql`` prints it, an Arrow type, and a function
 that converts a value for Arrow. pyarrow is an extra, and imported only where Arrow is used: tables

@@ -59,8 +59,8 @@ def ddl(type_: ColumnType | None) -> str | None:
     return type_.ddl if type_ is not None else None
 
 
-# The state of windows in a DataStream job, and the state that maps each session to the window with
-# its contents. The states of SQL have other names.
+# The state of windows in a DataStream job, and the state that maps each session to the window under
+# which its contents are stored. The states of SQL have other names.
 WINDOW_CONTENTS = "window-contents"
 MERGING_WINDOWS = "merging-window-set"
 _TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")
@@ -81,7 +81,7 @@ _MEANINGS = {
     "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
-# The meaning of states whose operator also has the state that is the key here.
+# Meanings that apply only if the operator also has a certain state, which is the key here.
 _CONDITIONAL_MEANINGS = {
     WINDOW_CONTENTS: {
         "count": "elements counted by the window's trigger",
@@ -128,7 +128,7 @@ _SQL_PATTERNS = (
 def meaning(state: KeyedState, operator_states: Collection[str]) -> str:
     """Return a short description of a state; empty for a state that the job's code defines.
 
-    ``beside`` are the names of all states of the same operator.
+    ``operator_states`` are the names of all states of the same operator.
     """
     if state.kind is StateKind.TIMERS:
         name = _TIMERS.fullmatch(state.name)

@@ -30,7 +30,7 @@ class StateToPrime:
         keys: one column for each part of the key: its name, its DDL, the expression that reads it.
         value: the DDL of the value; None for a LIST or MAP, which has several values for a key.
         windowed: whether the state is kept by window.
-        merging: whether these windows are sessions, which merge.
+        merging: whether the windows are session windows.
         ttl: whether the state has a time to live; only the job's code has its length.
     """
 
@@ -73,7 +73,7 @@ class TakenStates:
         return frozenset(state.operator_id for state in self.taken) - staying
 
     def to_prime(self) -> Iterator[StateToPrime]:
-        """Yield, for each taken state, what the Python file that primes it needs."""
+        """Yield the taken states in the form that generated priming code needs."""
         for state in self.taken:
             key = column_type(state.key)
             assert key is not None  # a taken state is readable
@@ -125,7 +125,7 @@ class TakenStates:
 
 
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
-    """Divide the keyed states of a checkpoint.
+    """Divide the keyed states of a checkpoint by what happens to them.
 
     Timers cannot be named. Spark's watermark replaces the timers of event-time windows whose state
     is taken; all other pending timers are left behind. Timer states without pending timers are left
@@ -143,7 +143,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """
     taken = tuple(_choose(keyed, name) for name in names)
     taken_names = {(state.operator_id, state.name) for state in taken}
-    # Sessions are taken with the contents of their windows.
+    # The sessions of a window operator go along with the contents of its windows.
     taken_names |= {(operator_id, MERGING_WINDOWS) for operator_id, _ in taken_names}
     operators = {state.operator_id for state in taken}
     left_behind: list[KeyedState] = []

@@ -67,8 +67,8 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 def may_expire(state: DataFrame) -> bool:
     """Return whether rows may come from expired entries of a state with a time to live.
 
-    The DataFrame's plan shows every state that is read. Spark Connect has no plan here, so that
-    only the DataFrame's own columns show their states.
+    The DataFrame's plan shows every state that is read. Spark Connect does not show the plan, so
+    that only the DataFrame's own columns are checked.
     """
     plan = getattr(state, "_jdf", None)
     marks = (

@@ -29,7 +29,7 @@ class AggregateValue:
     """An aggregate value that each entry of Flink's state has.
 
     Attributes:
-        kind: ``count``, ``sum``, ``min`` or ``max``, which is also the name of Spark's field.
+        kind: ``count``, ``sum``, ``min`` or ``max``; Spark's field has the same name.
         column: the stream's column that is aggregated; None for ``count(*)``.
         in_average: whether the value is the sum or the count of an average.
     """
@@ -61,12 +61,12 @@ class ColumnAggregates:
 
     @property
     def extremes(self) -> list[str]:
-        """The columns of the minimum and of the maximum, as far as the entries have them."""
+        """The columns of the minimum and of the maximum; empty if the entries have neither."""
         return [self.by_kind[kind] for kind in ("min", "max") if kind in self.by_kind]
 
     @property
     def value_count(self) -> str:
-        """An expression for the number of rows with a value in this column; they come first."""
+        """An expression for the number of values in this column; the first rows get them."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
