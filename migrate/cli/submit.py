@@ -1,4 +1,4 @@
-"""``migrate scan`` as a file for spark-submit, followed by the arguments of ``scan``.
+"""A file for spark-submit that runs ``migrate scan`` with the arguments after the file.
 
     submit=$(python -c 'from migrate.cli import submit; print(submit.__file__)')
     spark-submit --master yarn "$submit" s3://bucket/flink --output s3a://bucket/inventory

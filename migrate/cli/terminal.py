@@ -20,7 +20,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import STAGE, log
 from migrate.model.wording import printable
 
-# The values of ``loudness``: the lowest ``logging`` level that is shown.
+# The values of ``loudness``. Messages of a lower ``logging`` level are not shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
 
@@ -137,10 +137,10 @@ def emit_pieces(pieces: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def after_writing(written: str) -> Iterator[None]:
-    """Exit with 5 if output inside the block fails, with a message about the files written before.
+    """Exit with 5 if output inside the block fails after the command has written files.
 
     Args:
-        written: the phrase about these files; if it is empty, the error is raised unchanged.
+        written: the message about these files; if it is empty, raise the error unchanged.
     """
     try:
         yield

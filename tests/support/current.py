@@ -33,7 +33,7 @@ Release = tuple[int, ...]
 def newer(used: Iterable[str], available: Iterable[str]) -> list[str]:
     """Return the available releases that are newer than those in use, ascending.
 
-    A line of releases has the same minor version, and for connectors the same version of Flink.
+    Patch releases of a minor version form a line. A connector has lines for each version of Flink.
     """
     used_lines = _newest_of_lines(used)
     latest = max(used_lines.values())
@@ -46,7 +46,7 @@ def newer(used: Iterable[str], available: Iterable[str]) -> list[str]:
 
 
 def _newest_of_lines(versions: Iterable[str]) -> dict[tuple[Release, str], tuple[Release, str]]:
-    """Return the newest release by line, as a tuple for comparisons and as text."""
+    """Return the newest release of each line, as numbers and as text."""
     newest: dict[tuple[Release, str], tuple[Release, str]] = {}
     for text in versions:
         if match := _RELEASE.fullmatch(text):

@@ -197,7 +197,7 @@ def _process(
     endpoint: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """Run a server, and yield the port that it prints, or 0 if it has an ``endpoint``."""
+    """Run a server, and yield the port that it prints; with a given ``endpoint``, yield 0."""
     errors = directory / "stderr"
     with errors.open("w") as stderr:
         server = subprocess.Popen(

@@ -92,7 +92,7 @@ def encode_canonical(
         if pairs:
             out.raw(pairs[0][0].to_bytes(2, "big"))
         following_states = [number for number, _ in pairs[1:]] + [_END_OF_KEY_GROUP]
-        # Without pairs `following_states` still has one item, so the lengths differ.
+        # `following_states` has one item if there are no pairs, so not strict.
         for (number, (name, value)), following in zip(pairs, following_states, strict=False):
             last = following != number
             out.sized(bytes((name[0] | _META_DATA_FOLLOWS,)) + name[1:] if last else name)
