@@ -16,7 +16,7 @@ from migrate.model.positions import TopicPartition, target_of
 from migrate.model.wording import counted
 from migrate.moves.job_stopped import interval_of, report_running_jobs, wait_for_checkpoint
 from migrate.moves.options import Request, move_request
-from migrate.moves.plan import check_unmoved, planned
+from migrate.moves.plan import check_unmoved, make_or_check_plan
 from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
 from migrate.storage.uris import local_path
@@ -167,7 +167,7 @@ def commit_group(
     request = move_request(chk, target_of(group), arguments)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
-    move = planned(request, plan)
+    move = make_or_check_plan(request, plan)
     if sink is None and move.origin.kind == "batch":
         log.warning(SINKS_THAT_REMEMBER)
     change = _prepare(request, move, path, flink_rest, allow_moved_on)
@@ -225,7 +225,7 @@ def _prepare(
     )
 
 
-def _report_group(group: GroupView, run: EarlierRun | None) -> None:
+def _report_group(group: GroupView, earlier: EarlierRun | None) -> None:
     if group.exists:
         log.info(
             f"group {group.name}: {group.state}, {group.type}, "
@@ -238,13 +238,13 @@ def _report_group(group: GroupView, run: EarlierRun | None) -> None:
         "Kafka deletes an idle group's offsets after offsets.retention.minutes; start its "
         "consumers before then"
     )
-    if run is not None:
-        log.info(f"{run.path}: {run.progress.value}")
+    if earlier is not None:
+        log.info(f"{earlier.path}: {earlier.progress.value}")
 
 
-def _refuse_going_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
+def _refuse_going_back(group: GroupView, move: Plan, earlier: EarlierRun | None) -> Iterator[str]:
     """Refuse to commit lower offsets than consumers have: records would be read again."""
-    ours = run if run is not None and run.file.change == "commit" else None
+    ours = earlier if earlier is not None and earlier.file.change == "commit" else None
     if ours is not None and ours.progress is ChangeProgress.APPLIED:
         return  # nobody else has committed since our change
     back = [

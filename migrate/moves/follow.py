@@ -84,16 +84,16 @@ def follow(
             log.warning(f"{error}; looking again in {pause:g} s")
         else:
             if once or followed.batch is None or followed.batch != before:
-                _tell(followed, group)
+                _log_round(followed, group)
             before, allow_moved_on = followed.batch, False
             if metrics is not None:
-                _write(metrics, followed, group)
+                _write_metrics(metrics, followed, group)
             if once:
                 return followed
         time.sleep(pause)
 
 
-def _tell(followed: Followed, group: str) -> None:
+def _log_round(followed: Followed, group: str) -> None:
     if followed.batch is None:
         log.info("the query has not committed a batch yet: nothing to commit for the group")
         return
@@ -104,7 +104,7 @@ def _tell(followed: Followed, group: str) -> None:
     )
 
 
-def _write(file: Path, followed: Followed, group: str) -> None:
+def _write_metrics(file: Path, followed: Followed, group: str) -> None:
     """Write the metrics for Prometheus' node exporter; replace the file in one step."""
     of = f'group="{_label(group)}"'
     lines = [

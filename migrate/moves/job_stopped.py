@@ -66,7 +66,7 @@ def report_running_jobs(
         FlinkRestError: the JobManager did not answer, or denied the request.
     """
     jobs = _ask_flink(flink_rest) if flink_rest is not None else None
-    running = tuple(_still_there(job) for job in jobs or () if not job.ended)
+    running = tuple(_running_refusal(job) for job in jobs or () if not job.ended)
     if running:
         return running
     if plan.origin.kind == "batch":
@@ -76,7 +76,8 @@ def report_running_jobs(
     elif jobs is None:
         log.warning(
             "cannot tell whether the job still runs: KafkaSource joins no group; if it runs, it "
-            f"overwrites these offsets at its next checkpoint; {_watch(interval)}; {_WAYS_TO_PROVE}"
+            f"overwrites these offsets at its next checkpoint; {_wait_text(interval)}; "
+            f"{_WAYS_TO_PROVE}"
         )
     else:
         _report_own_job(plan.origin.pointer, jobs, interval)
@@ -99,16 +100,16 @@ def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | No
         )
     log.warning(
         f"cannot tell whether the job still runs: Flink runs no job there, but {why}; "
-        f"{_watch(interval)}; a stop-with-savepoint is proof in itself"
+        f"{_wait_text(interval)}; a stop-with-savepoint is proof in itself"
     )
 
 
-def _watch(interval: float | None) -> str:
+def _wait_text(interval: float | None) -> str:
     if interval is None:
         return "how often it takes a checkpoint does not show here"
-    if _apart(interval) > _LONGEST:
+    if _wait_seconds(interval) > _LONGEST:
         return f"it takes a checkpoint about every {interval:.0f} s, too long to wait for here"
-    return f"--execute looks twice, {_apart(interval):.0f} s apart"
+    return f"--execute looks twice, {_wait_seconds(interval):.0f} s apart"
 
 
 def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) -> None:
@@ -121,27 +122,27 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
     Raises:
         Refused: the job still runs, or the cluster or the group has changed.
     """
-    if interval is None or _apart(interval) > _LONGEST:
+    if interval is None or _wait_seconds(interval) > _LONGEST:
         return
     # The plan may come from another machine, whose clock is ahead of this machine's.
     passed = max(0.0, (datetime.now(timezone.utc) - plan.made_at).total_seconds())
-    wait = _apart(interval) - passed
+    wait = _wait_seconds(interval) - passed
     if wait > 0:
         log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
         with timed("waiting for a checkpoint"):
             time.sleep(wait)
     if not check_unmoved(request, plan):
         return
-    apart = (datetime.now(timezone.utc) - plan.made_at).total_seconds()
+    seconds = (datetime.now(timezone.utc) - plan.made_at).total_seconds()
     group = plan.source_group
     watched = f"group {group} has not moved, and " if group is not None else ""
     log.info(
-        f"{watched}no checkpoint was completed in {apart:.0f} s; they came about every "
+        f"{watched}no checkpoint was completed in {seconds:.0f} s; they came about every "
         f"{interval:.1f} s: the job seems stopped, where this is its own checkpoint directory"
     )
 
 
-def _apart(interval: float) -> float:
+def _wait_seconds(interval: float) -> float:
     return max(_INTERVALS * interval, _SHORTEST)
 
 
@@ -152,7 +153,7 @@ def _ask_flink(url: str) -> Sequence[FlinkJob]:
         return known_jobs(url)
 
 
-def _still_there(job: FlinkJob) -> str:
+def _running_refusal(job: FlinkJob) -> str:
     return (
         f"Flink still has job {job.job_id} ({job.name}), {job.state}; if it is the one "
         "that moves, stop it with a savepoint first, or leave --flink-rest out"

@@ -99,7 +99,9 @@ def copy_query(
         refusals.append(left_out)
     if refusals:
         raise Refused(list(map(str, refusals)))
-    changed = {(place.topic, place.partition): at for place, at in change.new_offsets.items()}
+    changed = {
+        (partition.topic, partition.partition): at for partition, at in change.new_offsets.items()
+    }
     with timed(f"copying {directory}"):
         write_copy(directory, batch, changed, target.path, files)
     log.info(
@@ -107,5 +109,5 @@ def copy_query(
         "all else as it was; the watermark too, which drops what is older; use it as "
         "checkpointLocation of the query as it was"
     )
-    goes_on = committed_positions(old, target.path).next_offsets
-    return [SparkSource(0, goes_on, False)], warnings, positions.origin
+    start = committed_positions(old, target.path).next_offsets
+    return [SparkSource(0, start, False)], warnings, positions.origin

@@ -23,11 +23,11 @@ class SourceMatch(NamedTuple):
 
     source: Source
     cluster: str | None
-    goes_on_from: Sequence[Source]
+    side_sources: Sequence[Source]
 
 
 def match_sources(
-    chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies
+    chosen: Sequence[Source], all_side_sources: Sequence[Source], policies: Policies
 ) -> list[SourceMatch]:
     """Match each source of a savepoint, cluster by cluster, with sources of the side.
 
@@ -41,20 +41,20 @@ def match_sources(
 
     Args:
         chosen: the sources of the savepoint.
-        theirs: the sources of the side.
+        all_side_sources: the sources of the side.
         policies: what the user allows.
     """
     matches: list[SourceMatch] = []
     for source in chosen:
         for cluster in sorted(source.clusters, key=lambda name: name or ""):
             own = source.of_cluster(cluster) if cluster is not None else source
-            same = [other for other in theirs if other.operator_id == source.operator_id]
+            same = [other for other in all_side_sources if other.operator_id == source.operator_id]
             in_cluster = [
                 other if cluster is None or None in other.clusters else other.of_cluster(cluster)
-                for other in same or theirs
+                for other in same or all_side_sources
             ]
-            goes_on_from = tuple(restrict_to_topics(in_cluster, own.topics, policies))
-            matches.append(SourceMatch(own, cluster, goes_on_from))
+            side_sources = tuple(restrict_to_topics(in_cluster, own.topics, policies))
+            matches.append(SourceMatch(own, cluster, side_sources))
     if policies.partitions is None or len(matches) == 1:
         return matches
     named = {
@@ -69,17 +69,17 @@ def match_sources(
     return [
         match
         if named & own or new & match.source.topics
-        else match._replace(goes_on_from=())  # the source keeps its positions
+        else match._replace(side_sources=())  # the source keeps its positions
         for match, own in zip(matches, own_partitions, strict=True)
     ]
 
 
 def refuse_other_clusters(
-    matches: Sequence[SourceMatch], theirs: Sequence[Source]
+    matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
 ) -> Iterator[Refusal]:
     """Refuse positions of clusters that the savepoint does not read."""
     own = {match.cluster for match in matches} - {None}
-    others = {cluster for source in theirs for cluster in source.clusters} - own - {None}
+    others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:
         ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
         yield Refusal(
@@ -90,19 +90,19 @@ def refuse_other_clusters(
 
 
 def refuse_matches(
-    matches: Sequence[SourceMatch], theirs: Sequence[Source], side: str, request: Request
+    matches: Sequence[SourceMatch], all_side_sources: Sequence[Source], side: str, request: Request
 ) -> Iterator[Refusal]:
     """Refuse positions whose cluster is not known, and topics that no source takes over.
 
     Args:
         matches: each source of the savepoint, with the side's sources.
-        theirs: the sources of the side.
+        all_side_sources: the sources of the side.
         side: the name of the side, as the user gave it.
         request: what the user asked for.
     """
     yield from _refuse_unnamed_positions(matches)
     yield from _refuse_unknown_clusters(matches, request)
-    yield from _refuse_topics_left_out(side, theirs, matches, request)
+    yield from _refuse_topics_left_out(side, all_side_sources, matches, request)
 
 
 def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
@@ -111,7 +111,7 @@ def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusa
         match.cluster
         for match in matches
         if match.cluster is not None
-        and any(match.cluster not in source.clusters for source in match.goes_on_from)
+        and any(match.cluster not in source.clusters for source in match.side_sources)
     }
     if len(unnamed) > 1:
         yield Refusal(
@@ -128,11 +128,11 @@ def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -
     """
     if request.policies.one_cluster:
         return
-    moving = [match for match in matches if match.goes_on_from]
+    moving = [match for match in matches if match.side_sources]
     from_others = {
         match.source.operator_id
         for match in moving
-        if any(other.operator_id != match.source.operator_id for other in match.goes_on_from)
+        if any(other.operator_id != match.source.operator_id for other in match.side_sources)
     }
     for topic in shared_topics(match.source for match in moving):
         ids = {source.operator_id for source in topic.sources}
@@ -141,19 +141,19 @@ def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -
 
 
 def _refuse_topics_left_out(
-    name: str, theirs: Sequence[Source], matches: Sequence[SourceMatch], request: Request
+    name: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Refusal]:
     """Refuse topics of the side that no source of the savepoint takes over."""
     taken = {
         position.topic
         for match in matches
-        for source in match.goes_on_from
+        for source in match.side_sources
         for position in source.positions
     }
     own = {match.source.operator_id for match in matches}
-    same = [source for source in theirs if source.operator_id in own]
+    same = [source for source in all_side_sources if source.operator_id in own]
     # In a checkpoint of the same job, topics of sources that were not chosen do not count.
-    topics = topics_of(same or theirs) - taken
+    topics = topics_of(same or all_side_sources) - taken
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
     if topics and request.source is None:
@@ -163,14 +163,17 @@ def _refuse_topics_left_out(
 
 
 def check_topic_map(
-    topic_map: Mapping[str, str], side: str, theirs: Sequence[Source], chosen: Sequence[Source]
+    topic_map: Mapping[str, str],
+    side: str,
+    all_side_sources: Sequence[Source],
+    chosen: Sequence[Source],
 ) -> None:
     """Check the names of ``--topic-map``: OLD is a topic of the side, NEW of the savepoint.
 
     Raises:
         NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.
     """
-    known = topics_of(theirs)
+    known = topics_of(all_side_sources)
     read = topics_of(chosen)
     for old, new in topic_map.items():
         if old not in known:

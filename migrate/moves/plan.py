@@ -56,7 +56,7 @@ def plan_move(request: Request) -> Plan:
     return move.plans[0]
 
 
-def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
+def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
     """Make a plan; or check that the given plan still holds, and return it.
 
     Raises:

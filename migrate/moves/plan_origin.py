@@ -31,7 +31,7 @@ def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
     """
     other_starts = count_other_starts(plan)
     try:
-        sources = _sources(plan, allow_external_files)
+        sources = _read_sources(plan, allow_external_files)
     except _UNREADABLE as error:
         return PlanCheck(not_compared=str(error), other_starts=other_starts)
     except _AnotherOrigin as other:
@@ -43,7 +43,7 @@ class _AnotherOrigin(Exception):
     """The path of the plan's origin now has another checkpoint or query."""
 
 
-def _sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
+def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
     """Read again the sources that the plan was made from.
 
     Raises:
@@ -67,7 +67,9 @@ def _sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             if side.kind not in FILE_READERS:
                 raise InputError(f"what {origin.pointer} was then cannot be read again")
             sources = side_input(side, None, ()).sources
-            return [replace(one, operator_id=name) for one in sources for name in plan.operators]
+            return [
+                replace(source, operator_id=name) for source in sources for name in plan.operators
+            ]
 
 
 def _source_after_batch(plan: Plan) -> Source:

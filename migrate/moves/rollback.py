@@ -132,7 +132,7 @@ def rollback(
     log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:
         log.warning(warning)
-    found = GroupRollback(
+    group_rollback = GroupRollback(
         preview,
         (*preview.refusals, *(() if force else preview.unless_forced)),
         # In the folder of ``file``, because a later rollback looks for both files there.
@@ -143,10 +143,10 @@ def rollback(
         _config=config,
         _force=force,
     )
-    return replace(found, outcome=found.execute()) if execute else found
+    return replace(group_rollback, outcome=group_rollback.execute()) if execute else group_rollback
 
 
 def _brokers(named: str, arguments: KafkaArguments) -> Kafka:
     """Return the brokers of the arguments or, if these name none, those of the file."""
-    asked = kafka(arguments)
-    return asked if asked.names_brokers else replace(asked, bootstrap_servers=named)
+    connection = kafka(arguments)
+    return connection if connection.names_brokers else replace(connection, bootstrap_servers=named)

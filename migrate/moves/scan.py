@@ -57,7 +57,7 @@ def scan(
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
             job's id. If it is None, the plans are for Spark.
         master: the Spark master to run on, for example ``spark://host:7077``.
-        progress: called repeatedly with the current stage, and its finished and total number.
+        progress: called repeatedly with the stage, the number done and the total number.
         arguments: see ``KafkaArguments``; with a broker, the inventory has each job's lag.
 
     Raises:

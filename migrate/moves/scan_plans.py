@@ -99,7 +99,7 @@ def plan_each(
             )
             return BulkPlan(target, None, reasons=(reason,))
         try:
-            return _planned(move_request(job.pointer, target_of(target), move), directory, job)
+            return _save_plan(move_request(job.pointer, target_of(target), move), directory, job)
         except DecodeError as error:  # readable at the scan, but not now
             return BulkPlan(target, None, reasons=(str(error),))
         except Exception as error:  # even a bug of ours must not stop the other jobs
@@ -113,7 +113,7 @@ def plan_each(
         pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
 
 
-def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
+def _save_plan(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     from migrate.planning.plan_file import plan_file
     from migrate.storage.json_models import write_file
 

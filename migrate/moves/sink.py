@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAMED = 20
 # The checkpoint id with which a Flink job commits at the end of its input:
 # IcebergWriteAggregator.finish @ Iceberg 1.10.0.
-_LAST_OF_ALL = 2**63 - 1
+_END_OF_INPUT = 2**63 - 1
 
 
 def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirectory:
@@ -54,12 +54,15 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
             raise UsageError("--sink-writer goes with --sink")
         return ()
     name, memory = _read_memory(sink)
-    refusals = [*_skips_files(name, memory), *_skips_by_name(name, memory, writer)]
+    refusals = [*_file_sink_refusals(name, memory), *_known_name_refusals(name, memory, writer)]
     if refusals:
         raise Refused(refusals)
     _report_formats(name, memory)
     _report_new_names(memory)
-    warnings = (*_not_known(name, memory), *_may_skip_by_name(name, memory, writer))
+    warnings = (
+        *_unknown_format_warnings(name, memory),
+        *_known_name_warnings(name, memory, writer),
+    )
     return _warn(warnings)
 
 
@@ -96,7 +99,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
                 f"{batch + 1}: it would skip what that one writes; name a new directory"
             ]
         )
-    _warn(tuple(_not_known(name, memory)))
+    _warn(tuple(_unknown_format_warnings(name, memory)))
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
@@ -110,17 +113,23 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
         return ()
     name, memory = _read_memory(sink)
     _report_formats(name, memory)
-    return _warn((*_not_known(name, memory), *_drops_a_job(name, memory), *_hides(name, memory)))
+    return _warn(
+        (
+            *_unknown_format_warnings(name, memory),
+            *_flink_job_warnings(name, memory),
+            *_file_sink_warnings(name, memory),
+        )
+    )
 
 
 def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory]:
     """Return the sink's name, and what the sink remembers."""
-    place = named_location("--sink", sink)
+    directory = named_location("--sink", sink)
     try:
-        with timed(f"reading {place.name}"):
-            return place.name, sink_memory(*place.to_read)
+        with timed(f"reading {directory.name}"):
+            return directory.name, sink_memory(*directory.to_read)
     except UnreadableSink as error:
-        raise Refused([f"--sink {place.name}: {error}"]) from error
+        raise Refused([f"--sink {directory.name}: {error}"]) from error
 
 
 def _warn(warnings: tuple[str, ...]) -> tuple[str, ...]:
@@ -150,7 +159,7 @@ def _report_new_names(memory: SinkMemory) -> None:
             )
 
 
-def _not_known(name: str, memory: SinkMemory) -> Iterator[str]:
+def _unknown_format_warnings(name: str, memory: SinkMemory) -> Iterator[str]:
     if not memory.formats and not memory.empty:
         yield (
             f"{name}: of a kind that is not known (not a file sink's, nor a table of Delta, Hudi, "
@@ -161,7 +170,7 @@ def _not_known(name: str, memory: SinkMemory) -> Iterator[str]:
         yield f"{name}: not all of it was looked at: {why}"
 
 
-def _skips_files(name: str, memory: SinkMemory) -> Iterator[str]:
+def _file_sink_refusals(name: str, memory: SinkMemory) -> Iterator[str]:
     for last in memory.of(WriterKind.FILES).values():
         yield (
             f"{name} is the file sink of another query, and remembers its batches up to {last} "
@@ -170,7 +179,7 @@ def _skips_files(name: str, memory: SinkMemory) -> Iterator[str]:
         )
 
 
-def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
+def _known_name_refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
     """Yield refusals if the sink remembers the name under which the query writes."""
     identifiers, apps = memory.of(WriterKind.HUDI), memory.of(WriterKind.TXN_APP)
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
@@ -192,7 +201,7 @@ def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterato
         )
 
 
-def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
+def _known_name_warnings(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
     """Yield warnings about the remembered names, if the query's name is not known."""
     if writer is not None:
         return
@@ -208,7 +217,7 @@ def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iter
             )
 
 
-def _drops_a_job(name: str, memory: SinkMemory) -> Iterator[str]:
+def _flink_job_warnings(name: str, memory: SinkMemory) -> Iterator[str]:
     if jobs := memory.of(WriterKind.FLINK_JOB):
         yield (
             f"{name} remembers checkpoints of Flink's {_listed(jobs)}: a job of such an id that "
@@ -222,13 +231,13 @@ def _drops_a_job(name: str, memory: SinkMemory) -> Iterator[str]:
 def _listed(writers: Mapping[str, int]) -> str:
     """Return the first ``_NAMED`` writers with their last numbers, as text."""
     named = [
-        f"{writer!r} up to {last}{' (for good)' if last >= _LAST_OF_ALL else ''}"
+        f"{writer!r} up to {last}{' (for good)' if last >= _END_OF_INPUT else ''}"
         for writer, last in writers.items()
     ]
     return join_some(named, _NAMED)
 
 
-def _hides(name: str, memory: SinkMemory) -> Iterator[str]:
+def _file_sink_warnings(name: str, memory: SinkMemory) -> Iterator[str]:
     if memory.of(WriterKind.FILES):
         yield (
             f"{name} is the file sink of a Spark query (_spark_metadata): Spark reads there only "

@@ -23,7 +23,7 @@ from migrate.targets.source_options import SparkSource
 
 _SHOWN = 5
 # The highest number of a Spark source that is accepted.
-_LAST = 9999
+_MAX_NUMBER = 9999
 
 
 class _Assignment(NamedTuple):
@@ -60,7 +60,7 @@ def plan_streams(
         NoSuchSource: no source has one of the names.
         UsageError: options that do not go together.
     """
-    positions, assignment = _read(request, names)
+    positions, assignment = _read_assignment(request, names)
     move = plan_parts(
         request,
         positions,
@@ -108,7 +108,7 @@ def plan_as_one(
         Refused, NoSuchSource, UsageError: as for ``plan_streams``; also Refused if a Flink source
             goes to no Spark source: nothing would read its topics after the job's stop.
     """
-    positions, assignment = _read(request, names)
+    positions, assignment = _read_assignment(request, names)
     move = plan_parts(request, positions, assignment.assigned, [assignment.assigned], named=True)
     move.report()
     _report_assignment(assignment)
@@ -128,10 +128,12 @@ def plan_as_one(
     }
 
 
-def _read(request: Request, names: Mapping[int, Sequence[str]]) -> tuple[PlanInput, _Assignment]:
+def _read_assignment(
+    request: Request, names: Mapping[int, Sequence[str]]
+) -> tuple[PlanInput, _Assignment]:
     """Read the positions, and assign the Flink sources to the Spark sources."""
     for number, source_names in names.items():
-        if not 0 <= number <= _LAST or not source_names or isinstance(source_names, str):
+        if not 0 <= number <= _MAX_NUMBER or not source_names or isinstance(source_names, str):
             raise UsageError(
                 f"--spark-source {number}: {source_names!r}: not a source number and names"
             )
@@ -143,7 +145,7 @@ def _read(request: Request, names: Mapping[int, Sequence[str]]) -> tuple[PlanInp
     positions = read_input(request)
     chosen = choose(positions, request)
     by_number = {
-        number: _part(number, names[number], positions, chosen) for number in sorted(names)
+        number: _flink_sources(number, names[number], positions, chosen) for number in sorted(names)
     }
     ids = {source.operator_id for sources in by_number.values() for source in sources}
     return positions, _Assignment(
@@ -153,7 +155,7 @@ def _read(request: Request, names: Mapping[int, Sequence[str]]) -> tuple[PlanInp
     )
 
 
-def _part(
+def _flink_sources(
     number: int, names: Sequence[str], positions: PlanInput, chosen: Sequence[Source]
 ) -> list[Source]:
     """Return the Flink sources of one Spark source, with only the positions of named topics."""

@@ -90,9 +90,9 @@ def to_flink(
         OSError: the directory cannot be written.
     """
     request = move_request(savepoint, SAVEPOINT, arguments)
-    place = _new_place(out)
+    directory = _output_directory(out)
     old = read(str(request.chk), allow_external_files=request.allow_external_files)
-    _check_outside(place, old.checkpoint.pointer)
+    _check_outside(directory, old.checkpoint.pointer)
     chosen, unknown = choose_known(old, request)
     topics = topics_of(chosen)
     side = side_input(
@@ -102,21 +102,21 @@ def to_flink(
         allow_external_files=request.allow_external_files,
     )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
-        side = _drop_findings_of_state(side)
-    theirs, unknown_to_it = choose_known(side, request)
-    if unknown & unknown_to_it:
+        side = _keep_partition_findings(side)
+    all_side_sources, unknown_to_side = choose_known(side, request)
+    if unknown & unknown_to_side:
         choose(old, request)  # raises, with the names that exist
-    matches = match_sources(chosen, theirs, request.policies)
-    if other_clusters := list(refuse_other_clusters(matches, theirs)):
+    matches = match_sources(chosen, all_side_sources, request.policies)
+    if other_clusters := list(refuse_other_clusters(matches, all_side_sources)):
         raise Refused(list(map(str, other_clusters)))
     if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
             "--topic-pattern: which of several sources would read a new topic is not known; choose "
             "one with --source"
         )
-    check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
-    used = list({id(source): source for match in matches for source in match.goes_on_from}.values())
-    parts = [match.goes_on_from for match in matches]
+    check_topic_map(request.policies.topic_map, from_side, all_side_sources, chosen)
+    used = list({id(source): source for match in matches for source in match.side_sources}.values())
+    parts = [match.side_sources for match in matches]
     move = plan_parts(request, side, used, parts, into=old, named=True)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
@@ -135,8 +135,8 @@ def to_flink(
     refusals, warnings = check_savepoint(
         old, chosen, move.snapshot, request.policies, named=request.source is not None
     )
-    refusals += refuse_matches(matches, theirs, from_side, request)
-    refusals += _refusals_of(matches, move.plans)
+    refusals += refuse_matches(matches, all_side_sources, from_side, request)
+    refusals += _plan_refusals(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = state_mismatches(changes, old, allowed=allow_state_mismatch)
     refusals += mismatches
@@ -158,7 +158,7 @@ def to_flink(
             *partitions.get(change.operator_id, ()),
             *change.partitions,
         )
-    new, (path, _) = place.for_spark, place.to_read
+    new, (path, _) = directory.for_spark, directory.to_read
     with timed(f"writing {new}"):
         write_savepoint(
             old.checkpoint, new_offsets, path, allow_external_files=request.allow_external_files
@@ -168,43 +168,46 @@ def to_flink(
     return NewSavepoint(new, partitions, all_warnings)
 
 
-def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
+def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
     """Return the directory to write the savepoint to.
 
     Raises:
         Refused: the directory is not empty, or the path is not a directory.
         UsageError: no savepoint can be written to a directory of this name.
     """
-    place = named_location("--out", out)
-    if isinstance(place, LocalDirectory) and place.mounted:
+    directory = named_location("--out", out)
+    if isinstance(directory, LocalDirectory) and directory.mounted:
         raise UsageError(
-            f"--out {place.name}: a store without a rename cannot be given a savepoint whole "
+            f"--out {directory.name}: a store without a rename cannot be given a savepoint whole "
             "through its mount; name its URL, or a local directory, and copy it there"
         )
-    names = place.names()
+    names = directory.names()
     if names is None:
         raise Refused(
-            [f"{place.for_spark} is a file or a symbolic link, or lies in a file; name a new one"]
+            [
+                f"{directory.for_spark} is a file or a symbolic link, or lies in a file; name a "
+                "new one"
+            ]
         )
     if names:
-        raise Refused([f"{place.for_spark} is not empty; name a new directory"])
-    return place
+        raise Refused([f"{directory.for_spark} is not empty; name a new directory"])
+    return directory
 
 
-def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
+def _check_outside(directory: LocalDirectory | RemoteDirectory, pointer: str) -> None:
     """Refuse a directory inside the old savepoint, which must not be changed."""
-    path, _ = place.to_read
+    path, _ = directory.to_read
     if is_within(path, pointer):
         raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
 
 
-def _drop_findings_of_state(side: Extraction) -> Extraction:
+def _keep_partition_findings(side: Extraction) -> Extraction:
     """Return a side that is the savepoint itself, with only its findings about partitions."""
     findings = tuple(finding for finding in side.findings if finding.code.policy.by_partition)
     return replace(side, findings=findings)
 
 
-def _refusals_of(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
+def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
     """Return the plans' refusals; name the operator unless all plans have the same refusal."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:

@@ -12,7 +12,7 @@ from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK, Origin
 from migrate.moves.keep_state import copy_query, new_location
 from migrate.moves.options import Request, move_request
-from migrate.moves.plan import planned
+from migrate.moves.plan import make_or_check_plan
 from migrate.moves.sink import check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
 from migrate.moves.state import keyed_states
@@ -98,7 +98,7 @@ def to_spark(
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
         sources, more = plan_streams(request, spark_source)
     else:
-        move = planned(request, plan)
+        move = make_or_check_plan(request, plan)
         move.check()
         sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
         more = move.warnings

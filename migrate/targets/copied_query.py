@@ -142,11 +142,11 @@ def _added(
     refusals = []
     for topic in sorted({topic for topic, _ in added}):
         readers = [
-            entry_numbers
+            numbers
             for next_offsets in sources
-            if (entry_numbers := {number for name, number in next_offsets if name == topic})
+            if (numbers := {number for name, number in next_offsets if name == topic})
         ]
-        if any(entry_numbers != readers[0] for entry_numbers in readers):
+        if any(numbers != readers[0] for numbers in readers):
             names = ", ".join(
                 f"{topic}-{number}" for name, number in sorted(added) if name == topic
             )

@@ -51,13 +51,13 @@ def priming_code(
     ]
     for number, state in enumerate(states):
         if len(states) == 1:
-            lines += _primed(state, "", checkpoint_location)
+            lines += _priming_lines(state, "", checkpoint_location)
         else:
-            lines += _primed(state, f"_{number}", f"{checkpoint_location}/{number}")
+            lines += _priming_lines(state, f"_{number}", f"{checkpoint_location}/{number}")
     return "\n".join([*lines, "", "spark.streams.awaitAnyTermination()"])
 
 
-def _primed(state: StateToPrime, suffix: str, checkpoint_location: str) -> Iterator[str]:
+def _priming_lines(state: StateToPrime, suffix: str, checkpoint_location: str) -> Iterator[str]:
     schema = ", ".join(f"{name} {ddl}" for name, ddl, _ in state.keys)
     columns = ", ".join(python_literal(name) for name, _, _ in state.keys)
     keys = ", ".join(

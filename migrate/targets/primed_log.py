@@ -151,14 +151,14 @@ def commit_version(checkpoint: Path, batch: int) -> str:
     return _commit(checkpoint, batch)[0]
 
 
-def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> None:
+def copy_to_read(checkpoint: Path, batch: int, copy: Path, read_file: Path) -> None:
     """Copy a checkpoint location as it was after a batch, for another query that reads its state.
 
     Args:
         checkpoint: the location.
         batch: the last batch of the copy.
         copy: the new directory, the checkpoint location of a query with one file source.
-        has_read: the file that the source of this query has read.
+        read_file: the file that the source of this query has read.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -171,8 +171,8 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
         entry = replace(_offsets(checkpoint, number), offsets={"0": _compact({"logOffset": 0})})
         _write(copy / "offsets" / str(number), str(entry))
         _write(copy / "commits" / str(number), "\n".join(_commit(checkpoint, number)))
-    millis = has_read.stat().st_mtime_ns // 1_000_000  # Spark forgets a file with an old time
-    read = _compact({"path": has_read.absolute().as_uri(), "timestamp": millis, "batchId": 0})
+    modified_ms = read_file.stat().st_mtime_ns // 1_000_000  # Spark forgets a file with an old time
+    read = _compact({"path": read_file.absolute().as_uri(), "timestamp": modified_ms, "batchId": 0})
     _write(copy / "sources" / "0" / "0", f"v1\n{read}")
     shutil.copyfile(checkpoint / "metadata", copy / "metadata")
 
@@ -184,12 +184,15 @@ def _copy_changing(folder: Path, copy: Path) -> None:
     copy. That is safe: Spark fails if a file of the batch's state is missing.
     """
 
-    def copied(source: str, target: str) -> None:
+    def copy_if_present(source: str, target: str) -> None:
         with suppress(FileNotFoundError):
             shutil.copy2(source, target)
 
     shutil.copytree(
-        folder, copy, ignore=shutil.ignore_patterns(".*.tmp", ".*.tmp.crc"), copy_function=copied
+        folder,
+        copy,
+        ignore=shutil.ignore_patterns(".*.tmp", ".*.tmp.crc"),
+        copy_function=copy_if_present,
     )
 
 

@@ -13,15 +13,17 @@ from dataclasses import dataclass
 
 from migrate.targets.source_options import Connector, SparkStream
 
-_SEVERAL = (
+_SEVERAL_STREAMS = (
     "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
     "kinds too:"
 )
 _COLUMNS = ("topic", "partition", "offset", "CAST(value AS STRING) AS value")
-_TRIED = 20
-_SUPPOSED = "No Spark is installed beside migrate: name yours with --spark-version."
-_OURS = "migrate has written where the query starts. Give this directory to one query alone."
-_THEIRS = "Put a new directory here, of this query alone."
+_TRIAL_RECORDS = 20
+_GUESSED_VERSION = "No Spark is installed beside migrate: name yours with --spark-version."
+_SEEDED_LOCATION = (
+    "migrate has written where the query starts. Give this directory to one query alone."
+)
+_NEW_LOCATION = "Put a new directory here, of this query alone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,9 @@ class _Language:
 
     comment: str
     # The text before the name of a new value.
-    value: str
+    declaration: str
     # The text between ``records`` and the number of a stream.
-    joint: str
+    separator: str
     checkpoint_location: str
     literal: Callable[[str], str]
     environment: str
@@ -59,7 +61,7 @@ def python_code(
 def python_head(streams: Sequence[SparkStream], connector: Connector) -> Iterator[str]:
     """Yield the comments at the top of the file, and ``import os`` if the options need it."""
     yield f"# spark-submit --packages {connector.coordinates} query.py"
-    yield from [f"# {_SUPPOSED}"] * connector.supposed
+    yield from [f"# {_GUESSED_VERSION}"] * connector.is_guess
     if any(option.from_environment for stream in streams for option in stream.options):
         yield from ("import os", "")
 
@@ -78,7 +80,7 @@ def scala_code(
     """
     lines = [
         f"// spark-shell --packages {connector.coordinates} < query.scala",
-        *([f"// {_SUPPOSED}"] * connector.supposed),
+        *([f"// {_GUESSED_VERSION}"] * connector.is_guess),
         "// Compiled, as the main of an object: spark-submit with the same --packages.",
         "import org.apache.spark.sql.SparkSession",
         "import org.apache.spark.sql.streaming.Trigger",
@@ -96,15 +98,15 @@ def _query(
     An expression of several lines is in parentheses. Otherwise Scala's shell ends it at the first
     line at which it is complete.
     """
-    note, value = language.comment, language.value
+    note, declare = language.comment, language.declaration
     names = ["records"]
     if len(streams) > 1:
-        names = [f"records{language.joint}{stream.number}" for stream in streams]
+        names = [f"records{language.separator}{stream.number}" for stream in streams]
         numbers = ", ".join(
             f"{name} must be number {stream.number}"
             for name, stream in zip(names, streams, strict=True)
         )
-        yield from ("", f"{note} {_SEVERAL}", f"{note} {numbers}")
+        yield from ("", f"{note} {_SEVERAL_STREAMS}", f"{note} {numbers}")
     for name, stream in zip(names, streams, strict=True):
         yield ""
         yield from _stream(language, name, stream)
@@ -114,19 +116,19 @@ def _query(
     yield from (
         "",
         f"{note} What your query does with them goes here.",
-        f"{value}rows = {union}.selectExpr(",
+        f"{declare}rows = {union}.selectExpr(",
         f"    {columns}",
         ")",
         "",
-        f"{note} {_THEIRS if checkpoint_location is None else _OURS}",
-        f"{value}{language.checkpoint_location} = {location}",
+        f"{note} {_NEW_LOCATION if checkpoint_location is None else _SEEDED_LOCATION}",
+        f"{declare}{language.checkpoint_location} = {location}",
         "",
-        f"{note} A try: the first {_TRIED} records on the console. It leaves the directory above "
-        "as it is.",
-        f'{value}sink = rows.limit({_TRIED}).writeStream.format("console")'
+        f"{note} A try: the first {_TRIAL_RECORDS} records on the console. It leaves the directory "
+        "above as it is.",
+        f'{declare}sink = rows.limit({_TRIAL_RECORDS}).writeStream.format("console")'
         f".trigger({language.available_now})",
         f"{note} To start for good, put these lines in the place of that one, with your sink:",
-        f"{note} {value}sink = (",
+        f"{note} {declare}sink = (",
         f'{note}     rows.writeStream.format("parquet").option("path", "DIRECTORY")',
         f'{note}     .option("checkpointLocation", {language.checkpoint_location})',
         f"{note} )",
@@ -136,7 +138,7 @@ def _query(
 
 
 def _stream(language: _Language, name: str, stream: SparkStream) -> Iterator[str]:
-    yield f"{language.value}{name} = ("
+    yield f"{language.declaration}{name} = ("
     yield '    spark.readStream.format("kafka")'
     for option in stream.options:
         if option.why:
@@ -183,8 +185,8 @@ def _scala_literal(text: str) -> str:
 
 _PYTHON = _Language(
     comment="#",
-    value="",
-    joint="_",
+    declaration="",
+    separator="_",
     checkpoint_location="checkpoint_location",
     literal=python_literal,
     environment="os.environ[{}]",
@@ -192,8 +194,8 @@ _PYTHON = _Language(
 )
 _SCALA = _Language(
     comment="//",
-    value="val ",
-    joint="",
+    declaration="val ",
+    separator="",
     checkpoint_location="checkpointLocation",
     literal=_scala_literal,
     environment="sys.env({})",

@@ -109,7 +109,7 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
 
 def is_unfinished(location: Location) -> bool:
     """Return whether a location holds a partly written or partly removed seed, and no query."""
-    if _METADATA not in (location.names() or ()) or not _no_batch(location):
+    if _METADATA not in (location.names() or ()) or not _holds_only_seed(location):
         return False
     path, files = location.to_read
     return files.read(join(path, _METADATA)) == UNFINISHED
@@ -122,7 +122,7 @@ def remove_seed(location: Location) -> None:
         Refused: the location holds more than a seed.
         OSError: the seed cannot be removed.
     """
-    if location.names() is None or not _no_batch(location):
+    if location.names() is None or not _holds_only_seed(location):
         raise Refused(f"{location.name} holds more than a seed: a query has begun there")
     folders = [*_LOGS, *(f"sources/{source}" for source in location.names("sources") or ())]
     files = [f"{folder}/{name}" for folder in folders for name in location.names(folder) or ()]
@@ -133,7 +133,7 @@ def remove_seed(location: Location) -> None:
         location.path.rmdir()
 
 
-def _no_batch(location: Location) -> bool:
+def _holds_only_seed(location: Location) -> bool:
     """Return whether a location holds at most a seed, and log folders without a batch."""
     names = location.names() or set()
     logged = (name for log in _LOGS for name in location.names(log) or ())

@@ -36,7 +36,7 @@ _MSK_IAM = {
     ),
 }
 # The version if PySpark is not installed and the user names none.
-_SUPPOSED = "4.0.0"
+_DEFAULT_VERSION = "4.0.0"
 _VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 
 
@@ -195,29 +195,31 @@ class Connector:
 
     Attributes:
         coordinates: Maven coordinates: ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
-        supposed: whether the version is a guess: the user named none, and PySpark is not installed.
+        is_guess: whether the version is a guess: the user named none, and PySpark is not installed.
     """
 
     coordinates: str
-    supposed: bool
+    is_guess: bool
 
 
-def kafka_connector(named: str | None = None) -> Connector:
+def kafka_connector(spark_version: str | None = None) -> Connector:
     """Return the connector for a version of Spark.
 
-    None means the version of the installed PySpark, or ``_SUPPOSED`` if PySpark is not installed.
+    By default this is the version of the installed PySpark, or else ``_DEFAULT_VERSION``.
 
     Raises:
-        UsageError: ``named`` is not a version.
+        UsageError: ``spark_version`` is not a version.
     """
-    if named is not None and not _VERSION.fullmatch(named):
-        raise UsageError(f"--spark-version {named!r}: not a version of Spark, as {_SUPPOSED}")
-    known = named or _installed()
-    match = _VERSION.match(known or _SUPPOSED)
+    if spark_version is not None and not _VERSION.fullmatch(spark_version):
+        raise UsageError(
+            f"--spark-version {spark_version!r}: not a version of Spark, as {_DEFAULT_VERSION}"
+        )
+    known = spark_version or _installed()
+    match = _VERSION.match(known or _DEFAULT_VERSION)
     assert match is not None
     scala = "2.13" if int(match[1]) >= 4 else "2.12"
     coordinates = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{match[0]}"
-    return Connector(coordinates, supposed=known is None)
+    return Connector(coordinates, is_guess=known is None)
 
 
 def _installed() -> str | None:

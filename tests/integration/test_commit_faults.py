@@ -57,8 +57,8 @@ def proxied() -> Iterator[ProxiedBroker]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same code, with less patience: for what does not come back."""
     monkeypatch.setattr(connection, "REQUEST_TIMEOUT", _SHORT)
-    monkeypatch.setattr(consumer_group, "PATIENCE", 2 * _SHORT)
-    monkeypatch.setattr(undo, "PATIENCE", 2 * _SHORT)
+    monkeypatch.setattr(consumer_group, "RETRY_SECONDS", 2 * _SHORT)
+    monkeypatch.setattr(undo, "RETRY_SECONDS", 2 * _SHORT)
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_two_runs_at_the_same_time(
     case: Case, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
     """Both have looked, and then both commit: what the first one wrote is not there any more."""
-    monkeypatch.setattr(consumer_group, "_SETTLED_AFTER", 3.0)  # on a busy machine
+    monkeypatch.setattr(consumer_group, "_SETTLE_SECONDS", 3.0)  # on a busy machine
     trap, last = _caught(case, pool, Fault.HOLD)
     second = case.folder / "rollback-second.json"
     others = case.wanted(5, 6, 7) if same else case.wanted(3, 3, 3)

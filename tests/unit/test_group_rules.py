@@ -162,11 +162,11 @@ DENIED = CommitFailure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
         ({A0: DENIED}, _at(a0=1), NOTHING),
     ],
 )
-def test_what_is_worth_another_attempt(
+def test_what_is_offsets_to_retry(
     failures: dict[tuple[str, int], CommitFailure], held: Offsets, again: Offsets
 ) -> None:
     wanted, before = _at(a0=5, a1=6), _at(a0=1)
-    assert consumer_group._worth_another_attempt(wanted, failures, before, held) == again
+    assert consumer_group._offsets_to_retry(wanted, failures, before, held) == again
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ from migrate.targets.group.rollback_file import Offsets
 # How long to retry, in seconds, after a temporary error: a broker restarts, or the group's
 # coordinator moves. No attempt starts later. The last attempt may take three more requests (each at
 # most REQUEST_TIMEOUT of migrate.kafka).
-PATIENCE = 60.0
+RETRY_SECONDS = 60.0
 # How long after our commit, in seconds, the commit of another run may arrive that did not see ours.
-_SETTLED_AFTER = 0.5
+_SETTLE_SECONDS = 0.5
 # The first and the longest pause between attempts, in seconds. Each pause doubles the previous one.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
@@ -274,7 +274,7 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
     The group is read before each retry. So an offset is not written again if it arrived and only
     its answer was lost. An offset that somebody else has committed meanwhile is not overwritten.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + RETRY_SECONDS
     pending = dict(target)
     failures: dict[TopicPartition, CommitFailure] = {}
     view: GroupView | None = None
@@ -286,7 +286,7 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
         view = read_again(groups, group, deadline)
         if view is None:
             break
-        pending = _worth_another_attempt(target, failures, before, view.committed)
+        pending = _offsets_to_retry(target, failures, before, view.committed)
         if not pending:
             break
     return CommitAttempt(failures, view)
@@ -300,12 +300,12 @@ def read_settled(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> 
     """
     if attempt.group is None:
         return attempt
-    time.sleep(_SETTLED_AFTER)
+    time.sleep(_SETTLE_SECONDS)
     view = read_again(groups, group, time.monotonic())
     return CommitAttempt(attempt.failures, view if view is not None else attempt.group)
 
 
-def _worth_another_attempt(
+def _offsets_to_retry(
     target: Offsets,
     failures: Mapping[TopicPartition, CommitFailure],
     before: Offsets,

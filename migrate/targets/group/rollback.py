@@ -20,7 +20,7 @@ from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import Refused
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import (
-    PATIENCE,
+    RETRY_SECONDS,
     ChangeOutcome,
     CommitAttempt,
     attempts,
@@ -145,7 +145,7 @@ def _delete(
     Returns:
         The error of the deletion, if there was one, and the group as it was read back.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + RETRY_SECONDS
     failure: CommitFailure | None = None
     now: GroupView | None = None
     for _ in attempts(deadline):

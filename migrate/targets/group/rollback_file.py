@@ -183,10 +183,10 @@ def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
     is in both ``before`` and ``after``, the rollback ended midway.
     """
     before, after = file.before.committed, file.after.committed
-    about = file.touched if file.change == "commit" else before.keys() | after.keys()
+    partitions = file.touched if file.change == "commit" else before.keys() | after.keys()
     if not any(
         partition in before and partition in after and partition not in now.committed
-        for partition in about
+        for partition in partitions
     ):
         if all(now.committed.get(partition) == after.get(partition) for partition in file.touched):
             return ChangeProgress.APPLIED

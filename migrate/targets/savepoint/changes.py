@@ -72,7 +72,7 @@ def source_change(
             new_offsets[ClusterPartition(cluster, *partition)] = planned.next_offset
     known = {planned.topic_partition for planned in plan.partitions}
     for partition, position in own.items():
-        if partition in known or _stays(position, policies):
+        if partition in known or _keeps_position(position, policies):
             continue
         topic, number = partition
         if plan.snapshot is None or number in plan.snapshot.topics.get(topic, {}):
@@ -92,7 +92,7 @@ def _current(position: Position | None, planned: PlannedPartition) -> int | None
     return position.next_offset
 
 
-def _stays(position: Position, policies: Policies) -> bool:
+def _keeps_position(position: Position, policies: Policies) -> bool:
     if position.state is PositionState.FINISHED:
         return True
     if policies.partitions is None:
@@ -176,8 +176,10 @@ def split_shared_topics(
             if name != cluster and None in (name, cluster)
             if by_topic.get(topic, numbers) != numbers
         }
-        differing = {name: theirs for name, theirs in same_cluster.items() if theirs != numbers}
-        sharing = [name for name, theirs in differing.items() if theirs & numbers]
+        differing = {
+            operator: theirs for operator, theirs in same_cluster.items() if theirs != numbers
+        }
+        sharing = [operator for operator, theirs in differing.items() if theirs & numbers]
         names = _names([(key.topic, key.partition) for key in keys])
         if maybe_same:
             unknown.append(
@@ -193,7 +195,9 @@ def split_shared_topics(
             )
         elif differing:
             for key in keys:
-                holders = [name for name, theirs in differing.items() if key.partition in theirs]
+                holders = [
+                    operator for operator, theirs in differing.items() if key.partition in theirs
+                ]
                 if not holders:
                     unknown.append(
                         f"which of {len(same_cluster) + 1} sources is to read {key} is not known: "
@@ -205,7 +209,7 @@ def split_shared_topics(
                     f"{key} stays with operator {', '.join(holders)}, and is not added to "
                     f"{source.operator_id}, which reads other partitions of the topic"
                 )
-    how = "choose one with --source, and what it is to read with --partitions"
+    way_out = "choose one with --source, and what it is to read with --partitions"
     return replace(
         change,
         new_offsets={key: at for key, at in change.new_offsets.items() if key not in removed},
@@ -214,7 +218,7 @@ def split_shared_topics(
             for planned in change.partitions
             if ClusterPartition(cluster, *planned.topic_partition) not in removed
         ),
-        refusals=(*change.refusals, *(Refusal(text, how) for text in unknown)),
+        refusals=(*change.refusals, *(Refusal(text, way_out) for text in unknown)),
     ), notes
 
 
@@ -245,11 +249,11 @@ def restrict_to_topics(
 
 
 def left_out_refusal(
-    side: str, topics: Iterable[str], nobody: str = "no source of the savepoint"
+    side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
 ) -> Refusal:
     """Return the refusal of a move after which nobody would read some topics."""
     return Refusal(
-        f"{side} has positions of {', '.join(sorted(topics))}, which {nobody} reads: its records "
+        f"{side} has positions of {', '.join(sorted(topics))}, which {reader} reads: its records "
         "would be read by none, or, where topics are found by a pattern, from the start",
         "name that pattern with --topic-pattern, or those that move with --partitions",
     )

@@ -73,12 +73,12 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
     taken = {METADATA_FILE}
     handles: dict[int, bytes] = {}
 
-    def copied(stream: FileState | RelativeFileState | SegmentState, name: str) -> str:
+    def add_copy(stream: FileState | RelativeFileState | SegmentState, name: str) -> str:
         start = stream.start if isinstance(stream, SegmentState) else 0
         size = stream.size if isinstance(stream, SegmentState) else stream.stored_size
         source = files.find(stream, f"the handle {name}"), start, size
         if source not in names:
-            names[source] = _free(name, taken)
+            names[source] = _free_name(name, taken)
             taken.add(names[source])
         return names[source]
 
@@ -88,7 +88,7 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
             case RelativeFileState(path=path):
                 if _PLAIN_PATH.fullmatch(path) is None or ".." in path.split("/"):
                     raise Refused(f"a handle names the file {path!r}, outside of the savepoint")
-                if copied(span.value, path) != path:
+                if add_copy(span.value, path) != path:
                     raise Refused(f"the file {path!r} goes by two names")
             case FileState(uri=uri) as stream:
                 if version < _FIRST_RELATIVE:
@@ -97,11 +97,11 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
                         "that a copy would share them; restore the job with Flink 1.11 or later, "
                         "take a savepoint, and name that"
                     )
-                name = copied(stream, posixpath.basename(uri))
+                name = add_copy(stream, posixpath.basename(uri))
                 size = -1 if stream.stored_size is None else stream.stored_size
                 handles[span.start] = relative_file(name, size)
             case SegmentState(uri=uri) as stream:
-                name = copied(stream, f"{posixpath.basename(uri)}-{stream.start}")
+                name = add_copy(stream, f"{posixpath.basename(uri)}-{stream.start}")
                 handles[span.start] = relative_file(name, stream.size)
             case _:
                 pass
@@ -109,7 +109,7 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
     return Copies(copies, handles)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     """Return a free name: ``name``, or if it is taken ``name-2``, ``name-3`` and so on."""
     free, number = name, 1
     while free in taken:

@@ -123,7 +123,7 @@ _HEADER_CHUNK = 0xFF
 class Kept(NamedTuple):
     """An unchanged element, by its index in the old state."""
 
-    number: int
+    old_index: int
 
 
 # An element of the new stream: an unchanged element, or the uncompressed bytes of a new element.
@@ -160,7 +160,7 @@ def with_elements(
             old[changed, index], after = _without_headers(old[changed, index])
             headers += after
     parts = [
-        old[changed, element.number]
+        old[changed, element.old_index]
         if isinstance(element, Kept)
         else compress_chunks(element)
         if compressed

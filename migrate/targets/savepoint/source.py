@@ -220,7 +220,7 @@ def _element_maker(
     if isinstance(current, UnknownSource):
         raise Refused(f"{_name(operator)}: it reads no Kafka source now ({current.reason})")
     if added:
-        _check_may_grow(operator, current, added)
+        _check_can_add(operator, current, added)
     index = source.source_index if isinstance(source, HybridSource) else None
     version = 1
     if isinstance(current, DynamicKafkaSource) and current.enumerator is not None:
@@ -235,7 +235,7 @@ def _element_maker(
     )
 
 
-def _check_may_grow(
+def _check_can_add(
     operator: Operator,
     source: KafkaSource | DynamicKafkaSource,
     added: Iterable[ClusterPartition],

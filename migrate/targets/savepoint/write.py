@@ -98,13 +98,13 @@ def write_savepoint(
             if (coordinator := new_coordinators.get(id(span.value))) is not None
         ),
     ]
-    done = [(splice.start, splice.end) for splice in splices]
+    replaced_ranges = [(splice.start, splice.end) for splice in splices]
     splices += [
         Splice(span.start, span.end, renamed[span.start])
         for span in streams
         if span.start in renamed
         and not isinstance(span.value, OperatorStateHandle)
-        and not any(start <= span.start < end for start, end in done)
+        and not any(start <= span.start < end for start, end in replaced_ranges)
     ]
     with write_directory(os.fspath(out), files) as (place, write):
         for copy in copies:
@@ -174,15 +174,15 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
 def _check(new: Checkpoint, old: Checkpoint, changes: Mapping[str, OffsetChanges]) -> None:
     """Raise AssertionError if the new savepoint does not have the planned positions."""
     for operator_id, source in old.sources.items():
-        of_operator = changes.get(operator_id, {})
+        operator_changes = changes.get(operator_id, {})
         expected = {
             key: next_offset
-            for key, next_offset in {**next_offsets(source), **of_operator}.items()
+            for key, next_offset in {**next_offsets(source), **operator_changes}.items()
             if next_offset is not None
         }
         if next_offsets(new.sources[operator_id]) != expected:
             raise AssertionError(f"operator {operator_id}: the new savepoint has other positions")
-        if entries(new.sources[operator_id]) != entries_after(source, of_operator):
+        if entries(new.sources[operator_id]) != entries_after(source, operator_changes):
             raise AssertionError(
                 f"operator {operator_id}: the new savepoint's enumerator knows other partitions"
             )
