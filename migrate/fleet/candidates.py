@@ -58,8 +58,8 @@ class Candidate:
         pointer: the directory of ``_metadata``; absolute, or a URL.
         job_directory: the directory of its job, which holds the ``chk-<n>``; None for a savepoint.
         metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
-        read_newest: whether to ignore ``pointer``, and to read the checkpoint that is then the
-            newest complete one of the job directory.
+        read_newest: whether to read the newest complete checkpoint of the job directory, instead of
+            ``pointer``.
         job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
             for a savepoint, only its own number (-1 if it has none); None for the other
             checkpoints. ``mark_newest`` sets these numbers.

@@ -48,7 +48,7 @@ _MAX_CANDIDATES = 100
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """The results that a scan is to return and write.
+    """The parts of a scan's result, and the tables to write.
 
     Attributes:
         with_lag: whether the result has the lag, for which a broker is asked.

@@ -69,8 +69,8 @@ def prove(
 def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
     """Yield the possible orders of the values in the query, each as indexes of ``values``.
 
-    The values are in the order of the query, except ``count(*)``. Spark names the field of every
-    count ``count``, so ``count(*)`` may be any of them. Each order puts it at another place.
+    The values are in the order of the query, except ``count(*)``. Its place among the counts is
+    unknown, because Spark names the field of every count ``count``.
     """
     numbers = range(len(values))
     yield numbers
@@ -205,8 +205,8 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
     Args:
         state: Spark's state.
         flink: Flink's entries, with the columns of Spark's state.
-        is_sample: whether ``flink`` is a sample. If so, keys that only Spark has are no errors. But
-            an empty sample means that Flink's state is empty, so all of Spark's keys are errors.
+        is_sample: whether ``flink`` is a sample, so that keys that only Spark has are no errors. An
+            empty sample is the complete state.
     """
     join_type = "left_outer" if is_sample else "full_outer"
     key, values = state.key_columns, state.value_columns

@@ -182,20 +182,20 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
     return max(checkpoint.written_at, newest), checkpoint.copied_from
 
 
-def _count_expired(state: DataFrame, *limits: int) -> tuple[int, int]:
-    """Count the entries, or elements of lists, that were last used at the first limit or before.
+def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tuple[int, int]:
+    """Count the entries, or elements of lists, that were last used at ``stop_limit`` or before.
 
     Returns:
-        Their number, and how many of them were last used after the second limit.
+        Their number, and how many of them were last used after ``newest_limit``.
     """
 
     def number(limit: int) -> Column:
+        bound = F.lit(_limit_to_bigint(limit))
         if _is_list(state):
-            return F.sum(F.size(F.filter(LAST_ACCESS, lambda access: access <= F.lit(limit))))
-        return F.sum(F.when(F.col(LAST_ACCESS) <= F.lit(limit), 1).otherwise(0))
+            return F.sum(F.size(F.filter(LAST_ACCESS, lambda access: access <= bound)))
+        return F.sum(F.when(F.col(LAST_ACCESS) <= bound, 1).otherwise(0))
 
-    at_stop, at_newest = map(_limit_to_bigint, limits)
-    (counts,) = state.agg(number(at_stop), number(at_newest)).collect()
+    (counts,) = state.agg(number(stop_limit), number(newest_limit)).collect()
     return counts[0], counts[0] - counts[1]
 
 

@@ -247,7 +247,7 @@ class Buffers:
                 accepted = _is_below(*self._int128_halves(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
-        # np.abs of the smallest 64-bit number is negative, so the comparisons accept it.
+        # np.abs of the smallest 64-bit number is negative, so only _has_long_min rejects it.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
             raise Rejected
 
@@ -323,7 +323,12 @@ def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
 
 
 def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
-    """Return the key groups of hash codes: MathUtils.murmurHash @ Flink 2.2.0, modulo."""
+    """Return the key groups of hash codes: MathUtils.murmurHash @ Flink 2.2.0, modulo the maximum.
+
+    Args:
+        code: the hash codes, as 32-bit unsigned integers.
+        max_parallelism: the maximum parallelism, which is the number of key groups.
+    """
     code = code * np.uint32(0xCC9E2D51)
     code = (code << 15 | code >> 17) * np.uint32(0x1B873593)
     code = (code << 13 | code >> 19) * 5 + np.uint32(0xE6546B64)

@@ -183,7 +183,7 @@ class _Compiler:
                 self._add_op(operations.VALUE_END)
 
     def _put_into_list(self, column: int) -> None:
-        """Replace the nodes of value and last access by lists of them."""
+        """Wrap the nodes of value and last access in a list."""
         nodes = self.nodes
         for name in ("value", "last_access"):
             if name in nodes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# The forms that need a check (``Buffers.check``): some of their bytes are no value that Flink
-# writes, or do not fit into the column.
+# The forms whose values are checked (``Buffers.check``): Flink does not write all bit patterns, or
+# the column cannot hold all values.
 CHECKS = {
     "flag",
     "enum",
@@ -49,13 +49,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The nodes from which the key groups of a state's keys are checked.
+    """The nodes with which the key groups of keys are checked (``Buffers.check_keys``).
 
     Attributes:
         table: the table of the keys.
         prefix: the node and the size in bytes of the key group before each key; None if keys have
             no such prefix.
-        hashes: the parts of a key from which its hash is computed; empty if no hash is known.
+        hashes: the nodes from which the hash of a key is computed; empty if the hash is unknown.
     """
 
     table: int
