@@ -42,7 +42,7 @@ CHANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing is to do in a step, with the reason."""
+    """The reason why a step has nothing to do."""
 
     reason: str
 

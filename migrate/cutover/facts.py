@@ -68,7 +68,7 @@ class Savepoint:
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
     """Return whether two paths name the same savepoint; scheme and host may differ.
 
-    For a directory name that Flink has chosen (``savepoint-<part of the job id>-<random>``), the
+    If Flink has chosen the directory name (``savepoint-<part of the job id>-<random>``), an equal
     name is enough.
     """
     if first is None or second is None:
@@ -123,8 +123,8 @@ class LocationFacts:
         last_committed_batch: the newest committed batch, or None.
         last_planned_batch: the newest batch in the offset log, or None.
         has_logs: whether Spark has created the directories of its logs.
-        priming_problem: why it does not hold the plan and the primed state. None if it does, or if
-            no state is primed.
+        priming_problem: why the location does not hold the plan and the primed state, or None.
+            Also None if no state is primed.
     """
 
     name: str

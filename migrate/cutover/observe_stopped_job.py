@@ -86,7 +86,7 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
-    """Return the job as soon as Flink reports its end, or once the report cannot be outdated."""
+    """Return the job as soon as Flink reports its end, or after the refresh interval."""
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         if job.ended:
             break
@@ -118,8 +118,8 @@ def _newest_attempt(
 def read_ended_job(context: CutOverContext) -> JobToStop:
     """Wait for the job's end, and return the job.
 
-    A JobManager of a single job exits with the job. If it does not answer and the recorded stop has
-    finished, the recorded job is returned with state ``UNKNOWN``.
+    A JobManager of a single job exits with the job. If the JobManager does not answer, and the
+    recorded stop has finished, the recorded job is returned with state ``UNKNOWN``.
     """
     job = None
     for _ in poll(MAX_SILENCE_SECONDS):
@@ -270,7 +270,7 @@ def job_started_again(
     """Return the newest job that has continued the work of the stopped job, or None.
 
     A job counts if it was restored from the savepoint, or if it matches ``stopped_job`` or
-    ``job_name``. It counts even if it has ended, because its output is newer than the savepoint.
+    ``job_name``. A later job that has ended counts, too: its output is newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.

@@ -144,7 +144,7 @@ def _check_plan(context: CutOverContext, chk: str, checked: list[str]) -> None:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group whose offsets another move has written, or are beyond the plan."""
+    """Refuse a group if another move has written its offsets, or if they are beyond the plan."""
     group = read_group(context)
     reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:

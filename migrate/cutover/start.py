@@ -80,7 +80,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 def watch_group(context: CutOverContext, facts: Facts) -> None:
     """Record the members and the first commit by others for each partition of a group.
 
-    A member that has a partition while our commit is still the newest began at the plan.
+    If a member has a partition while our commit is still the newest, it began at the plan.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:

@@ -55,7 +55,7 @@ def target_content(facts: Facts) -> tuple[Content, str]:
 
 
 def other_cluster_reason(facts: Facts) -> str:
-    """Return a refusal if the brokers belong to another cluster than the written group, or ""."""
+    """Return a refusal if the group was written on another cluster, or an empty text."""
     target, record = facts.target, facts.record
     if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
         return ""

@@ -30,7 +30,7 @@ from migrate.targets.group.rollback_file import Offsets
 # coordinator moves. No attempt starts later. The last attempt may take three more requests (each at
 # most REQUEST_TIMEOUT of migrate.kafka).
 RETRY_SECONDS = 60.0
-# How long after our commit, in seconds, the commit of another run may arrive that did not see ours.
+# In seconds: another run that has not seen our commit may commit this long after it.
 _SETTLE_SECONDS = 0.5
 # The first and the longest pause between attempts, in seconds. Each pause doubles the previous one.
 _FIRST_PAUSE = 0.2
@@ -119,7 +119,7 @@ def commit(
         target: the offsets to commit; the group's other offsets stay.
         before: the group as it was when the offsets were planned.
         rollback_path: where the rollback file is written, before anything changes.
-        mark: whether to commit also if only the metadata differs. It shows who committed.
+        mark: whether to commit also if only the metadata differs. The metadata shows who committed.
 
     Raises:
         Refused: the group has members, is not a consumer group, or has changed since ``before``;

@@ -5,9 +5,9 @@ the commit log (``commits/N``), in one request. It does not commit positions of 
 planned (``offsets/N``). If the follower is killed, the group is at that batch or at an earlier one.
 Deleted topics and partitions are left out, with a warning.
 
-Each round first reads the group, then the commit log, and then the log ends. So new batches and
-other followers never make the group's offsets appear beyond the query's: if they are, somebody else
-has committed them.
+Each round first reads the group, then the commit log, and then the log ends. So if the group is
+beyond the query, somebody else has committed for it: a new batch or another follower cannot cause
+this.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class GroupFollower:
 
     @property
     def query(self) -> str | None:
-        """The query's id; None if the query has none yet. Raises as ``query_id``."""
+        """The query's id; None if the query has none yet. For the errors see ``query_id``."""
         return query_id(self.directory, self._files)
 
     def commit_progress(self, *, allow_moved_on: bool = False) -> Followed:
@@ -77,9 +77,8 @@ class GroupFollower:
             allow_moved_on: commit even if offsets of the group go back.
 
         Raises:
-            Refused: the group has members, or is beyond the query; or the query's positions are
-                beyond these brokers' logs; or the brokers have none of its partitions. Nothing was
-                committed.
+            Refused: the group has members or is beyond the query, the query is beyond the log ends,
+                or the brokers have none of its partitions. Nothing was committed.
             InputError, Refused: as for ``newest_committed_batch`` and ``positions_after``; or the
                 query's file ``metadata`` is missing.
             BrokerError: the broker did not answer, or did not accept all offsets.

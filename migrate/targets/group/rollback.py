@@ -132,7 +132,7 @@ def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offset
 def _nothing_written(
     before: GroupView, target: Offsets, failure: CommitFailure | None, now: GroupView | None
 ) -> CommitAttempt:
-    """Return a result with one failure for all partitions that the group held or was to hold."""
+    """Return an attempt with the same failure for all partitions of the group and the target."""
     everything = before.committed.keys() | target.keys()
     return CommitAttempt(dict.fromkeys(everything, failure) if failure is not None else {}, now)
 

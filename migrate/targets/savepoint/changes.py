@@ -40,7 +40,7 @@ def source_change(
     """Return the changes that a plan makes to a source; no changes if the whole plan is refused.
 
     Args:
-        source: the source in the savepoint, only with its positions in this cluster.
+        source: the source in the savepoint, with only its positions in this cluster.
         cluster: the cluster; None if the savepoint does not name it.
         plan: the positions from which the source's partitions continue.
         side: the name of the plan's positions in messages.
@@ -131,14 +131,14 @@ def split_shared_topics(
 ) -> tuple[SourceChange, list[str]]:
     """Return a change without partitions that other sources of the job read, and notes about them.
 
-    Several sources may read one topic. The sets of partitions that they read now decide about a
-    partition that the change adds:
+    Several sources may read one topic. Whether the source gets a new partition depends on the sets
+    of partitions that the sources read now:
 
     * Equal sets: the source gets the partition.
     * Disjoint sets: each source was probably configured with a list of partitions. A partition of
       another source is removed from the change. A partition of no source is refused.
-    * Other sets: all sources may subscribe to the topic, but one of them has not discovered all
-      partitions yet. The partition is refused.
+    * Overlapping sets: all sources may subscribe to the topic, but one of them has not discovered
+      all partitions yet. The partition is refused.
     * Different sets, and a source names no cluster: the partition is refused.
 
     Args:

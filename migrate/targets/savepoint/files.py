@@ -2,8 +2,8 @@
 
 The new savepoint must not share a file with the original, because Flink deletes the files that a
 checkpoint owns. So each file is copied to the directory of ``_metadata``, and its handle gets a
-name relative to that directory. A file whose handle has a relative name already keeps this name. A
-segment of a merged file becomes a separate file.
+name relative to that directory. If the handle has a relative name already, the file keeps its name.
+A segment of a merged file becomes a separate file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
