@@ -22,7 +22,9 @@ _KEYS = {
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
 # An option, and the space before its value: a policy, or a placeholder in capitals.
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?")
+_OPTION = re.compile(
+    r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?"
+)
 
 
 def with_spec_keys(text: str) -> str:

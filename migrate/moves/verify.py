@@ -14,16 +14,21 @@ from migrate.inputs.flink.read import read
 from migrate.inputs.position_inputs import Side, SideKind, parse_side
 from migrate.inputs.spark_query import query_start
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
-from migrate.model.errors import Refused, UsageError
+from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.positions import PositionSet, group_positions
+from migrate.model.positions import (
+    GROUP_PREFIX,
+    SPARK_PREFIX,
+    PositionSet,
+    group_positions,
+)
 from migrate.moves.options import SideArguments, choice, kafka
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, verify_group, verify_log, verify_query
-from migrate.storage.uris import local_path
+from migrate.storage.uris import check_no_credentials, local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX
 
 if TYPE_CHECKING:
@@ -106,12 +111,13 @@ def verify(
         check_pyspark()
     broker, chosen = kafka(arguments, SideArguments).broker, choice(arguments)
     expected = _expected(os.fspath(moved), chosen, one_cluster)
-    side = parse_side(target)
-    if side.kind not in (SideKind.SPARK, SideKind.GROUP):
+    if not target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+        check_no_credentials(target, InputError)
         raise UsageError(
             f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
             f"or group:{target}; the checkpoint comes before it"
         )
+    side = parse_side(target)
     if (run or state) and side.kind is not SideKind.SPARK:
         raise UsageError("--run and --state are about a Spark query: each goes with spark:DIR")
     group = side.what if side.kind is SideKind.GROUP else None

@@ -44,10 +44,13 @@ def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
     """Read a field of the last record in a file; the field is a map of strings, or null.
 
     Raises:
-        UnreadableSink: the file is damaged or compressed, or does not contain records.
+        UnreadableSink: the file is damaged or compressed, or does not contain records with such a
+            field.
     """
     try:
         entries = _last_record(Cursor(content, what, start=len(_MAGIC))).get(field) or {}
+        if not isinstance(entries, dict):
+            raise UnreadableSink(f"{what}: {field} is not a map")
         return {key: text.decode() for key, text in entries.items() if isinstance(text, bytes)}
     except DecodeError as error:
         raise UnreadableSink(str(error)) from error

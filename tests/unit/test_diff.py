@@ -463,7 +463,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["group:", "spark:", "json:", "csv:", "broker:", "broker:newest", "broker:Latest"]
+    "name",
+    [
+        *("group:", "spark:", "json:", "csv:", "broker:", "broker:newest", "broker:Latest"),
+        *("topic:orders", "no-such-prefix:" + 300 * "a", "x:\0"),
+    ],
 )
 def test_a_side_that_is_not_named_as_one_is_refused(name: str) -> None:
     with pytest.raises(UsageError):

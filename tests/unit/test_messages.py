@@ -65,6 +65,13 @@ def test_the_checkpoint_location_of_a_query_is_named_as_a_side(chk: Path, tmp_pa
     assert f"spark:{query}" in swapped.stderr and "the checkpoint comes before it" in swapped.stderr
 
 
+@pytest.mark.parametrize("target", ["plan:plan.json", "topic:orders", "broker:latest"])
+def test_what_is_no_target_is_named_as_none(chk: Path, target: str) -> None:
+    result = migrate("verify", chk, target)
+    assert (result.code, result.stdout) == (2, "")
+    assert f"a target is named spark:{target}" in result.stderr
+
+
 def test_one_slash_too_few() -> None:
     result = migrate("inspect", "s3:/bucket/chk-1")
     assert result.code == 3

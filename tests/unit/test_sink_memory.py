@@ -526,6 +526,10 @@ def test_what_lies_before_a_map_is_passed_over(tmp_path: Path, field: str, value
             '{"type":"fixed","name":"f","size":-1}}]}',
             b"",
         ),
+        (
+            '{"type":"record","name":"r","fields":[{"name":"extraMetadata","type":"string"}]}',
+            long(1) + b"x",
+        ),
     ],
 )
 def test_a_schema_is_not_trusted(tmp_path: Path, schema: str, records: bytes) -> None:
