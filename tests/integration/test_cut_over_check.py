@@ -56,7 +56,7 @@ def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Pa
             for line in refused.stderr.splitlines()
             if line.startswith("refused: ") and f"gone-{tmp_path.name}" in line
         ]
-        assert "--gone skip" in gone
+        assert "move.gone: skip" in gone
     assert [one.name for one in (tmp_path / "query").iterdir()] == ["theirs"]
     record = json.loads((tmp_path / "orders.cut-over/record.json").read_text())
     assert record["runs"][0]["end"] == "refused at check"

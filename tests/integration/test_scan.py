@@ -171,7 +171,7 @@ def test_plans_are_those_that_each_command_would_save(estate: FewJobs, tmp_path:
     assert "7 bytes of records lie in its channels" in index[str(estate.unaligned)]["reasons"]
     assert index[str(estate.corrupt)]["reasons"]
     assert estate.gone in index[str(estate.without_topic)]["reasons"]
-    assert "plans: 3" in done.stderr.splitlines()
+    assert "plans: 3 saved" in done.stderr.splitlines()
     # And it can be applied.
     applied = migrate(
         "to-spark", "--plan", tmp_path / "plans" / index[str(estate.newest)]["plan"], *estate.broker

@@ -204,7 +204,7 @@ def test_there_are_sixty() -> None:
     assert len(_LINES) // 2 >= 60
 
 
-@pytest.mark.parametrize(("command", "expected"), zip(_LINES[::2], _LINES[1::2], strict=True))
+@pytest.mark.parametrize(("command", "expected"), list(zip(_LINES[::2], _LINES[1::2], strict=True)))
 def test_a_mistake_is_named_with_the_way_out(folder: Path, command: str, expected: str) -> None:
     for name, path in (("@CHK", _CHK), ("@SAVEPOINT", _SAVEPOINT), ("@FOLDER", folder)):
         command, expected = command.replace(name, str(path)), expected.replace(name, str(path))
