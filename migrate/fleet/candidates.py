@@ -100,7 +100,9 @@ def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
     jobs: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         jobs.setdefault(candidate.job_directory or candidate.pointer, []).append(candidate)
-    newest = {max(of_job, key=_rank).pointer: of_job for of_job in jobs.values()}
+    newest = {
+        max(job_candidates, key=_rank).pointer: job_candidates for job_candidates in jobs.values()
+    }
     return [
         replace(candidate, job_numbers=frozenset(map(_number, newest[candidate.pointer])))
         if candidate.pointer in newest

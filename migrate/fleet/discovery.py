@@ -68,8 +68,8 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
             parts of a path. They are local paths, or URLs that ``files`` can read.
         files: the file systems to search.
-        latest_only: return only all savepoints, and for each job's directory the newest complete
-            ``chk-<n>``, or the newest one if none is complete.
+        latest_only: of each job's directory, return only the newest complete ``chk-<n>``, or the
+            newest one if none is complete. All savepoints are returned.
 
     Raises:
         MissingExtra: the library for a root's kind of URL is not installed.
@@ -218,7 +218,7 @@ def _matches(pattern: str, files: Files) -> list[str]:
     If the last part of the glob matches ``_metadata``, such files are returned as well.
 
     Raises:
-        OSError, MissingExtra: a directory above a match cannot be listed.
+        OSError, MissingExtra: a directory in which to search cannot be listed.
     """
     root = _BASE.match(pattern)
     base = root[0] if root is not None else "/"

@@ -41,7 +41,7 @@ class ScannedJob:
             could not be read.
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
-        positions: the sum of the numbers of topic-partitions of all sources.
+        positions: the number of topic-partitions of each source, added up.
         lag: the upper bound of the number of records between the positions and the log ends; None
             without a broker, or if the lag of every position is unknown.
         lag_unknown: the number of positions whose lag is unknown.
@@ -160,11 +160,11 @@ class Totals:
 def totals(jobs: Sequence[ScannedJob]) -> Totals:
     """Return the totals of jobs."""
     known = [job.lag for job in jobs if job.lag is not None]
-    alone = [job for job in jobs if job.job_directory is None]
-    unlistable = sum(map(_is_unlistable, alone))
+    without_job = [job for job in jobs if job.job_directory is None]
+    unlistable = sum(map(_is_unlistable, without_job))
     return Totals(
-        len(jobs) - len(alone),
-        len(alone) - unlistable,
+        len(jobs) - len(without_job),
+        len(without_job) - unlistable,
         unlistable,
         sum(job.movable for job in jobs),
         sum(job.positions or 0 for job in jobs),

@@ -34,7 +34,7 @@ _CGROUP_V1 = tuple(Path("/sys/fs/cgroup/cpu") / f"cpu.cfs_{of}_us" for of in ("q
 
 
 class _WorkerTraceback(Exception):
-    """The traceback of an error in a worker; it is the cause of the error raised here."""
+    """The traceback of an error in a worker, as the cause of the error in this process."""
 
 
 def cores() -> int:
@@ -84,21 +84,21 @@ class WorkerPool:
 
         Raises:
             ServiceError: several worker processes, one after the other, ended over the same item.
-            Exception: the first error of the function; no other item is begun after it.
+            Exception: the first error of the function; no further item is started.
         """
         pickled = pickle.dumps(function)
         results: dict[int, _Result] = {}
         errors: list[BaseException] = []
-        waiting = iter(enumerate(items))
+        remaining = iter(enumerate(items))
         lock = Lock()
 
         def work(run: Callable[[_Item], _Result]) -> None:
             while True:
                 with lock:
-                    following = next(waiting, None) if not errors else None
-                if following is None:
+                    next_item = next(remaining, None) if not errors else None
+                if next_item is None:
                     return
-                number, item = following
+                number, item = next_item
                 result = run(item)
                 with lock:
                     results[number] = result

@@ -72,7 +72,7 @@ def scan_on_spark(
     request = ScanRequest(ask_broker is not None, output)
     chunks = split_candidates(candidates)
     read = read_chunks(spark, chunks, partial(_read, request), _SCHEMA).persist()
-    kept = read.coalesce(max(1, -(-len(chunks) // _CHUNKS_PER_TASK)))
+    persisted = read.coalesce(max(1, -(-len(chunks) // _CHUNKS_PER_TASK)))
     snapshot = None
     try:
         with _report_progress(spark, progress):
@@ -80,12 +80,12 @@ def scan_on_spark(
                 summary = merge_summaries(_answers(read))
             else:
                 snapshot = ask_broker(set().union(*_answers(read)))
-                compared = kept.mapInArrow(partial(_compare, snapshot), _ANSWER)
+                compared = persisted.mapInArrow(partial(_compare, snapshot), _ANSWER)
                 summary = merge_summaries(_answers(compared))
             if output is not None:
                 for view in request.views:
                     columns = struct_type(request.columns(view))
-                    table = kept.mapInArrow(partial(_table, view, request, snapshot), columns)
+                    table = persisted.mapInArrow(partial(_table, view, request, snapshot), columns)
                     _write(table, view, output)
             return summary
     finally:

@@ -113,7 +113,7 @@ def plain_batches(
     constants: Mapping[str, object] = _NO_CONSTANTS,
     skip: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of ``part_batches`` without the kernel; skip the first ``skip``."""
+    """Yield the batches of ``part_batches`` without the kernel, from entry ``skip`` on."""
     entries: list[Entry] = []
     rows = 1  # the size of each batch shows how many rows fit into the next batch
     for batch_of_entries in part.batches(key_groups):

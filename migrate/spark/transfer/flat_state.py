@@ -115,7 +115,7 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
         value: the stored schema of the value.
     """
     keys, values = _fields("key", key), _fields("value", value, _average_fields(value))
-    # The DECIMAL sum of no values is stored as 0, and the next field is a flag for it.
+    # The DECIMAL sum of no values is stored as 0; a flag in the next field marks such a sum.
     flags = {
         values[number - 1].path: field.path
         for number, field in enumerate(values)

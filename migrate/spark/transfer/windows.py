@@ -77,18 +77,18 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
             f"the job allows records to be {lateness} ms late, and keeps windows that have "
             "fired so long: keep the columns key and namespace, which tell them"
         )
-    waiting = timers.where("value = namespace.end - 1").select(
+    unfired = timers.where("value = namespace.end - 1").select(
         F.col("key").alias("timer_key"), F.col("namespace").alias("timer_window")
     )
     same = F.col("key").eqNullSafe(F.col("timer_key")) & (
         F.col("namespace") == F.col("timer_window")
     )
     (fired,) = (
-        state.join(waiting, same, "left_anti")
+        state.join(unfired, same, "left_anti")
         .agg(F.count("*").alias("number"), F.max("namespace.end").alias("last"))
         .collect()
     )
-    kept = state.join(waiting, same, "left_semi")
+    kept = state.join(unfired, same, "left_semi")
     if fired["number"] and kept.isEmpty():
         raise Refused(
             f"of {counted(fired['number'], 'window')} none waits for its end: either Flink has "
@@ -152,7 +152,8 @@ def split_into_panes(
     A pane is the time from the start of one window to the start of the next, ``slide_ms`` later.
     Panes do not overlap. If a window has k panes, window p consists of the panes p to p+k-1, and
     window p+1 of the panes p+1 to p+k. So pane p = window p - window p+1 + pane p+k. Pane p+k is
-    replaced by the same equation, and so on. So a pane is a sum and difference of windows.
+    replaced by the same equation, and so on. This gives each pane as sums and differences of
+    windows.
 
     Windows before the first one in the state have fired, so no panes are made before its start.
 

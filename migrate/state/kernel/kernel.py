@@ -129,7 +129,7 @@ def _row_hash(data: _Array, start: int, size: int) -> int:
 
 @_inner(_I64, _OUT, _I64, _I64)
 def _write_utf8(text: _Array, to: int, character: int) -> int:
-    """Write a character of more than seven bits to ``text`` as UTF-8; return the new end."""
+    """Write a non-ASCII character to ``text`` as UTF-8; return the new end."""
     following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
     text[to] = (0xFF00 >> following + 1 & 0xFF) | character >> 6 * following
     for index in range(following - 1, -1, -1):

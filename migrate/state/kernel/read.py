@@ -214,7 +214,7 @@ class FastReader:
 
         Args:
             complete: whether the kernel has read the last key group to its end. Then that key group
-                is skipped if no row of it is in the buffers.
+                is skipped if it has no rows in the buffers.
         """
         first_rows = [segment.first_rows for segment in self._segments]
         ends = [*first_rows[1:], self._buffers.rows.tolist() if complete else None]
