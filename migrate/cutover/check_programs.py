@@ -33,12 +33,12 @@ _UNCHECKED_WORDS = frozenset(
 _PUNCTUATION = frozenset("();<>|&")
 
 
-def check_programs(spec: Spec, home: Path) -> None:
+def check_programs(spec: Spec, working_directory: Path) -> None:
     """Check that the programs and scripts of ``start`` and ``prime`` exist.
 
     Args:
         spec: the spec.
-        home: the folder that the commands run in.
+        working_directory: the folder that the commands run in.
 
     Raises:
         Refused: a program or a script does not exist.
@@ -47,7 +47,7 @@ def check_programs(spec: Spec, home: Path) -> None:
     for key, line in (("prime", spec.prime), ("start", spec.start)):
         if line is not None:
             words = _first_command(line) if isinstance(line, str) else line
-            refusals += (f"{key}: {problem}" for problem in _problems(words, home))
+            refusals += (f"{key}: {problem}" for problem in _problems(words, working_directory))
     if refusals:
         raise Refused(refusals)
 
@@ -71,19 +71,19 @@ def _first_command(line: str) -> Sequence[str]:
     return words
 
 
-def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
+def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
     if not words:
         return
     program = words[0]
     # Ask the shell, because its builtins have no file.
     command = ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null 2>&1', program]
-    lookup = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
+    lookup = subprocess.run(command, cwd=working_directory, stdin=subprocess.DEVNULL, check=False)
     if lookup.returncode:
         yield f"there is no program {program}"
     script = _script(words)
     is_plain_path = script.endswith(_SCRIPT_SUFFIXES) and not set(script) & set("$*?[]~:;&| \n")
-    if is_plain_path and not (home / script).exists():
-        yield f"{program} is given {script}, which does not exist in {home}"
+    if is_plain_path and not (working_directory / script).exists():
+        yield f"{program} is given {script}, which does not exist in {working_directory}"
 
 
 def _script(words: Sequence[str]) -> str:

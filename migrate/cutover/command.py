@@ -66,13 +66,16 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def run(
-        self, command: str | Sequence[str], home: Path, environment: Mapping[str, str] | None = None
+        self,
+        command: str | Sequence[str],
+        working_directory: Path,
+        environment: Mapping[str, str] | None = None,
     ) -> int:
         """Start the command, and return its process id.
 
         Args:
             command: a shell line, or the words of a command.
-            home: the folder that the command runs in.
+            working_directory: the folder that the command runs in.
             environment: environment variables, in addition to those of this process.
 
         Raises:
@@ -83,7 +86,7 @@ class Command:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _RUN_AND_WRITE_CODE, str(self.state.absolute()), *words],
-                cwd=home,
+                cwd=working_directory,
                 env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=out,

@@ -163,10 +163,10 @@ def _problem(problem: ErrorDetails) -> str:
             return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
 
 
-def _keys(where: list[str]) -> list[str]:
+def _keys(parents: list[str]) -> list[str]:
     """Return the keys that the spec allows below a list of parent keys."""
     model: Any = Spec
-    for name in where:
+    for name in parents:
         field = model.model_fields.get(name.replace("-", "_"))
         model = field.annotation if field is not None else Model
     return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]

@@ -58,7 +58,7 @@ def now() -> str:
 
 
 class Record:
-    """The record of a cut-over. A change is on disk when the call that makes it returns.
+    """The record of a cut-over. Each change is written to disk before its method returns.
 
     Args:
         file: the spec of the cut-over.
@@ -171,7 +171,7 @@ class Record:
 
 
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield each value of the spec that must not change after the job's stop or the write."""
+    """Yield each change of the spec that is forbidden since the job's stop or the first write."""
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):

@@ -1,7 +1,7 @@
 """The spec of a cut-over: a YAML file.
 
-Keys that are also command-line options have their names. Relative paths are relative to the folder
-of the spec.
+A key has the name of the command-line option, if there is one. Relative paths are relative to the
+folder of the spec.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.cutover.spec``).

@@ -117,7 +117,7 @@ class GroupChange:
                 new_offsets,
                 self.group,
                 self.rollback_path,
-                mark=bool(self.cut_over),
+                compare_metadata=bool(self.cut_over),
             )
 
 

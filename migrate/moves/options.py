@@ -277,7 +277,7 @@ def choice(arguments: ChoiceArguments) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Request(Choice):
-    """What moves, and where to.
+    """A requested move: what moves, and its target.
 
     Attributes:
         state_taken: the ids of the operators whose whole keyed state moves with the positions.

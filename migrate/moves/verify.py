@@ -63,8 +63,8 @@ def verify(
         target: ``spark:DIR`` or ``group:NAME``.
         run: for ``spark:DIR``, start Spark on a copy of the seed, and check where Spark begins.
         spark_conf: with ``run`` or ``state``, Spark's settings.
-        state: ``OPERATOR/NAME`` of the keyed state in Flink with which ``spark:DIR`` was primed:
-            compare Flink's and Spark's state key by key (``Verification.state``).
+        state: the keyed state with which ``spark:DIR`` was primed, as ``OPERATOR/NAME``. Flink's
+            and Spark's state are compared key by key (``Verification.state``).
         expect: with ``state``, Spark SQL expressions over the columns of Flink's state: one for
             each field of Spark's key, then one for each field of Spark's value. By default the
             parts of Flink's key and value, in their order.

@@ -49,7 +49,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
         for partition in sorted(before.keys() | after.keys())
     ]
     yield _table(("BEFORE", "AFTER"), rows, out)
-    changed = counted(len(file.touched), "partition")
+    changed = counted(len(file.changed_partitions), "partition")
     yield f"\n{changed} changed; what would come back: migrate rollback {name}\n"
 
 

@@ -6,8 +6,8 @@ its state stay.
 
 All other files are copied unchanged, except the metadata of some operators (transformWithState;
 from Spark 4.2 on also joins): ``state/<operator>/_metadata/v2/<batch>``, with ``v2`` and a line of
-JSON. It names the schemas of the operator's state by absolute paths in the old location, so these
-paths are replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
+JSON. This metadata has absolute paths of the state's schemas in the old location, so the paths are
+replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -111,7 +111,7 @@ def write_copy(
 def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
     entry = read_entry(files, path)
     sources = entry_offsets(entry, path)
-    added = _added(changed, list(sources.values()))
+    added = _added_offsets(changed, list(sources.values()))
     offsets = dict(entry.offsets)
     for source, next_offsets in sources.items():
         topics = {topic for topic, _ in next_offsets}
@@ -125,7 +125,7 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
     return str(replace(entry, offsets=offsets)).encode()
 
 
-def _added(
+def _added_offsets(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
     """Return the offsets of partitions that no source reads yet. All sources of the topic get them.

@@ -151,14 +151,14 @@ def commit_version(checkpoint: Path, batch: int) -> str:
     return _commit(checkpoint, batch)[0]
 
 
-def copy_to_read(checkpoint: Path, batch: int, copy: Path, read_file: Path) -> None:
+def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) -> None:
     """Copy a checkpoint location as it was after a batch, for another query that reads its state.
 
     Args:
         checkpoint: the location.
         batch: the last batch of the copy.
         copy: the new directory, the checkpoint location of a query with one file source.
-        read_file: the file that the source of this query has read.
+        source_file: the file that the source of this query has read.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -171,8 +171,12 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, read_file: Path) -> N
         entry = replace(_offsets(checkpoint, number), offsets={"0": _compact({"logOffset": 0})})
         _write(copy / "offsets" / str(number), str(entry))
         _write(copy / "commits" / str(number), "\n".join(_commit(checkpoint, number)))
-    modified_ms = read_file.stat().st_mtime_ns // 1_000_000  # Spark forgets a file with an old time
-    read = _compact({"path": read_file.absolute().as_uri(), "timestamp": modified_ms, "batchId": 0})
+    modified_ms = (
+        source_file.stat().st_mtime_ns // 1_000_000
+    )  # Spark forgets a file with an old time
+    read = _compact(
+        {"path": source_file.absolute().as_uri(), "timestamp": modified_ms, "batchId": 0}
+    )
     _write(copy / "sources" / "0" / "0", f"v1\n{read}")
     shutil.copyfile(checkpoint / "metadata", copy / "metadata")
 

@@ -110,7 +110,7 @@ def read_options(
 
     Args:
         source: the start of the Kafka source.
-        kafka: librdkafka's properties, or None. Secrets among them do not become options.
+        kafka: librdkafka's properties, or None. Secrets do not become options.
         isolation_level: None keeps Kafka's default, ``read_uncommitted``.
         seeded: whether the query gets a seeded checkpoint location.
     """
@@ -155,7 +155,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield the options for Java's store of certificates. librdkafka has another file."""
+    """Yield the options for a Java key store or trust store. librdkafka uses other files."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",

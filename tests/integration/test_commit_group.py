@@ -201,7 +201,7 @@ def test_a_commit_leaves_a_rollback_file_and_the_rest_alone(
     file = rollback_file.read(path)
     assert file.before.committed == held
     assert file.after.committed == {**held, **wanted}
-    assert file.touched == set(wanted)
+    assert file.changed_partitions == set(wanted)
     assert list(tmp_path.iterdir()) == [path]
 
 

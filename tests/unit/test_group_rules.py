@@ -20,10 +20,10 @@ from migrate.targets.group.commit import (
     PartitionOutcome,
     Result,
     attempts,
+    change_refusals,
     in_order,
     partition_outcome,
     pending_commit,
-    reasons_changed,
     write_obstacles,
 )
 from migrate.targets.group.commit_marks import commit_metadata
@@ -135,7 +135,7 @@ def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
     ],
 )
 def test_what_has_changed_since(before: Offsets, now: Offsets, told: str | None) -> None:
-    found = reasons_changed(_group(before), _group(now))
+    found = change_refusals(_group(before), _group(now))
     if told is None:
         assert found == []
         return

@@ -140,7 +140,7 @@ def test_a_copy_to_read_from_has_one_source(checkpoint: Path, tmp_path: Path) ->
     (checkpoint / "state" / "1.delta").write_text("state")
     (tmp_path / "0.json").touch()
     os.utime(tmp_path / "0.json", (7, 7))
-    copy_to_read(checkpoint, 0, tmp_path / "copy", read_file=tmp_path / "0.json")
+    copy_to_read(checkpoint, 0, tmp_path / "copy", source_file=tmp_path / "0.json")
     assert (tmp_path / "copy/state/1.delta").read_text() == "state"
     lines = (tmp_path / "copy/offsets/0").read_text().split("\n")
     assert lines == ["v1", json.dumps(_METADATA), '{"logOffset":0}']
@@ -163,7 +163,7 @@ def test_files_that_vanish_while_a_query_runs_are_not_missed(
     for name in ("1.delta", ".4.delta.bb.tmp"):
         (folder / name).symlink_to("gone")
     (tmp_path / "0.json").touch()
-    copy_to_read(checkpoint, 0, tmp_path / "copy", read_file=tmp_path / "0.json")
+    copy_to_read(checkpoint, 0, tmp_path / "copy", source_file=tmp_path / "0.json")
     copied = {path.name for path in (tmp_path / "copy/state/0/0").iterdir()}
     assert copied == {"2.delta", ".2.delta.crc"}
 

@@ -210,7 +210,7 @@ def test_a_commit_taken_back_is_not_told_as_one_that_never_was() -> None:
 
 def test_metadata_counts_as_part_of_an_offset() -> None:
     file = _file(_at(a0=5), {A0: Committed(5, "ours")})
-    assert file.touched == {A0}
+    assert file.changed_partitions == {A0}
     assert rollback_file.change_progress(file, _view(_at(a0=5))) is ChangeProgress.UNCHANGED
 
 

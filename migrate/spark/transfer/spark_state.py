@@ -134,7 +134,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     files.mkdir(parents=True)
     for name in ("0.json", "1.json"):
         files.joinpath(name).write_text("{}\n")  # a row that is filtered out still makes a batch
-    copy_to_read(checkpoint, batch, work / "checkpoint", read_file=files / "0.json")
+    copy_to_read(checkpoint, batch, work / "checkpoint", source_file=files / "0.json")
     keys = [
         F.session_window("at", "1 second").alias(f"g{number}")
         if is_session and is_window(field.dataType)

@@ -106,7 +106,7 @@ def commit(
     before: GroupView,
     rollback_path: Path,
     *,
-    mark: bool = False,
+    compare_metadata: bool = False,
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
@@ -119,7 +119,7 @@ def commit(
         target: the offsets to commit; the group's other offsets stay.
         before: the group as it was when the offsets were planned.
         rollback_path: where the rollback file is written, before anything changes.
-        mark: whether to commit also if only the metadata differs. The metadata shows who committed.
+        compare_metadata: whether to commit also if only the metadata differs.
 
     Raises:
         Refused: the group has members, is not a consumer group, or has changed since ``before``;
@@ -129,7 +129,7 @@ def commit(
     """
     groups = ConsumerGroups(config)
     now = groups.view(group)
-    pending = pending_commit(target, before, now, mark=mark)
+    pending = pending_commit(target, before, now, compare_metadata=compare_metadata)
     if not pending.offsets:
         return ChangeOutcome(group, in_order(pending.unchanged), None)
     if pending.refusals:
@@ -160,21 +160,21 @@ class PendingCommit:
 
 
 def pending_commit(
-    target: Offsets, before: GroupView, now: GroupView, *, mark: bool = False
+    target: Offsets, before: GroupView, now: GroupView, *, compare_metadata: bool = False
 ) -> PendingCommit:
     """Compare the target of a commit with what the group holds; arguments as for ``commit``."""
     offsets = {
         partition: committed
         for partition, committed in target.items()
         if now.next_offset(*partition) != committed.next_offset
-        or (mark and now.committed[partition].metadata != committed.metadata)
+        or (compare_metadata and now.committed[partition].metadata != committed.metadata)
     }
     unchanged = (
         PartitionOutcome(*partition, Result.UNCHANGED, committed, now.committed[partition])
         for partition, committed in target.items()
         if partition not in offsets
     )
-    refusals = (*write_obstacles(now), *reasons_changed(before, now)) if offsets else ()
+    refusals = (*write_obstacles(now), *change_refusals(before, now)) if offsets else ()
     return PendingCommit(offsets, tuple(unchanged), refusals)
 
 
@@ -213,7 +213,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
         BrokerError: the group could not be read; the rollback file is removed.
     """
     try:
-        if refusals := reasons_changed(now, groups.view(now.name)):
+        if refusals := change_refusals(now, groups.view(now.name)):
             raise Refused(refusals)
     except (BrokerError, Refused):
         path.unlink()
@@ -240,9 +240,9 @@ def write_obstacles(group: GroupView) -> list[str]:
     return []
 
 
-def reasons_changed(before: GroupView, now: GroupView) -> list[str]:
+def change_refusals(before: GroupView, now: GroupView) -> list[str]:
     """Return a refusal if the group's offsets have changed; else an empty list."""
-    partitions = rollback_file.differing(before.committed, now.committed)
+    partitions = rollback_file.differing_partitions(before.committed, now.committed)
     if not partitions:
         return []
     topic, partition = partitions[0]

@@ -24,11 +24,11 @@ from migrate.targets.group.commit import (
     ChangeOutcome,
     CommitAttempt,
     attempts,
+    change_refusals,
     in_order,
     partition_outcome,
     read_again,
     read_settled,
-    reasons_changed,
     write,
     write_rollback_file,
 )
@@ -151,6 +151,6 @@ def _delete(
     for _ in attempts(deadline):
         failure = groups.delete(before.name)
         now = read_again(groups, before.name, deadline)
-        if failure is None or not failure.transient or now is None or reasons_changed(before, now):
+        if failure is None or not failure.transient or now is None or change_refusals(before, now):
             break
     return failure, now

@@ -18,7 +18,7 @@ from typing_extensions import assert_never
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import reasons_changed, write_obstacles
+from migrate.targets.group.commit import change_refusals, write_obstacles
 from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, Offsets, RollbackFile
 
 FORCE = "--force"
@@ -115,7 +115,7 @@ def _deletes(now: GroupView, target: Offsets) -> bool:
 
 
 def rollback_target(
-    path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
+    path: Path, file: RollbackFile, now: GroupView, earlier: EarlierRun | None
 ) -> RollbackTarget:
     """Return what the group is to hold.
 
@@ -123,9 +123,9 @@ def rollback_target(
         path: the path of ``file``.
         file: the change that is rolled back.
         now: the group as it is.
-        run: the newest change to this group in all rollback files, including ``file``.
+        earlier: the newest change to this group in all rollback files, including ``file``.
     """
-    last_known = _last_known(path, file, now, run)
+    last_known = _last_known(path, file, now, earlier)
     before = file.before.committed
     others = {
         partition: committed
@@ -133,14 +133,16 @@ def rollback_target(
             **(last_known.committed if last_known is not None else {}),
             **now.committed,
         }.items()
-        if partition not in file.touched
+        if partition not in file.changed_partitions
     }
-    restored = {partition: before[partition] for partition in file.touched if partition in before}
+    restored = {
+        partition: before[partition] for partition in file.changed_partitions if partition in before
+    }
     return RollbackTarget({**others, **restored}, last_known)
 
 
 def _last_known(
-    path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
+    path: Path, file: RollbackFile, now: GroupView, earlier: EarlierRun | None
 ) -> OffsetSource | None:
     """Return the file with the group's lost offsets in partitions that the change did not touch.
 
@@ -150,9 +152,13 @@ def _last_known(
     """
     # MOVED_ON as well, because a consumer may have committed since.
     interrupted = (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
-    if run is not None and run.file.change == "rollback" and run.progress in interrupted:
-        after = run.file.after.committed
-        return OffsetSource(run.path, run.file.created_at, run.file.topic_ids, after)
+    if (
+        earlier is not None
+        and earlier.file.change == "rollback"
+        and earlier.progress in interrupted
+    ):
+        after = earlier.file.after.committed
+        return OffsetSource(earlier.path, earlier.file.created_at, earlier.file.topic_ids, after)
     if now.committed:
         return None
     return OffsetSource(path, file.created_at, file.topic_ids, file.before.committed)
@@ -164,8 +170,8 @@ def topics_to_ask(file: RollbackFile, now: GroupView, target: RollbackTarget) ->
     If this user may not DESCRIBE a topic, Kafka answers as if the group had no offsets in that
     topic. Only a request about the topic itself returns the error.
     """
-    partitions = rollback_file.differing(now.committed, target.offsets)
-    return {topic for topic, _ in {*partitions, *file.touched}}
+    partitions = rollback_file.differing_partitions(now.committed, target.offsets)
+    return {topic for topic, _ in {*partitions, *file.changed_partitions}}
 
 
 def rollback_preview(
@@ -204,14 +210,14 @@ def _restored_offsets(
     file: RollbackFile, now: GroupView, target: RollbackTarget, cluster: ClusterSnapshot
 ) -> tuple[RestoredOffset, ...]:
     restored = []
-    for topic, number in rollback_file.differing(now.committed, target.offsets):
+    for topic, number in rollback_file.differing_partitions(now.committed, target.offsets):
         partition = topic, number
         current, offset = now.committed.get(partition), target.offsets.get(partition)
         log, doubt = None, None
         if offset is not None:
             log = cluster.topics.get(topic, {}).get(number)
             known = target.last_known
-            source = file if partition in file.touched or known is None else known
+            source = file if partition in file.changed_partitions or known is None else known
             doubt = _doubt(offset, log, source.topic_ids.get(topic), cluster.topic_ids.get(topic))
         restored.append(RestoredOffset(topic, number, current, offset, log, doubt))
     return tuple(restored)
@@ -246,7 +252,7 @@ def plan_rollback(
     """
     refusals = (
         *current.refusals,
-        *reasons_changed(approved.now, current.now),
+        *change_refusals(approved.now, current.now),
         *(() if force else current.unless_forced),
     )
     gone = {
@@ -337,7 +343,7 @@ def _last_known_warning(
     others = [
         restored
         for restored in partitions
-        if restored.target is not None and restored.topic_partition not in file.touched
+        if restored.target is not None and restored.topic_partition not in file.changed_partitions
     ]
     if last_known is None or not others:
         return ()

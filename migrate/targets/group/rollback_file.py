@@ -86,9 +86,9 @@ class RollbackFile(Model):
     after: SavedGroup
 
     @cached_property
-    def touched(self) -> frozenset[TopicPartition]:
+    def changed_partitions(self) -> frozenset[TopicPartition]:
         """The partitions whose committed offset changes."""
-        return frozenset(differing(self.before.committed, self.after.committed))
+        return frozenset(differing_partitions(self.before.committed, self.after.committed))
 
 
 class ChangeProgress(str, Enum):
@@ -110,7 +110,7 @@ class EarlierRun:
     progress: ChangeProgress
 
 
-def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
+def differing_partitions(before: Offsets, after: Offsets) -> list[TopicPartition]:
     """Return the partitions whose committed offset differs, in order."""
     return sorted(
         partition
@@ -183,14 +183,22 @@ def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
     is in both ``before`` and ``after``, the rollback ended midway.
     """
     before, after = file.before.committed, file.after.committed
-    partitions = file.touched if file.change == "commit" else before.keys() | after.keys()
+    partitions = (
+        file.changed_partitions if file.change == "commit" else before.keys() | after.keys()
+    )
     if not any(
         partition in before and partition in after and partition not in now.committed
         for partition in partitions
     ):
-        if all(now.committed.get(partition) == after.get(partition) for partition in file.touched):
+        if all(
+            now.committed.get(partition) == after.get(partition)
+            for partition in file.changed_partitions
+        ):
             return ChangeProgress.APPLIED
-        if all(now.committed.get(partition) == before.get(partition) for partition in file.touched):
+        if all(
+            now.committed.get(partition) == before.get(partition)
+            for partition in file.changed_partitions
+        ):
             return ChangeProgress.UNCHANGED
     return ChangeProgress.MOVED_ON if moved_on(file, now) else ChangeProgress.IN_PART
 
@@ -200,7 +208,7 @@ def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
     before, after = file.before.committed, file.after.committed
     return sorted(
         partition
-        for partition in file.touched
+        for partition in file.changed_partitions
         if partition in now.committed
         and now.committed[partition] not in (before.get(partition), after.get(partition))
     )

@@ -98,12 +98,12 @@ def move_legacy(element: bytes, next_offset: int) -> bytes:
     return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
 
 
-def legacy_element(like: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """Return a new element of a FlinkKafkaConsumer, with the class id of the element ``like``."""
-    end = next(index for index, byte in enumerate(like) if byte < 0x80) + 1
+def legacy_element(template: bytes, topic: str, partition: int, next_offset: int) -> bytes:
+    """Return a new element of a FlinkKafkaConsumer, with the class id of another element."""
+    end = next(index for index, byte in enumerate(template) if byte < 0x80) + 1
     cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (
-        like[:end]
+        template[:end]
         + u8(_NEW_OBJECT)
         + _signed_varint(signed_32(cached_hash))
         + _signed_varint(partition)

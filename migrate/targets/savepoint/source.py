@@ -44,11 +44,11 @@ from migrate.targets.savepoint.kafka_state import (
 from migrate.targets.savepoint.layouts import Element, Kept, blob, with_elements
 from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges
 
-_NEWEST_CLUSTER_SPLITS = 3  # the enumerator version whose readers write splits of version 2
+_NEWEST_CLUSTER_SPLITS = 3  # from this enumerator version on, readers write splits of version 2
 
 
 class NewState(NamedTuple):
-    """The new stream of a handle, and the states with the offsets of their elements in it."""
+    """The new stream of a handle, and its states with their new element offsets."""
 
     data: bytes
     states: tuple[NamedState, ...]
@@ -117,7 +117,7 @@ def changed_source(
         elements[subtask].append((key, data))
     readers = Counter(key for of_subtask in elements.values() for key, _ in of_subtask)
     shared = [key for key in changes if readers[key] > 1]
-    if shared and not legacy:  # a FlinkKafkaConsumer has union state: every reader has all
+    if shared and not legacy:  # each FlinkKafkaConsumer has all partitions in its state (union)
         raise Refused(
             f"{_name(operator)}: {readers[shared[0]]} readers hold {shared[0]}, and each would "
             "read it from there; leave it out with --partitions, or take another savepoint"
@@ -213,8 +213,8 @@ def _element_maker(
         Refused: no element can be made.
     """
     if isinstance(source, LegacyConsumer):
-        like = next(data for of_subtask in elements.values() for _, data in of_subtask)
-        return lambda key, at: legacy_element(like, key.topic, key.partition, at)
+        template = next(data for of_subtask in elements.values() for _, data in of_subtask)
+        return lambda key, at: legacy_element(template, key.topic, key.partition, at)
     current = source.current if isinstance(source, HybridSource) else source
     assert not isinstance(current, BeamKafkaIO)  # refused by changed_source
     if isinstance(current, UnknownSource):
