@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.main import app
 from migrate.model.explanations import EXPLANATIONS
+from migrate.model.finding import Code
+from migrate.model.warning import WarningCode
 from migrate.moves import options
 from migrate.moves.declare_options import options_of
 
@@ -36,7 +39,9 @@ def generated(name: str) -> str:
         case ["exit", "codes"]:
             return "\n".join(_exit_codes())
         case ["findings"]:
-            return "\n".join(_findings())
+            return "\n".join(_explanations(Code))
+        case ["warnings"]:
+            return "\n".join(_explanations(WarningCode))
         case ["options", arguments]:
             return "\n".join(_options(getattr(options, arguments)))
         case ["schema", schema]:
@@ -99,14 +104,16 @@ def _exit_codes() -> Iterator[str]:
         yield f"| {member.value} | {name} | {said[1].replace('``', '`')} |"
 
 
-# --- findings
+# --- findings and warnings
 
 
-def _findings() -> Iterator[str]:
-    """Yield a table of the codes, with a link to the section that explains more."""
+def _explanations(codes: type[Enum]) -> Iterator[str]:
+    """Yield a table of the codes of a kind, with a link to the section that explains more."""
     yield "| code | severity | what it means | what to do |"
     yield "| --- | --- | --- | --- |"
     for code, explanation in EXPLANATIONS.items():
+        if not isinstance(code, codes):
+            continue
         section = explanation.section
         link = "" if section is None else f" ([more](../{section}))"
         text = f"{explanation.meaning}{link}"

@@ -47,6 +47,7 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     paragraphs = list(_paragraphs(command.help))
     sections = list(_sections(options))
     examples = EXAMPLES[command.name].splitlines()
+    everything = [paragraphs, sections, examples]
     if not all_options:
         paragraphs, sections, examples = paragraphs[:1], sections[:1], examples[:4]
     blocks = [
@@ -56,7 +57,7 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
         *sections,
         "\n".join((_bold("Examples"), *(f"  {line}" for line in examples))),
     ]
-    if not all_options:
+    if [paragraphs, sections, examples] != everything:
         blocks.append(f"`migrate {command.name} --help` lists every option.")
     return "\n\n".join(blocks) + "\n"
 
@@ -171,6 +172,7 @@ _LOOK = {
     "scan": "Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.",
     "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
     "verify": "Check after a move whether the target started where the checkpoint ended.",
+    "explain": "Explain the code of a warning or a finding, such as not-checked.",
 }
 _MOVE = {
     "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
@@ -260,6 +262,12 @@ $ migrate show plan.json
 $ migrate show rollback-orders-20260102T030405.json
 # Where a seeded query starts
 $ migrate show spark:/data/query
+""",
+    "explain": """\
+# What the code at the end of a warning means
+$ migrate explain not-checked
+# All codes
+$ migrate explain
 """,
     "verify": """\
 # Did the query start there?

@@ -96,7 +96,7 @@ def main() -> None:
 
     Typer itself exits with 2 on wrong arguments and with 130 on Ctrl-C.
     """
-    terminal.reset_loudness()
+    terminal.reset()
     if sys.stdout is None:  # closed by the caller (>&-)
         _fail(Exit.USAGE, "stdout is closed, so that no result could be told; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):

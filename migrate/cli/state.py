@@ -17,6 +17,7 @@ from migrate.cli.terminal import emit, emit_pieces, say
 from migrate.cli.typer_parameters import Checkpoint, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves import state as reading_state
 from migrate.moves.declare_options import ReadArguments
@@ -121,9 +122,10 @@ def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
             emit(states_table(keyed_states.states, sys.stdout), end="")
     for unread in keyed_states.unread:
         name = f" ({unread.operator_name})" if unread.operator_name else ""
-        log.warning(
+        warn(
+            WarningCode.STATE_UNREADABLE,
             f"operator {unread.operator_id}{name} has keyed state that cannot be listed: "
-            f"{unread.error}"
+            f"{unread.error}",
         )
 
 

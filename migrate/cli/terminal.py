@@ -168,7 +168,11 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler that shows the messages of the logger ``migrate``."""
+    """A handler that shows the messages of the logger ``migrate``, and each warning once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.warnings_shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         stage = getattr(record, STAGE, None)
@@ -180,9 +184,14 @@ class _Messages(logging.Handler):
             return
         if stage == "end":
             busy.end()
+        text = printable(record.getMessage())
+        if record.levelno == logging.WARNING:
+            if text in self.warnings_shown:
+                return
+            self.warnings_shown.add(text)
+            text = f"warning: {text}"
         if record.levelno >= loudness:
-            prefix = "warning: " if record.levelno == logging.WARNING else ""
-            say(prefix + printable(record.getMessage()))
+            say(text)
 
 
 class _MessagesOfLibraries(logging.Handler):
@@ -207,7 +216,8 @@ class _MessagesOfLibraries(logging.Handler):
                 say(line)
 
 
-log.addHandler(_Messages())
+_messages = _Messages()
+log.addHandler(_messages)
 log.setLevel(logging.DEBUG)
 logging.getLogger().addHandler(_MessagesOfLibraries())
 
@@ -229,10 +239,11 @@ def _set_loudness(level: int) -> None:
     loudness = level
 
 
-def reset_loudness() -> None:
-    """Undo -v or -q of an earlier command in the same process."""
+def reset() -> None:
+    """Forget -v, -q and the warnings of an earlier command in the same process."""
     global loudness
     loudness = NORMAL
+    _messages.warnings_shown.clear()
 
 
 Verbose = Annotated[

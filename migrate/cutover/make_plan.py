@@ -11,8 +11,8 @@ from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts
 from migrate.cutover.spec_keys import with_spec_keys
 from migrate.inputs.flink.read import read
-from migrate.model.log import log
 from migrate.model.positions import target_of
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
@@ -64,7 +64,10 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     except DecodeError as error:
         if state_names or error.kind is ErrorKind.NOT_FOUND:
             raise
-        log.warning(f"the keyed states that stay behind are not known: {error}")
+        warn(
+            WarningCode.STATE_UNREADABLE,
+            f"the keyed states that stay behind are not known: {error}",
+        )
     if sources := context.file.spark_sources():
         plan, streams = plan_as_one(request, sources)
     else:

@@ -22,9 +22,11 @@ from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
-from migrate.model.wording import counted, did_you_mean
+from migrate.model.warning import WarningCode, warn
+from migrate.model.wording import counted
 from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
+from migrate.planning.refusals_and_warnings import new_group_warning
 from migrate.storage.uris import path_of
 from migrate.targets.group.commit import write_obstacles
 from migrate.targets.group.commit_marks import moved_on_refusals
@@ -77,14 +79,16 @@ def check(context: CutOverContext, facts: Facts) -> str:
 def _warn_of_undetected_jobs(spec: Spec) -> None:
     """Warn if the run cannot detect every job that was started again from the savepoint."""
     if spec.flink.rest is None:
-        log.warning(
-            "the spec has no flink.rest: whether the job was started from the savepoint again "
-            "is not looked at"
+        warn(
+            WarningCode.RESTART_UNSEEN,
+            "the spec has no flink.rest, so a job that was started from the savepoint again is not "
+            "seen",
         )
     elif spec.flink.job is None:
-        log.warning(
-            "the spec has no flink.job: of the jobs that Flink lists, only those that were "
-            "restored from this savepoint count as started again"
+        warn(
+            WarningCode.RESTART_UNSEEN,
+            "the spec has no flink.job: only jobs that were restored from this savepoint count as "
+            "started again",
         )
 
 
@@ -174,10 +178,7 @@ def _check_target(context: CutOverContext) -> None:
         return
     view = read_group(context).view
     if not view.exists:
-        log.warning(
-            f"group {view.name} does not exist yet and will be created; check its name"
-            + did_you_mean(view.alike)
-        )
+        log.warning(new_group_warning(view))
     if refusals := write_obstacles(view):
         raise Refused(refusals)
 

@@ -29,7 +29,7 @@ from pydantic import ConfigDict
 from decoder.urls import redact_urls
 from migrate.cutover.spec import SpecFile
 from migrate.model.errors import InputError, Refused, UsageError
-from migrate.model.log import log
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import package_version
 from migrate.report.cut_over import (
     KIND,
@@ -89,9 +89,10 @@ class Record:
             raise Refused([f"{key}: {way}" for key in changed])
         before, host = kept.flink.host, new.flink.host
         if before != host and kept.flink.job_id is not None:
-            log.warning(
-                f"flink.rest was of {before}, and is of {host or 'nowhere'} now: if that "
-                "is another cluster, nobody sees whether the job runs again on the first"
+            warn(
+                WarningCode.FLINK_REST_CHANGED,
+                f"flink.rest was of {before}, and is of {host or 'nowhere'} now: a job that is "
+                "started again on the first is not seen",
             )
         from_spec = ("spec_sha256", "brokers", "target", "sink")
         changes = {name: getattr(new, name) for name in from_spec}

@@ -22,6 +22,7 @@ from migrate.cutover.start import watch_group
 from migrate.cutover.steps import ACTIONS, NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
 from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.model.log import log
+from migrate.model.warning import WarningCode, warn
 from migrate.report.cut_over import CutOverRecord
 from migrate.storage.uris import local_path
 
@@ -142,7 +143,10 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
     facts = observe(context, *step.needs)
     watch_group(context, facts)
     if isinstance(facts.started_again, Unavailable):
-        log.warning(f"whether the job was started again is not known: {facts.started_again.error}")
+        warn(
+            WarningCode.RESTART_UNSEEN,
+            f"whether the job was started again is not known: {facts.started_again.error}",
+        )
     return facts, step.decide(facts)
 
 
@@ -291,7 +295,7 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
         # The user's "no" is a refusal, even if an earlier run has changed something.
         if is_refused and (progress.is_asking or not progress.changed):
             raise
-        log.warning(f"stopped at {name}: {progress.left}")
+        warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.left}")
         log.info(next_step)
         if advice := restart_advice(observe(context, "target", "started again")):
             log.info(f"or {advice}" if advice.startswith("start ") else advice)

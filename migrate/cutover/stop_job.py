@@ -12,6 +12,7 @@ from migrate.cutover.observe_stopped_job import MAX_SILENCE_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.log import log, timed
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import parse_duration
 
 
@@ -111,7 +112,10 @@ def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     if isinstance(facts.job, JobToStop):
         text, ended_ms = f"{text}, and the job has FINISHED", facts.job.flink_job.ended_ms
     elif savepoint.stop is StopKind.UNKNOWN:
-        log.warning("whether the job stopped with this savepoint does not show (before Flink 1.16)")
+        warn(
+            WarningCode.STOP_UNKNOWN,
+            "a savepoint from before Flink 1.16 does not show whether the job stopped with it",
+        )
     context.record.change_flink(
         savepoint=savepoint.pointer, savepoint_sha256=savepoint.sha256, ended_ms=ended_ms
     )

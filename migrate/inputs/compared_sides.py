@@ -17,8 +17,9 @@ from migrate.inputs.position_inputs import Side, SideKind, broker_positions, fil
 from migrate.inputs.spark_log import committed_positions
 from migrate.inputs.spark_query import output_warning
 from migrate.model.errors import UsageError
-from migrate.model.finding import Severity
+from migrate.model.finding import Code, Severity
 from migrate.model.positions import Logs, PositionSet, group_positions, log_of
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Sides:
     left: PositionSet
     right: PositionSet
     logs: Logs
-    warnings: tuple[str, ...]
+    warnings: tuple[WarningText, ...]
 
 
 def load_sides(
@@ -58,7 +59,7 @@ def load_sides(
     for side in (left, right):
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise broker_needed(side.label)
-    warnings: list[str] = []
+    warnings: list[WarningText] = []
     loaded = {side: _load(side, broker, choice, warnings) for side in (left, right)}
     at = left.at if left.at is not None else right.at
     logs = ask_logs(broker, loaded[left].topics | loaded[right].topics, at)
@@ -70,7 +71,7 @@ def load_sides(
             and not _is_at_the_end(positions, logs)
             and (warning := output_warning(side.what, Files()))
         ):
-            warnings.append(f"{side.label}: {warning}")
+            warnings.append(warning_text(Code.OUTPUT_BEYOND, f"{side.label}: {warning}"))
     return Sides(loaded[left], loaded[right], logs, tuple(dict.fromkeys(warnings)))
 
 
@@ -83,14 +84,14 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
 
 
 def _load(
-    side: Side, broker: KafkaConfig | None, choice: Choice, warnings: list[str]
+    side: Side, broker: KafkaConfig | None, choice: Choice, warnings: list[WarningText]
 ) -> PositionSet:
     """Return a side's positions (none for ``broker:``), and append its warnings."""
     match side.kind:
         case SideKind.CHECKPOINT:
             extraction = read(side.what, allow_external_files=choice.allow_external_files)
             warnings += [  # findings that block a move do not block a comparison
-                f"{side.label}: {finding.message}"
+                warning_text(finding.code, f"{side.label}: {finding.message}")
                 for finding in extraction.findings
                 if finding.severity is Severity.BLOCKER
             ]
@@ -100,7 +101,9 @@ def _load(
             return source_positions(side.label, choose(extraction, choice), note)
         case SideKind.GROUP:
             positions = group_positions(side.label, ask_group(broker, side.what))
-            warnings += [f"{side.label}: {positions.note}"] if positions.note else []
+            if positions.note:
+                note = f"{side.label}: {positions.note}"
+                warnings.append(warning_text(WarningCode.NO_SUCH_GROUP, note))
             return positions
         case SideKind.SPARK:
             return committed_positions(side.label, side.what)

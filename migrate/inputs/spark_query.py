@@ -88,9 +88,8 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
     if (begun := newest_uncommitted_batch(directory, files, batch)) is not None:
         yield warning(
             Code.UNCOMMITTED_BATCH,
-            f"batch {begun} of the query is begun and not committed: what it has written already "
-            "will be read and written again by who goes on from here; where the query is to hand "
-            "over, let it commit that batch first",
+            f"batch {begun} of the query has begun and is not committed: what it has written "
+            "already will be written again",
         )
 
 
@@ -103,10 +102,6 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 # In Real-Time Mode, Spark logs a batch at the batch's end and commits it at once, also for stateful
 # queries. The log does not contain the trigger: MicroBatchExecution (markMicroBatchEnd) @ Spark
 # 4.2.0.
-_WAY_OUT = (
-    "before it hands over, start it once more with asyncProgressTrackingCheckpointIntervalMs=0, "
-    "and let two batches run"
-)
 
 
 def _state_warning(directory: str, files: ByteSource) -> str | None:
@@ -116,10 +111,7 @@ def _state_warning(directory: str, files: ByteSource) -> str | None:
         return None
     return (
         f"the query keeps state of {counted(operators, 'operator')} (in state/): rows that it has "
-        "read and not yet emitted may be in it (windows, joins), and are read by nobody who goes "
-        "on from here; let its windows close before it hands over, or let the next one begin "
-        "before them, into a sink that bears repeats; in Real-Time Mode it has also written beyond "
-        "its positions, since its last batch ended"
+        "read and not yet emitted may be in it, and do not move"
     )
 
 
@@ -135,18 +127,13 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
     gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]
     if not gaps:
         return (
-            "whether the query tracks its progress asynchronously (asyncProgressTrackingEnabled) "
-            "does not show: if it does, it has written records beyond these positions, even where "
-            f"it was stopped cleanly, and they will be written again; then {_WAY_OUT}; nor does "
-            "Real-Time Mode, in which a query logs a batch at the batch's end: what it has written "
-            "since will be written again"
+            "the query may have written records beyond these positions, with "
+            "asyncProgressTrackingEnabled or in Real-Time Mode: they will be written again"
         )
     first, second = gaps[-1]
     return (
-        f"after batch {first} the query has logged batch {second}: it tracks its progress "
-        "asynchronously (asyncProgressTrackingEnabled), and has written records beyond these "
-        "positions, even where it was stopped cleanly; they will be written again; "
-        f"{_WAY_OUT}"
+        f"after batch {first} the query has logged batch {second} (asyncProgressTrackingEnabled): "
+        "it has written records beyond these positions, and they will be written again"
     )
 
 

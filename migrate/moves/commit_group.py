@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from migrate.inputs.flink.findings.checkpoint import SINKS_THAT_REMEMBER
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
+from migrate.model.finding import Code
 from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition, target_of
+from migrate.model.warning import warn
 from migrate.model.wording import counted
 from migrate.moves.job_stopped import interval_of, report_running_jobs, wait_for_checkpoint
 from migrate.moves.options import Request, move_request
@@ -169,7 +171,7 @@ def commit_group(
     check_sink_of_a_job(sink)
     move = make_or_check_plan(request, plan)
     if sink is None and move.origin.kind == "batch":
-        log.warning(SINKS_THAT_REMEMBER)
+        warn(Code.SINK_MEMORY, SINKS_THAT_REMEMBER)
     change = _prepare(request, move, path, flink_rest, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.log import log
 from migrate.model.positions import SPARK_PREFIX
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, parse_duration
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.storage.new_file import replace_file
@@ -75,13 +76,16 @@ def follow(
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
+    look = 0
     while True:
+        look += 1
         try:
             followed = follower.commit_progress(allow_moved_on=allow_moved_on)
         except (ServiceError, OSError) as error:
             if once:
                 raise
-            log.warning(f"{error}; looking again in {pause:g} s")
+            # The number makes each warning another one, as a warning is shown once.
+            warn(WarningCode.LOOK_FAILED, f"look {look}: {error}; looking again in {pause:g} s")
         else:
             if once or followed.batch is None or followed.batch != before:
                 _log_round(followed, group)

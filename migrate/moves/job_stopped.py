@@ -17,6 +17,7 @@ from decoder.urls import redact_url
 from migrate.fleet.candidates import job_id_of
 from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.log import log, timed
+from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import Request
 from migrate.moves.pipeline import LAST_OUTPUT
 from migrate.moves.plan import check_unmoved
@@ -37,7 +38,8 @@ _SHORTEST, _LONGEST = 3.0, 60.0
 # (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; gone by 1.16.3).
 _FIXED_JOB_ID = "0" * 32
 
-_WAYS_TO_PROVE = "--flink-rest URL asks Flink, and a stop-with-savepoint is proof in itself"
+_STOP_IS_PROOF = "a stop with a savepoint is proof in itself"
+_WAYS_TO_PROVE = f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}"
 
 
 def interval_of(plan: Plan) -> float | None:
@@ -74,11 +76,12 @@ def report_running_jobs(
     elif plan.origin.stopped:
         log.info(LAST_OUTPUT)
     elif jobs is None:
-        log.warning(
-            "cannot tell whether the job still runs: KafkaSource joins no group; if it runs, it "
-            f"overwrites these offsets at its next checkpoint; {_wait_text(interval)}; "
-            f"{_WAYS_TO_PROVE}"
+        warn(
+            WarningCode.JOB_MAY_RUN,
+            "cannot tell whether the job still runs; if it does, it overwrites these offsets at "
+            "its next checkpoint",
         )
+        log.info(f"{_wait_text(interval)}; {_WAYS_TO_PROVE}")
     else:
         _report_own_job(plan.origin.pointer, jobs, interval)
     return ()
@@ -92,16 +95,14 @@ def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | No
         log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
         return
     if own or job_id is None:
-        why = "the path of this checkpoint does not tell whether its job was one of that JobManager"
-    else:
         why = (
-            f"that JobManager does not know job {job_id}, which wrote this checkpoint: it ran "
-            "elsewhere, or was forgotten since it ended"
+            "that JobManager runs no job, and the checkpoint's path does not show whether its job "
+            "was there"
         )
-    log.warning(
-        f"cannot tell whether the job still runs: Flink runs no job there, but {why}; "
-        f"{_wait_text(interval)}; a stop-with-savepoint is proof in itself"
-    )
+    else:
+        why = f"that JobManager does not know job {job_id}, which wrote this checkpoint"
+    warn(WarningCode.JOB_MAY_RUN, f"cannot tell whether the job still runs: {why}")
+    log.info(f"{_wait_text(interval)}; {_STOP_IS_PROOF}")
 
 
 def _wait_text(interval: float | None) -> str:

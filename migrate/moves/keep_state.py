@@ -13,6 +13,7 @@ from migrate.inputs.spark_query import query_directory, query_positions
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT, SPARK_PREFIX, Origin
+from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request
@@ -27,16 +28,15 @@ from migrate.targets.savepoint.changes import (
     restrict_to_topics,
     source_change,
 )
-from migrate.targets.savepoint.state_mismatch import position_changes
+from migrate.targets.savepoint.state_mismatch import position_warnings
 from migrate.targets.seed import check_free
 from migrate.targets.source_options import SparkSource
 
 if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
 
-_ONE_ID = (
-    "the copy has the query's own id, as any other copy of it: run one of them from here on; what "
-    "remembers batches by that id, a Delta table say, would skip those that another has written"
+_ONE_ID = warning_text(
+    WarningCode.QUERY_COPIED, "the copy has the query's own id: from here on, run only one of them"
 )
 
 
@@ -93,7 +93,7 @@ def copy_query(
     move = plan_parts(request, positions, sources, [sources], into=kept, named=True)
     (plan,) = move.plans
     change = source_change(query, None, plan, str(request.chk), request.policies)
-    warnings = move.report(more_warnings=(*position_changes([change]), _ONE_ID))
+    warnings = move.report(more_warnings=(*position_warnings([change]), _ONE_ID))
     refusals = [*plan.refusals, *change.refusals]
     if missing and request.source is None and request.policies.partitions is None:
         refusals.append(left_out)

@@ -16,6 +16,7 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.log import log
 from migrate.model.positions import SAVEPOINT, Origin
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import ask_about, read_input
 from migrate.moves.options import Request
@@ -161,10 +162,10 @@ def _report_origin(origin: Origin, request: Request) -> None:
     written_at = origin.written_at
     days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0
     if days > 1 and request.source_group is None:
-        log.warning(
+        warn(
+            WarningCode.OLD_SAVEPOINT,
             f"this savepoint was written {counted(int(days), 'day')} ago: if the job was started "
-            "from it again, what Flink emitted since will be emitted again; --source-group GROUP, "
-            "Flink's own, would show it"
+            "from it again, its output since will be emitted again; --source-group GROUP shows it",
         )
 
 

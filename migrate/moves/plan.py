@@ -13,10 +13,12 @@ from migrate.inputs.ask_broker import ask_broker
 from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
+from migrate.model.finding import Code
 from migrate.model.log import log
 from migrate.model.policies import Policies
 from migrate.model.positions import Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
+from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import Request, move_request
 from migrate.moves.pipeline import LAST_OUTPUT, make_move
 from migrate.moves.plan_origin import batches_since
@@ -91,9 +93,10 @@ def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:
-        log.warning(
-            "these brokers give topics no id (Kafka < 2.8): one created again since, and "
-            "grown beyond these offsets, would not show"
+        warn(
+            WarningCode.NO_TOPIC_IDS,
+            "these brokers give topics no id (Kafka < 2.8), so a topic that was deleted and "
+            "created again since the plan cannot be detected",
         )
     snapshot, _ = _recheck(request, plan, "; make a new plan with --plan-out")
     return replace(plan, snapshot=snapshot)
@@ -144,7 +147,7 @@ def _recheck(
     if moved:
         raise Refused([line + way_out for line in moved])
     for line in lines:
-        log.warning(f"{line}; more is repeated than was planned (--allow-ran-on)")
+        warn(Code.RAN_ON, f"{line}; more is repeated than was planned")
     return snapshot, ran_on
 
 

@@ -18,6 +18,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
+from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files
@@ -147,7 +148,7 @@ def _check_any(candidates: Sequence[Candidate]) -> None:
     if failures and len(failures) == len(candidates):
         raise InputError("; ".join(failure.message for failure in failures))
     if not candidates:
-        log.warning("found no checkpoint and no savepoint")
+        warn(WarningCode.NO_CHECKPOINT, "found no checkpoint and no savepoint")
 
 
 def _plan(

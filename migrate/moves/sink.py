@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from migrate.model.errors import Refused, UsageError
+from migrate.model.finding import Code
 from migrate.model.log import log, timed
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
@@ -132,7 +134,7 @@ def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory]:
         raise Refused([f"--sink {directory.name}: {error}"]) from error
 
 
-def _warn(warnings: tuple[str, ...]) -> tuple[str, ...]:
+def _warn(warnings: tuple[WarningText, ...]) -> tuple[WarningText, ...]:
     for warning in warnings:
         log.warning(warning)
     return warnings
@@ -159,15 +161,15 @@ def _report_new_names(memory: SinkMemory) -> None:
             )
 
 
-def _unknown_format_warnings(name: str, memory: SinkMemory) -> Iterator[str]:
+def _unknown_format_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
     if not memory.formats and not memory.empty:
-        yield (
-            f"{name}: of a kind that is not known (not a file sink's, nor a table of Delta, Hudi, "
-            "Iceberg or Paimon): whether it remembers what has been written to it, and skips "
-            "what comes under the same numbers, is not known either"
+        yield warning_text(
+            WarningCode.SINK_UNKNOWN,
+            f"{name} is a sink of an unknown kind: it may skip what is written under numbers that "
+            "it remembers",
         )
     for why in memory.unread:
-        yield f"{name}: not all of it was looked at: {why}"
+        yield warning_text(WarningCode.SINK_UNKNOWN, f"{name} was not read completely: {why}")
 
 
 def _file_sink_refusals(name: str, memory: SinkMemory) -> Iterator[str]:
@@ -201,7 +203,9 @@ def _known_name_refusals(name: str, memory: SinkMemory, writer: str | None) -> I
         )
 
 
-def _known_name_warnings(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
+def _known_name_warnings(
+    name: str, memory: SinkMemory, writer: str | None
+) -> Iterator[WarningText]:
     """Yield warnings about the remembered names, if the query's name is not known."""
     if writer is not None:
         return
@@ -210,21 +214,19 @@ def _known_name_warnings(name: str, memory: SinkMemory, writer: str | None) -> I
         ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),
     ):
         if writers := memory.of(kind):
-            yield (
-                f"{name} remembers batches of {what} {_listed(writers)}: {setting} such a name "
-                "has its batches up to that number skipped without a word; take another name "
-                "(--sink-writer NAME looks whether it is free)"
+            yield warning_text(
+                WarningCode.SINK_WRITER,
+                f"{name} remembers batches of {what} {_listed(writers)}: it skips the batches of "
+                f"{setting} such a name, up to that number",
             )
 
 
-def _flink_job_warnings(name: str, memory: SinkMemory) -> Iterator[str]:
+def _flink_job_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
     if jobs := memory.of(WriterKind.FLINK_JOB):
-        yield (
-            f"{name} remembers checkpoints of Flink's {_listed(jobs)}: a job of such an id that "
-            "starts without state, as from a group's offsets, or from an older checkpoint, commits "
-            "nothing there (through Iceberg's IcebergSink or Delta's sink) until its checkpoints "
-            "pass that number, and these records are lost without a word; start it under a new job "
-            "id, or give its sink a new uid"
+        yield warning_text(
+            Code.SINK_MEMORY,
+            f"{name} remembers checkpoints of Flink's {_listed(jobs)}: it may drop the records of "
+            "a job of such an id that starts without its state",
         )
 
 
@@ -237,10 +239,10 @@ def _listed(writers: Mapping[str, int]) -> str:
     return join_some(named, _NAMED)
 
 
-def _file_sink_warnings(name: str, memory: SinkMemory) -> Iterator[str]:
+def _file_sink_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
     if memory.of(WriterKind.FILES):
-        yield (
-            f"{name} is the file sink of a Spark query (_spark_metadata): Spark reads there only "
-            "what that query wrote, and not the files that Flink adds; name a new directory for "
-            "Flink's"
+        yield warning_text(
+            WarningCode.SINK_HIDES_FILES,
+            f"{name} is the file sink of a Spark query (_spark_metadata): Spark does not read the "
+            "files that Flink adds there",
         )

@@ -14,6 +14,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.policies import Policies
+from migrate.model.warning import WarningCode, warn
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request
 from migrate.moves.pipeline import plan_parts
@@ -236,11 +237,10 @@ def _report_assignment(assignment: _Assignment) -> None:
     last = max(assignment.by_number)
     if unseeded := sorted(set(range(last)) - assignment.by_number.keys()):
         numbers = ", ".join(map(str, unseeded[:_SHOWN])) + (" …" if unseeded[_SHOWN:] else "")
-        log.warning(
-            f"of the query's streams before {last}, these start without a "
-            f"seed: {numbers}; right where none of them is Kafka's, which would start at its own "
-            "startingOffsets, by default the log end; once the query has started, migrate verify "
-            "shows it"
+        warn(
+            WarningCode.UNSEEDED_STREAM,
+            f"streams of the query before {last} start without a seed: {numbers}; a Kafka stream "
+            "among them starts at its own startingOffsets",
         )
     for source in assignment.left_out:
         topics = ", ".join(sorted(source.topics))

@@ -15,6 +15,7 @@ from migrate.inputs.position_inputs import parse_side, side_input
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT
+from migrate.model.warning import WarningText
 from migrate.model.wording import counted
 from migrate.moves.match_sources import (
     SourceMatch,
@@ -122,7 +123,7 @@ def to_flink(
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
     log.info(f"positions of {redact_url(from_side)}{which}")
     changes: list[SourceChange] = []
-    shared_topic_notes: list[str] = []
+    shared_topic_notes: list[WarningText] = []
     for match, plan in zip(matches, move.plans, strict=True):
         change = source_change(match.source, match.cluster, plan, from_side, request.policies)
         if request.source is None or request.policies.partitions is None:
@@ -144,10 +145,9 @@ def to_flink(
         *one_cluster_warnings(shared_topics(match.source for match in matches), request.policies),
         *shared_topic_notes,
         *moved,
-        *move.warnings,
     ]
     names = [f"operator {match.source.operator_id}" if parts[1:] else "" for match in matches]
-    all_warnings = report_plans(move.plans, names, warnings)
+    all_warnings = report_plans(move.plans, names, (*warnings, *move.warnings))
     if refusals:
         raise Refused(list(dict.fromkeys(map(str, refusals))))
     new_offsets: dict[str, dict[ClusterPartition, int | None]] = {}

@@ -22,10 +22,12 @@ from migrate.model.positions import (
     PositionSet,
     group_positions,
 )
+from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import SideArguments, choice, kafka
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
+from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, verify_group, verify_log, verify_query
 from migrate.storage.uris import check_no_credentials, local_path
@@ -261,7 +263,7 @@ def _verify_query(
     if run_with is not None:
         query = replace(query, started=_run(side, run_with, settings or {}))
     if snapshot is None:
-        log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
+        warn(WarningCode.NOT_CHECKED, NOT_CHECKED)
     verification = verify_query(
         expected.positions,
         query,
@@ -289,7 +291,7 @@ def _verify_group(
     assert snapshot is not None and snapshot.source_group is not None  # both were asked for
     group = snapshot.source_group
     if note := group_positions(side.label, group).note:
-        log.warning(f"{side.label}: {note}")
+        warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
     return verify_group(
         expected.positions,
         group,

@@ -13,6 +13,7 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time
 
 # A topic is young if its first record is at most this many milliseconds older than the checkpoint,
@@ -54,7 +55,7 @@ def found_topic_warnings(
     snapshot: ClusterSnapshot | None,
     planned: Set[str],
     policies: Policies,
-) -> Iterator[str]:
+) -> Iterator[WarningText]:
     """Warn of topics that are not in the checkpoint, with the time of their first record.
 
     Also warn of a ``--topic-pattern`` that matches no topic in the checkpoint. ``planned`` is the
@@ -74,28 +75,31 @@ def found_topic_warnings(
             or first > written_at - _YOUNG_MS
         ]
         if young:
-            yield (
-                f"{counted(len(young), 'topic')} named like those that the job reads "
-                f"{'is' if len(young) == 1 else 'are'} young, and not in the checkpoint{taken_at} "
-                f"(the first is {young[0]}: {_first_record(snapshot, young[0])}): if the job finds "
-                f"its topics by a pattern, such as '{pattern.text}', they stay behind; name it "
-                "with --topic-pattern"
+            yield warning_text(
+                WarningCode.YOUNG_TOPIC,
+                f"{counted(len(young), 'young topic')} named like the job's "
+                f"{'is' if len(young) == 1 else 'are'} not in the checkpoint{taken_at} "
+                f"(the first is {young[0]}: {_first_record(snapshot, young[0])}); if the job finds "
+                f"topics by a pattern, add --topic-pattern, such as '{pattern.text}'",
             )
         return
     if not pattern.matching({topic for source in chosen for topic in source.topics}):
-        yield (
-            f"--topic-pattern {pattern.text!r} matches no topic that the checkpoint knows: is "
-            "it the job's?"
+        yield warning_text(
+            WarningCode.PATTERN_UNMATCHED,
+            f"--topic-pattern {pattern.text!r} matches no topic of the checkpoint: is it the "
+            "job's?",
         )
     new = sorted(planned & snapshot.matched_topics.keys())
     for topic in new[:_SHOWN]:
-        yield (
-            f"topic {topic} matches --topic-pattern, and the checkpoint{taken_at} does not "
-            f"know it ({_first_record(snapshot, topic)}): it is taken for one that the job had "
-            "not found yet"
+        yield warning_text(
+            WarningCode.NEW_TOPIC,
+            f"topic {topic} matches --topic-pattern and is not in the checkpoint{taken_at} "
+            f"({_first_record(snapshot, topic)}): it moves as one that the job had not found yet",
         )
     if more := len(new[_SHOWN:]):
-        yield f"so {'is' if more == 1 else 'are'} {counted(more, 'more topic')}"
+        yield warning_text(
+            WarningCode.NEW_TOPIC, f"{counted(more, 'more topic')} moved in the same way"
+        )
 
 
 def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:

@@ -14,6 +14,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
 from migrate.planning.plan import Refusal
 
@@ -44,8 +45,8 @@ def relevant_findings(
     if sizes:
         message = (
             f"{counted(len(sizes), 'operator')} hold{'s' if len(sizes) == 1 else ''} {sum(sizes)} "
-            "bytes of state that does not move: records consumed but not yet emitted may be among "
-            "it (windows, joins, buffers)"
+            "bytes of state, which does not move: records that were read and not yet emitted may "
+            "be in it"
         )
         findings.append(Finding(Code.STATE_NOT_MOVED, Severity.WARNING, None, message))
     return findings
@@ -123,7 +124,7 @@ _SHOWN = 3
 
 def other_brokers_warnings(
     chosen: Sequence[Source], bootstrap_servers: str | None
-) -> Iterator[str]:
+) -> Iterator[WarningText]:
     """Warn if the user named none of the brokers in a DynamicKafkaSource's state.
 
     This does not prove that the cluster is another one: a broker may have several names.
@@ -141,10 +142,10 @@ def other_brokers_warnings(
     known = {address for servers in lists for address in _addresses(servers)}
     if known and known.isdisjoint(_addresses(bootstrap_servers)):
         shown = ", ".join(sorted(known)[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
-        yield (
-            f"the job knows cluster {cluster!r} by {shown}, and {bootstrap_servers} was asked: if "
-            "that is not another address of it, the offsets are of other logs; name its own "
-            "brokers with --bootstrap-servers"
+        yield warning_text(
+            WarningCode.OTHER_BROKERS,
+            f"the job reads cluster {cluster!r} at {shown}, and {bootstrap_servers} was asked: on "
+            "another cluster the offsets mean other records",
         )
 
 

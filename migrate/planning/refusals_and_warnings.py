@@ -7,13 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from decoder.urls import redact_url
 from migrate.inputs.flink.source import Source
-from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
 from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker, Origin
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
+# The sentence of a warning in several commands.
+NOT_CHECKED = "not checked against Kafka; add -b HOST:PORT"
 # The maximum number of partitions that a refusal names.
 _MAX_NAMED = 20
 # Verdicts whose problem texts contain the partition's offsets, and so differ for each partition.
@@ -76,7 +79,7 @@ def collect_warnings(
     snapshot: ClusterSnapshot | None,
     partitions: Sequence[PlannedPartition],
     policies: Policies,
-) -> Iterator[str]:
+) -> Iterator[WarningText]:
     """Yield the warnings that follow from findings, partitions and consumer groups."""
     for_a_group = snapshot is not None and snapshot.target_group is not None
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
@@ -86,60 +89,58 @@ def collect_warnings(
         policy = finding.code.policy
         of_the_group = policy.shown_for_groups and for_a_group
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
-            yield finding.text
+            yield warning_text(finding.code, finding.text)
     yield from _cost_warnings(partitions)
     group = snapshot.source_group if snapshot is not None else None
     if group is not None and not any(
         group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
     ):
-        yield (
+        yield warning_text(
+            WarningCode.SOURCE_GROUP_EMPTY,
             f"group {group.name!r}{did_you_mean(group.alike)} has committed nothing for these "
-            "topics: if its name is right, that the job did not run on is not shown by it"
+            "topics, so it does not show whether the job ran on",
         )
     if snapshot is None:
-        yield (
-            "not checked against Kafka: offsets may be gone, partitions missing; add -b HOST:PORT"
-        )
+        yield warning_text(WarningCode.NOT_CHECKED, NOT_CHECKED)
 
 
-def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
+def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
     """Yield warnings of records that the move will lose or repeat."""
     suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
     if suspects:
-        yield (
-            f"{len(suspects)} partitions look recreated (the first is {suspects[0].name}: the "
-            "first record since the checkpoint is below its position): the records at their "
-            "positions may be others"
+        yield warning_text(
+            WarningCode.MAYBE_RECREATED,
+            f"{counted(len(suspects), 'partition')} may be of a topic that was deleted and created "
+            f"again (the first is {suspects[0].name}): the records there may be others",
         )
     older = [planned for planned in partitions if planned.undiscovered]
     if older:
         first = older[0]
-        yield (
-            f"{counted(len(older), 'new partition')} held records before the checkpoint, which "
-            f"does not know of them (the first is {first.name}: up to {first.undiscovered}, by "
-            "their timestamps): was the job told which partitions to read? then name those with "
-            "--partitions"
+        yield warning_text(
+            WarningCode.UNLISTED_PARTITION,
+            f"{counted(len(older), 'partition')} held records before the checkpoint, which does "
+            f"not list them (the first is {first.name}: up to {first.undiscovered})",
         )
     beyond = [planned for planned in partitions if planned.ran_on]
     if beyond:
-        yield (
-            f"{_describe_ran_on(beyond)}: these will be emitted again, and what it has emitted "
-            "since its last commit"
+        yield warning_text(
+            Code.RAN_ON, f"{_describe_ran_on(beyond)}: these records will be emitted again"
         )
     merged = [planned for planned in partitions if planned.read_already]
     if merged:
-        yield (
+        yield warning_text(
+            WarningCode.MERGED_POSITIONS,
             f"--merge-sources min: {counted(sum(p.read_already for p in merged), 'record')} of "
-            f"{counted(len(merged), 'partition')} will be read again by the source that was "
-            f"further on (the first is {merged[0].name}: from {merged[0].next_offset}, where "
-            f"one had reached {merged[0].reached})"
+            f"{counted(len(merged), 'partition')} will be read again (the first is "
+            f"{merged[0].name}: from {merged[0].next_offset}, and one source had reached "
+            f"{merged[0].reached})",
         )
     partly = [planned for planned in partitions if planned.unknown_to_some]
     if partly:
-        yield (
-            "--merge-sources min: not every source of the topic knows "
-            f"{counted(len(partly), 'partition')} (the first is {partly[0].name}): a source that "
-            "should have read it too loses the records below its next offset"
+        yield warning_text(
+            WarningCode.MERGED_POSITIONS,
+            f"--merge-sources min: a source of the topic lacks {counted(len(partly), 'partition')} "
+            f"(the first is {partly[0].name}), and loses the records below its next offset",
         )
 
 
@@ -155,7 +156,7 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
 
 def target_group_warnings(
     origin: Origin, snapshot: ClusterSnapshot | None, partitions: Iterable[PlannedPartition]
-) -> Iterator[str]:
+) -> Iterator[WarningText]:
     """Yield a warning that the group is new, and warnings of records that it will repeat or skip.
 
     The move is not refused, because the user wants to move the group. If the group was moved
@@ -165,10 +166,7 @@ def target_group_warnings(
         return
     group = snapshot.target_group
     if not group.exists:
-        yield (
-            f"group {group.name} does not exist yet: it will be created; is its name right?"
-            f"{did_you_mean(group.alike)}"
-        )
+        yield new_group_warning(group)
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
         ("back", "it reads up to {} again", -1),
@@ -178,11 +176,21 @@ def target_group_warnings(
         if same_way:
             first = same_way[0][0]
             records = counted(sum(by for _, by in same_way), "record")
-            yield (
+            yield warning_text(
+                WarningCode.GROUP_MOVED,
                 f"group {group.name!r} is moved {direction} in "
                 f"{counted(len(same_way), 'partition')} (the first is {first.name}: from "
-                f"{first.current} to {first.next_offset}): {effect.format(records)}"
+                f"{first.current} to {first.next_offset}): {effect.format(records)}",
             )
+
+
+def new_group_warning(group: GroupView) -> WarningText:
+    """Return the warning that a consumer group is created."""
+    return warning_text(
+        WarningCode.NEW_GROUP,
+        f"group {group.name} does not exist yet and will be created; check its name"
+        f"{did_you_mean(group.alike)}",
+    )
 
 
 def _reader_clause(origin: Origin) -> str:
@@ -218,27 +226,23 @@ def refuse_missing_partitions(
             )
 
 
-def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[str]:
+def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[WarningText]:
     """Warn that a recreated topic may go unnoticed if the checkpoint's time is not known."""
     if snapshot is None or origin.kind != "checkpoint":
         return
-    hidden = "a topic that was created again since, and has grown beyond these offsets, "
+    hidden = "a topic that was deleted and created again cannot be detected"
     if origin.written_at is None:
-        yield (
-            f"the age of this checkpoint is not known, as its store keeps no times: {hidden}would "
-            "not show"
-        )
+        yield warning_text(WarningCode.AGE_UNKNOWN, f"the checkpoint's age is unknown, so {hidden}")
     elif origin.copied_from is not None:
         written_in = redact_url(origin.copied_from)
-        yield (
-            f"this checkpoint was written in {written_in}, and is elsewhere "
-            f"now: if {iso_time(origin.written_at)} is the time of a copy, its age is not known, "
-            f"and {hidden}does not show; copy it with its times (cp -p, rsync -t), or name it "
-            "where it was written"
+        yield warning_text(
+            WarningCode.AGE_UNKNOWN,
+            f"the checkpoint is a copy of {written_in}: if {iso_time(origin.written_at)} is the "
+            f"time of the copy, {hidden}",
         )
 
 
-def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
+def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[WarningText]:
     """Warn that the offsets of one topic are used for a topic of another name.
 
     ``moved`` are the sources with only the positions that move, with the target's topic names.
@@ -246,16 +250,16 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
     topics = {topic for source in moved for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
         if new in topics and new != old:
-            yield (
-                f"--topic-map {old}={new}: a topic of another name is another log, where an offset "
-                "is another record unless it was copied offset for offset, which MirrorMaker does "
-                "not do: compare the records at these offsets first"
+            yield warning_text(
+                WarningCode.RENAMED_TOPIC,
+                f"--topic-map {old}={new}: the same offset may be another record in another topic; "
+                "compare the records first",
             )
 
 
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
-) -> Iterator[str]:
+) -> Iterator[WarningText]:
     """Warn of topics with partitions that do not move, and that Spark must not read.
 
     ``chosen`` are the sources with all their positions, with the checkpoint's topic names.
@@ -275,10 +279,10 @@ def partial_topic_warnings(
         if partitions - policies.partitions[old]:
             incomplete.append(new)
     if incomplete:
-        yield (
+        yield warning_text(
+            WarningCode.PARTIAL_TOPIC,
             f"--partitions leaves out partitions of {counted(len(incomplete), 'topic')} (the first "
-            f"is {min(incomplete)}): the query must assign exactly those that move, as the code of "
-            "--format python does; one that subscribes to the topic fails, or reads the others too"
+            f"is {min(incomplete)}): the query must assign exactly the partitions that move",
         )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from migrate.inputs.flink.source import Source
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState, format_start
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import printable
 from migrate.planning.plan import Refusal
 
@@ -109,13 +110,16 @@ def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> I
             yield topic.refuse_unnamed_cluster()
 
 
-def one_cluster_warnings(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[str]:
+def one_cluster_warnings(
+    topics: Iterable[SharedTopic], policies: Policies
+) -> Iterator[WarningText]:
     """Warn of topics whose sources read the same cluster only according to ``--one-cluster``."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
-            yield (
+            yield warning_text(
+                WarningCode.ONE_CLUSTER,
                 f"--one-cluster: {topic.readers} are taken to read topic {topic.name} of the same "
-                "Kafka cluster, which their state does not name"
+                "Kafka cluster, which their state does not name",
             )
 
 

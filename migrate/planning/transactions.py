@@ -73,14 +73,14 @@ def resolve_transactions(
         elif restored:
             what = f"{_named(pending)} of a KafkaSink" if pending else "what a sink keeps"
             message = (
-                f"{what} may be yet to be committed: the job commits it when it is restored; a "
-                "transaction of Kafka's only until the brokers abort it (transaction.timeout.ms)"
+                f"{what} may not be committed yet: the job commits it when it is restored, unless "
+                "the brokers have aborted it by then"
             )
             resolved.findings.append(replace(finding, message=message))
         else:
             message = finding.message
             if pending:
-                message += f"; {_why_unknown(by_outcome[Outcome.UNKNOWN], pending, snapshot)}"
+                message += f"; {_why_unknown(by_outcome[Outcome.UNKNOWN], snapshot)}"
             resolved.findings.append(replace(finding, message=message))
     return resolved
 
@@ -118,23 +118,12 @@ def _refuse_aborted(by_outcome: _ByOutcome) -> Refusal | None:
     )
 
 
-def _why_unknown(
-    unknown: Sequence[PendingTransaction],
-    pending: Sequence[PendingTransaction],
-    snapshot: ClusterSnapshot | None,
-) -> str:
+def _why_unknown(unknown: Sequence[PendingTransaction], snapshot: ClusterSnapshot | None) -> str:
     if snapshot is None:
-        return "the sink's brokers tell it, with --bootstrap-servers"
+        return "add -b HOST:PORT to ask the sink's brokers"
     if snapshot.transactions_error:
-        return (
-            f"the brokers do not tell what became of it ({snapshot.transactions_error}); "
-            "kafka-transactions.sh describe --transactional-id "
-            f"{pending[0].transactional_id} does"
-        )
-    return (
-        f"these brokers do not know {_named(unknown)}: the sink writes to others, or it is too "
-        "long ago"
-    )
+        return f"the brokers do not say what became of it ({snapshot.transactions_error})"
+    return f"these brokers do not know {_named(unknown)}"
 
 
 def _named(transactions: Iterable[PendingTransaction]) -> str:

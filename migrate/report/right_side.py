@@ -7,8 +7,8 @@ from typing import Literal
 
 from migrate.inputs.group_csv import group_csv
 from migrate.model.errors import Refused
-from migrate.model.log import log
 from migrate.model.positions import Marker, TopicPartition, Unknown, format_start
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import join_some
 from migrate.planning.diff import Diff
 
@@ -68,8 +68,9 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
     if not next_offsets:
         raise Refused([f"{label} has no offset to write"])
     if missing:
-        log.warning(
-            f"{label} has no offset of {join_some(missing, _NAMED)}: whoever takes these "
-            "begins there at an offset of its own, or at an end of the log"
+        warn(
+            WarningCode.MISSING_OFFSETS,
+            f"{label} has no offset of {join_some(missing, _NAMED)}: the reader of the output "
+            "starts there at its own default",
         )
     return next_offsets

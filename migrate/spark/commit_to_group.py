@@ -24,7 +24,7 @@ from pyspark.sql.streaming.listener import (
 
 from migrate.kafka.config import kafka_config as as_librdkafka
 from migrate.model.errors import MigrateError
-from migrate.model.log import log
+from migrate.model.warning import WarningCode, warn
 from migrate.targets.group.follower import Followed, GroupFollower
 
 
@@ -90,5 +90,5 @@ class CommitToGroup(StreamingQueryListener):
                 self.problem = None
         except (MigrateError, OSError) as error:
             if str(error) != str(self.problem):
-                log.warning(f"group {self.group}: {error}")
+                warn(WarningCode.GROUP_NOT_COMMITTED, f"group {self.group}: {error}")
             self.problem = error

@@ -9,6 +9,7 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates, StateKind
 from migrate.model.errors import UsageError
 from migrate.model.log import log
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
 from migrate.state.column_types import StructOf, quoted
 from migrate.state.columns import namespace_type, value_type
@@ -105,23 +106,31 @@ class TakenStates:
         for state in self.window_timers:
             yield f"timers {_label(state)}: in their place Spark's watermark closes what goes along"
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[WarningText]:
         """Yield lines about what the user must provide, and about what is left behind."""
         for state in self.taken:
             if state.ttl:
-                yield (
-                    f"state {_label(state)} has a time to live, whose length is in the job's code "
-                    "alone: priming takes it as ttl_ms, and refuses without it"
+                yield warning_text(
+                    WarningCode.TIME_TO_LIVE,
+                    f"state {_label(state)} has a time to live: give its length from the job's "
+                    "code to prime, as ttl_ms",
                 )
         if self.other_timers:
             pending = "pending timers" if self.timers_read else "timers, pending or not,"
             labels = ", ".join(map(_label, self.other_timers))
-            yield f"{pending} left behind, as Spark sets none for them: {labels}"
+            yield warning_text(
+                WarningCode.STATE_LEFT_BEHIND, f"{pending} are left behind: {labels}"
+            )
         if self.left_behind:
             labels = ", ".join(map(_label, self.left_behind))
-            yield f"{counted(len(self.left_behind), 'state')} left behind by choice: {labels}"
+            yield warning_text(
+                WarningCode.STATE_LEFT_BEHIND,
+                f"{counted(len(self.left_behind), 'state')} left behind by choice: {labels}",
+            )
         for reason in self.unreadable:
-            yield f"left behind, as it cannot be read: {reason}"
+            yield warning_text(
+                WarningCode.STATE_LEFT_BEHIND, f"left behind, as it cannot be read: {reason}"
+            )
 
 
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:

@@ -20,7 +20,7 @@ from typing import IO
 
 from decoder.storage import join
 from migrate.model.errors import Refused, UsageError
-from migrate.model.log import log
+from migrate.model.warning import WarningCode, warn
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri
 
@@ -212,7 +212,7 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
             if isinstance(error, Exception):
                 reason = getattr(error, "strerror", None) or error
                 raise OSError(errno.EIO, f"{reason}; {advice}", location) from error
-            log.warning(f"{location}: {advice}")
+            warn(WarningCode.REMAINING_FILES, f"{location}: {advice}")
         raise
 
 

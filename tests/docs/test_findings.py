@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from migrate.model.explanations import EXPLANATIONS
 from migrate.model.finding import Code
+from migrate.model.warning import WarningCode
 from tests.docs.blocks import ROOT
+
+# The modules that define and explain codes, and the functions that make warnings.
+_DEFINE = ("explanations", "finding", "warning")
+_MAKE = ("warn", "warning", "warning_text")
 
 
 def test_every_code_is_explained_in_order() -> None:
-    assert list(EXPLANATIONS) == sorted(Code, key=str)
+    assert list(EXPLANATIONS) == sorted([*Code, *WarningCode], key=lambda code: code.value)
+
+
+def test_every_code_is_emitted() -> None:
+    """Each member is named outside of the modules that define and explain it."""
+    defined = {ROOT / "migrate/model" / f"{name}.py" for name in _DEFINE}
+    sources = set((ROOT / "migrate").rglob("*.py")) - defined
+    text = "\n".join(source.read_text() for source in sources)
+    named = set(re.findall(r"\b((?:Warning)?Code\.[A-Z_]+)", text))
+    assert named == {f"{type(code).__name__}.{code.name}" for code in EXPLANATIONS}
+
+
+def test_every_warning_has_a_code() -> None:
+    """A warning is logged by ``warn``, or made by ``warning_text`` before it is logged."""
+    for source in (ROOT / "migrate").rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "log.warning"
+                and source.name != "warning.py"
+            ):
+                made = ast.unparse(node.args[0])
+                assert made in ("warning", "line", "new_group_warning(view)"), f"{source}: {made}"
+
+
+def test_a_warning_is_one_short_sentence() -> None:
+    """At most 160 characters, without the values that are filled in."""
+    for source in (ROOT / "migrate").rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text())):
+            if not isinstance(node, ast.Call) or ast.unparse(node.func) not in _MAKE:
+                continue
+            parts = [part for part in ast.walk(node.args[1]) if isinstance(part, ast.Constant)]
+            text = "".join(part.value for part in parts if isinstance(part.value, str))
+            assert len(text) <= 160, f"{source}: {text}"
+            assert ". " not in text, f"{source}: {text}"
 
 
 def test_the_sections_exist() -> None:

@@ -520,7 +520,7 @@ def test_the_file_of_a_rollback_that_was_cut_short_is_sought(
     source = case.path if where == "nowhere" else back
     assert seen.target["other", 0] == Committed(20 if where == "nowhere" else 25)
     (warning,) = seen.warnings
-    assert "lost 1 offsets that this change was not about (the first is other-0)" in warning
+    assert "lost 1 offsets of other partitions (the first is other-0)" in warning
     assert f"{source.name}, of {rollback_file.read(source).created_at}" in warning
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == dict(seen.target)

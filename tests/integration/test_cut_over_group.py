@@ -369,7 +369,7 @@ def test_the_dry_run_names_what_would_fail_after_the_stop(cut_over: CutOver) -> 
     assert dry.code == 0, dry.stderr
     assert f"group {cut_over.group} does not exist yet and will be created" in dry.stderr
     assert "no obstacle was found" in dry.stderr
-    assert "whether the job was started from the savepoint again is not looked at" in dry.stderr
+    assert "[restart-unseen]" in dry.stderr
     # Of a group no query is spoken of.
     words = dry.stdout.replace("first-batch ", "")
     assert "query" not in words and "batch" not in words, dry.stdout

@@ -65,7 +65,10 @@ def test_a_suspect_job_of_a_fleet_is_not_planned_before_somebody_has_decided(
     (reason,) = suspect.reasons
     assert reason.startswith("suspect: 2 partitions may be of a topic created again")
     assert [path.name for path in (tmp_path / "plans").iterdir()] == [planned.file]
-    assert "2 partitions look recreated" in _save(broker, chk, tmp_path / "plan.json").stderr
+    assert (
+        "2 partitions may be of a topic that was deleted and created again"
+        in _save(broker, chk, tmp_path / "plan.json").stderr
+    )
 
 
 def test_a_topic_created_again_is_refused_however_large_it_is(

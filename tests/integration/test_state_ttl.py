@@ -145,7 +145,7 @@ def test_counts_of_idle_keys_start_anew(
     assert primed.proof.is_right
     expired, never = primed.warnings[0], primed.warnings[-1]
     assert expired.startswith(f"{rows.expired.number} expired entries stay behind: ")
-    assert never.startswith("Flink forgets an entry 20000 ms after its last access, and Spark ")
+    assert never.startswith("Flink drops an entry 20000 ms after its last access, and Spark ")
     assert go_on(session, stopped, location) == stopped.by_flink[kind]
 
     verify = partial(
@@ -230,8 +230,8 @@ def test_every_entry_goes_along_where_that_is_said(stopped: Stopped, session: Sp
     assert rows.expected.count() == state.count()
     assert rows.expired is not None
     assert [*rows.expired.warnings()] == [
-        "every entry of a state with a time to live goes along (ttl_ms=None): where Flink would "
-        "start an expired key anew, Spark goes on from its old value"
+        "every entry of a state with a time to live goes along (ttl_ms=None): Spark continues from "
+        "expired values [expiry-ignored]"
     ]
 
 
@@ -279,7 +279,7 @@ def test_files_that_are_newer_than_the_stop_are_warned_of(
         os.utime(metadata, ns=(before, before))
     assert rows.expired is not None and rows.expired.doubtful == 10
     told = [*rows.expired.warnings()]
-    assert told[1].startswith("10 of these expired after the last access in the state: if the ")
+    assert told[1].startswith("10 of these expired after the last access in the state; of a copy, ")
 
 
 # -- lists and maps ------------------------------------------------------------------------------

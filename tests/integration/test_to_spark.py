@@ -159,7 +159,7 @@ def test_a_new_partition_that_is_older_than_the_checkpoint_is_warned_of(
     time.sleep(0.05)  # timestamps are in milliseconds
     result = _to_spark(tmp_path / "all", broker, topic, [4])
     assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
-    assert "2 new partitions held records before the checkpoint" in result.stderr
+    assert "2 partitions held records before the checkpoint" in result.stderr
     assert f"the first is {topic}-1: up to 10, by their timestamps" in result.stderr
     named = _to_spark(tmp_path / "named", broker, topic, [4], "--partitions", f"{topic}:0")
     assert _offsets(named, topic) == {0: 4}
@@ -229,7 +229,7 @@ def test_a_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, top
         broker.produce(topic, partition, map(str, range(30)))
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert _offsets(result, topic) == {0: 8, 1: 8, 2: 8}  # a warning, no refusal
-    assert "3 partitions look recreated" in result.stderr
+    assert "3 partitions may be of a topic that was deleted and created again" in result.stderr
     assert f"{topic}-0: suspect, from 8" in result.stderr
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate.cli import main
+from migrate.model.explanations import EXPLANATIONS
+
+_CODES = {code.value for code in EXPLANATIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +79,14 @@ def migrate(*arguments: str | Path) -> Result:
         code = int(end.code or 0)
     finally:
         sys.argv = before
+    check_warnings(stderr.getvalue())
     return Result(code, stdout.getvalue(), stderr.getvalue(), "".join(written))
+
+
+def check_warnings(stderr: str) -> None:
+    """Check that each warning ends with its code, and is shown once."""
+    warnings = [line for line in stderr.splitlines() if line.startswith("warning: ")]
+    for warning in warnings:
+        code = re.search(r" \[([a-z-]+)\]$", warning)
+        assert code is not None and code[1] in _CODES, warning
+    assert len(warnings) == len(set(warnings)), warnings

@@ -338,7 +338,7 @@ def test_keyed_state_of_a_dofn_is_told_beside_kafkaio_too(tmp_path: Path) -> Non
     told = {str(finding.code): finding for finding in _extract(tmp_path, source, dofn).findings}
     assert told["another-source-kind"].severity is Severity.WARNING
     assert "use_deprecated_read" in told["another-source-kind"].message
-    assert "may wait for side inputs" in told["state-not-moved"].message
+    assert "keyed state" in told["state-not-moved"].message
 
 
 def _wrapped(*elements: bytes, file: bool = False) -> Operator:

@@ -354,7 +354,7 @@ def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
     _spec(tmp_path, flink={**flink, "rest": "http://localhost:1"})
     moved = migrate("cut-over", spec)
     assert moved.code == 6
-    assert "flink.rest was of 127.0.0.1, and is of localhost now: if that is" in moved.stderr
+    assert "flink.rest was of 127.0.0.1, and is of localhost now: a job" in moved.stderr
     _spec(tmp_path, flink={**flink, "job": "ab" * 16})
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink={**flink, "job": "payments"})

@@ -142,11 +142,11 @@ def test_topics_that_match_the_given_pattern_move(tmp_path: Path) -> None:
     said = _said(plan, "--topic-pattern")
     taken = "2023-11-14T22:13:20+00:00"
     assert said[0] == (
-        f"topic t-new0 matches --topic-pattern, and the checkpoint of {taken} does not know it "
-        f"(its first record is of {taken}): it is taken for one that the job had not found yet"
+        f"topic t-new0 matches --topic-pattern and is not in the checkpoint of {taken} (its first "
+        f"record is of {taken}): it moves as one that the job had not found yet [new-topic]"
     )
     assert len(said) == 5
-    assert _said(plan, "so are") == ["so are 3 more topics"]
+    assert _said(plan, "in the same way") == ["3 more topics moved in the same way [new-topic]"]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,8 @@ def test_a_pattern_that_matches_none_of_the_jobs_is_a_slip(tmp_path: Path) -> No
     policies = Policies(topic_pattern=topic_pattern("u-.*"))
     (said,) = _said(_plan(tmp_path, {}, policies), "--topic-pattern")
     assert said == (
-        "--topic-pattern 'u-.*' matches no topic that the checkpoint knows: is it the job's?"
+        "--topic-pattern 'u-.*' matches no topic of the checkpoint: is it the job's? "
+        "[pattern-unmatched]"
     )
 
 
@@ -172,15 +173,15 @@ def test_a_pattern_that_matches_none_of_the_jobs_is_a_slip(tmp_path: Path) -> No
         ({"t-old": _TAKEN - 24 * _HOUR}, None),
         (
             {"t-other": None, "u-new": _TAKEN},
-            "1 topic named like those that the job reads is young",
+            "1 young topic named like the job's is not in the checkpoint",
         ),
         (
             {"t-new": _TAKEN - 24 * _HOUR + 1},
-            "1 topic named like those that the job reads is young",
+            "1 young topic named like the job's is not in the checkpoint",
         ),
         (
             {"t-new": _TAKEN, "t-newer": _TAKEN + 1},
-            "2 topics named like those that the job reads are young, and not in the checkpoint of "
+            "2 young topics named like the job's are not in the checkpoint of "
             "2023-11-14T22:13:20+00:00 (the first is t-new: its first record is of",
         ),
         ({"u-new": _TAKEN}, None),
@@ -193,7 +194,7 @@ def test_young_topics_that_are_named_alike(
     assert len(warned) == (0 if said is None else 1)
     if said is not None:
         assert warned[0].startswith(said)
-        assert "such as 't-.*', they stay behind; name it with --topic-pattern" in warned[0]
+        assert "add --topic-pattern, such as 't-.*' [young-topic]" in warned[0]
 
 
 def test_no_pattern_is_asked_for_where_what_moves_is_named(tmp_path: Path) -> None:

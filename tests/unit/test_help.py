@@ -45,10 +45,10 @@ def test_the_short_help_fits_on_a_screen(name: str) -> None:
     assert len(shown.splitlines()) <= 45
     assert shown.count("  $ migrate ") == 2 or name == "to-flink"
     every_option = migrate(name, "--help").stdout
-    assert len(every_option) > len(shown)
-    assert set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", shown, re.M)) < set(
-        re.findall(r"^  (?:-\w, )?(--[a-z-]+)", every_option, re.M)
+    daily, every = (
+        set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.M)) for text in (shown, every_option)
     )
+    assert daily < every or (name == "explain" and shown == every_option)
 
 
 def test_the_list_of_commands_fits_on_a_screen() -> None:

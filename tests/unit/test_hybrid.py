@@ -136,7 +136,7 @@ def test_a_dynamic_source_inside_keeps_its_clusters(tmp_path: Path) -> None:
         ("east", 1, None),
     ]
     elsewhere = make_plan(extraction, [source], ClusterSnapshot({}), bootstrap_servers="b:1")
-    assert any("'east' by east:9092" in warning for warning in elsewhere.warnings)
+    assert any("'east' at east:9092" in warning for warning in elsewhere.warnings)
 
 
 @pytest.mark.parametrize("elements", [{0: [_file_split(0)]}, {0: []}])

@@ -17,7 +17,7 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
 _NOT_THERE = GroupView("g44", False, "Dead", "unknown", alike=("g4",))
-_SAYS = "group:g44: there is no such group (did you mean 'g4'?)"
+_SAYS = "group:g44: there is no such group (did you mean 'g4'?) [no-such-group]"
 
 
 @pytest.fixture(autouse=True)

@@ -172,12 +172,12 @@ def test_what_an_edited_plan_cannot_mean_is_refused(
 
 def test_a_warning_in_a_plan_moves_no_cursor(plan: Path) -> None:
     def edit(held: dict[str, Any]) -> None:
-        held["warnings"] = ["a\x1b[31m\nrefused: b"]
+        held["warnings"] = ["a\x1b[31m\nrefused: b [not-checked]"]
 
     edit_and_seal_plan(plan, edit)
     result = migrate("to-spark", "--plan", plan)
     assert result.code == 0, result.stderr
-    assert "warning: a\\x1b[31m\\nrefused: b\n" in result.stderr
+    assert "warning: a\\x1b[31m\\nrefused: b [not-checked]\n" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,8 @@ def test_state_that_is_left_behind_is_told_in_one(held: dict[str, int], told: st
             Code.STATE_NOT_MOVED,
             Severity.WARNING,
             None,
-            f"{told} of state that does not move: records consumed but not yet emitted may be "
-            "among it (windows, joins, buffers)",
+            f"{told} of state, which does not move: records that were read and not yet emitted may "
+            "be in it",
         )
     ]
     assert obstacles.relevant_findings(found, found.sources, False) == (expected if told else [])
@@ -198,9 +198,8 @@ def test_other_brokers_than_those_that_the_job_knows(
     told = list(obstacles.other_brokers_warnings([source], asked))
     assert told == (
         [
-            f"the job knows cluster 'east' by {shown}, and {asked} was asked: if that is not "
-            "another address of it, the offsets are of other logs; name its own brokers with "
-            "--bootstrap-servers"
+            f"the job reads cluster 'east' at {shown}, and {asked} was asked: on another cluster "
+            "the offsets mean other records [other-brokers]"
         ]
         if shown
         else []
@@ -287,7 +286,7 @@ def test_sources_that_agree_may_read_two_clusters() -> None:
     assert _refused(sources, _ONE) == []
     assert list(one_cluster_warnings(shared_topics(sources), _ONE)) == [
         f"--one-cluster: operators {_A}, {_B} are taken to read topic t of the same Kafka cluster, "
-        "which their state does not name"
+        "which their state does not name [one-cluster]"
     ]
     assert list(one_cluster_warnings(shared_topics(sources), Policies())) == []
 

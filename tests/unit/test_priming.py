@@ -165,7 +165,7 @@ def test_fired_windows_bound_it_from_below() -> None:
 
 def test_without_a_pending_window_it_is_said_that_nothing_does() -> None:
     (told,) = priming_warnings(_rows(None, FiredWindows()), 5)
-    assert "no window is pending" in told and "drops records" in told
+    assert "no pending window limits it" in told and "drops records" in told
     assert list(priming_warnings(_rows(None, FiredWindows()), None)) == []
 
 

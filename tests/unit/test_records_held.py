@@ -86,7 +86,7 @@ def test_an_open_file_of_a_file_sink_is_told_of_with_its_place(tmp_path: Path, k
     found = _of_the_other(path)
     assert found.keys() == {"files-in-progress"}
     assert found["files-in-progress"].severity is Severity.WARNING
-    assert "1 file" in found["files-in-progress"].message
+    assert "1 unfinished file" in found["files-in-progress"].message
     assert "s3://lake/orders/a" in found["files-in-progress"].message
     assert ".inprogress" in migrate("to-spark", path).stderr
 
@@ -156,7 +156,7 @@ def test_to_choose_a_source_silences_no_sink(tmp_path: Path, choice: list[str]) 
     choice = [part.replace("orders", "topic:orders") for part in choice]
     told = migrate("to-spark", path, *choice)
     assert told.code == 0
-    assert "1 transaction yet to be committed" in told.stderr
+    assert "1 transaction to commit" in told.stderr
 
 
 def test_to_choose_a_source_silences_what_is_about_another(tmp_path: Path) -> None:

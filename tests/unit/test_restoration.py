@@ -260,13 +260,13 @@ def test_a_group_is_deleted_where_an_offset_must_go() -> None:
     alone = _restoration(file, _group(_at(a0=5)))
     assert (alone.deletes, alone.target) == (True, {})
     assert alone.warnings == (
-        "group g will be deleted. Offsets it holds of topics that this user may not DESCRIBE "
-        "cannot be seen, and will be lost",
+        "group g will be deleted; its offsets of topics that you may not DESCRIBE will be lost "
+        "[group-deleted]",
     )
     beside = _restoration(file, _group(_at(a0=5, b0=2)))
     assert (beside.deletes, beside.target) == (True, _at(b0=2))
     assert beside.warnings[0].startswith(
-        "group g will be deleted and its 1 offsets committed anew: no consumer may start meanwhile."
+        "group g will be deleted and its 1 offsets committed again: start no consumer meanwhile;"
     )
 
 
@@ -275,8 +275,8 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
     found = _restoration(file, _group(NOTHING))
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
     assert found.warnings == (
-        "the group has lost 2 offsets that this change was not about (the first is b-0); they come "
-        f"from {HERE}, of {file.created_at}: what was committed after that is not known",
+        "the group has lost 2 offsets of other partitions (the first is b-0); they come from "
+        f"{HERE}, of {file.created_at} [group-offsets-lost]",
     )
     only_its_own = _restoration(_file(_at(a0=1), _at(a0=5)), _group(NOTHING))
     assert only_its_own.warnings == ()

@@ -111,6 +111,7 @@ _ARGUMENTS: dict[str, dict[str, str]] = {
     "verify": {"moved": "chk-7", "target": "spark:query"},
     "scan": {"roots": "no-such-root"},
     "show": {"file": "no-such.json"},
+    "explain": {"code": "no-such-code"},
     "state": {"chk": "chk-7"},
     "follow": {"query": "spark:query"},
     "cut-over": {"spec": "no-such.yaml"},

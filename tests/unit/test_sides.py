@@ -54,7 +54,9 @@ def test_a_group_beside_its_log() -> None:
 
 def test_a_group_that_is_not_there_is_warned_of_once() -> None:
     loaded = load_sides(parse_side("group:h"), parse_side("group:h"), _BROKER)
-    assert loaded.warnings == ("group:h: there is no such group (did you mean 'g'?)",)
+    assert loaded.warnings == (
+        "group:h: there is no such group (did you mean 'g'?) [no-such-group]",
+    )
     assert loaded.left.starts == {}
 
 

@@ -154,7 +154,7 @@ def test_what_is_ambiguous_or_wrong_is_refused(
 def test_a_number_that_is_left_out_is_said(chk: Path) -> None:
     """Were that stream Kafka's, it would start at the log end without a word."""
     result = to_spark(chk, "1=rest", "3=topic:b")
-    assert "before 3, these start without a seed: 0, 2;" in result.stderr
+    assert "before 3 start without a seed: 0, 2;" in result.stderr
     assert "without a seed" not in to_spark(chk, "0=rest", "1=topic:b").stderr
 
 

@@ -100,6 +100,7 @@ def _among(loaded: set[str], unwanted: set[str]) -> set[str]:
         (["state", "CHK", "--format", "json"], {"pydantic", "rich", "mmh3", "migrate.planning"}),
         (["to-spark", "CHK"], {"rich", "migrate.report", "migrate.spark"}),
         (["scan", "CHK"], {"pydantic", "rich", "mmh3"}),
+        (["explain", "not-checked"], {"pydantic", "mmh3", "decoder", "migrate.moves", *_OF_TABLES}),
         (
             ["--help"],
             {"pydantic", "mmh3", "decoder", "migrate.inputs.flink.extract", "migrate.report"},

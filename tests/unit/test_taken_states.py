@@ -43,7 +43,7 @@ def test_what_goes_along_and_what_stays() -> None:
 
 def test_operators_whose_state_goes_along_are_not_left_behind() -> None:
     def left(*states: str) -> str:
-        (told,) = (line for line in _run(*_asked(*states))[2] if "state that does not move" in line)
+        (told,) = (line for line in _run(*_asked(*states))[2] if "[state-not-moved]" in line)
         return told
 
     assert "7 operators hold 55745 bytes" in left()
@@ -88,8 +88,8 @@ def test_pending_timers_are_told() -> None:
     ]
     (left,) = (line for line in said if "pending timers" in line)
     assert left == (
-        "warning: pending timers left behind, as Spark sets none for them: "
-        "sessions/_timer_state/event_window-timers, hops/_timer_state/event_window-timers"
+        "warning: pending timers are left behind: sessions/_timer_state/event_window-timers, "
+        "hops/_timer_state/event_window-timers [state-left-behind]"
     )
     (kinds,) = (GOLDEN / "state/2.2/kinds/canonical").glob("savepoint-*")
     first = next(one for one in migrate.keyed_states(kinds).states if one.kind.value == "value")
@@ -149,7 +149,7 @@ def test_where_none_is_named_all_stay_and_no_timer_is_looked_for(
 
     monkeypatch.setattr(KeyedState, "entries", read)
     left, timers = reversed([*take_states(migrate.keyed_states(SAVEPOINT), []).lines()])
-    assert timers.startswith("timers, pending or not, left behind, as Spark sets none for them: ")
+    assert timers.startswith("timers, pending or not, are left behind: ")
     assert "windows/_timer_state/event_window-timers" in timers
     assert left.startswith("8 states left behind by choice: ")
     assert any(
@@ -164,7 +164,7 @@ def test_a_time_to_live_has_to_be_given() -> None:
     assert [state.ttl for state in states.to_prime()] == [True, False]
     (told,) = (line for line in states.warnings() if "time to live" in line)
     assert told == (
-        "state kinds/lasting-value has a time to live, whose length is in the job's code alone: "
-        "priming takes it as ttl_ms, and refuses without it"
+        "state kinds/lasting-value has a time to live: give its length from the job's code to "
+        "prime, as ttl_ms [time-to-live]"
     )
     assert told in [*states.lines()]

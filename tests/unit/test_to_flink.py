@@ -110,7 +110,7 @@ def test_the_positions_of_a_side_and_the_path_on_stdout(here: Path) -> None:
     assert _positions() == {"t-0": 9, "t-1": 1, "u-0": 2}
     assert "t-0 goes ahead from 3 to 9: up to 6 records are not read" in written.stderr
     assert "t-1 goes back from 4 to 1: up to 3 records are read again" in written.stderr
-    assert "u-0 goes on from 2\n" in written.stderr
+    assert "u-0 goes on from 2 [position-changed]\n" in written.stderr
     assert "next: flink run -s" in written.stderr
     assert (chk / "_metadata").read_bytes() == before
     assert [file.name for file in chk.iterdir()] == ["_metadata"]
@@ -519,7 +519,7 @@ def _apart(
     ]
     changed, told = split_shared_topics(change, source("a", held, cluster), cluster, beside)
     wanted = {str(place): at for place, at in changed.new_offsets.items()}
-    return wanted, told, [str(one) for one in changed.refusals]
+    return wanted, list(map(str, told)), [str(one) for one in changed.refusals]
 
 
 @pytest.mark.parametrize(("own", "of_other"), [(None, "east"), ("east", None)])

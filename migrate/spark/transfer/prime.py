@@ -38,6 +38,7 @@ from pyspark.errors import PySparkException
 from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.session import failure_of
@@ -143,9 +144,10 @@ def prime(
     if problems := list(contradictions((stream.origin for stream in state_rows), starts)):
         raise Refused(problems)
     for path in find_unfinished(target.path):
-        log.warning(
+        warn(
+            WarningCode.UNFINISHED_RUN,
             f"{path}: left by a run that was killed while it primed or read {target.name}; remove "
-            "it, unless such a run is still at work"
+            "it, unless such a run is still active",
         )
     parent = target.path.parent
     parent.mkdir(parents=True, exist_ok=True)

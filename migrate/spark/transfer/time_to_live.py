@@ -20,6 +20,7 @@ from pyspark.sql.types import ArrayType
 
 from migrate.inputs.flink.read import read
 from migrate.model.errors import Refused, UsageError
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time
 from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expire, origin_of
 
@@ -48,25 +49,27 @@ class ExpiredEntries:
     stopped_at_ms: int | None = None
     doubtful: int = 0
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[WarningText]:
         """Yield what the user must know about a query with this state."""
         if self.ttl_ms is None:
-            yield (
-                "every entry of a state with a time to live goes along (ttl_ms=None): where Flink "
-                "would start an expired key anew, Spark goes on from its old value"
+            yield warning_text(
+                WarningCode.EXPIRY_IGNORED,
+                "every entry of a state with a time to live goes along (ttl_ms=None): Spark "
+                "continues from expired values",
             )
             return
         if self.number and self.stopped_at_ms is not None:
             verb = "stays" if self.number == 1 else "stay"
-            yield (
+            yield warning_text(
+                WarningCode.EXPIRED_STATE,
                 f"{counted(self.number, 'expired entry', 'expired entries')} {verb} behind: last "
-                f"used {self.ttl_ms} ms or more before {iso_time(self.stopped_at_ms)}, the stop"
+                f"used {self.ttl_ms} ms or more before {iso_time(self.stopped_at_ms)}, the stop",
             )
         if self.doubtful:
-            yield (
-                f"{self.doubtful} of these expired after the last access in the state: if the "
-                "savepoint's files are newer than the stop, as copies are, give the time of the "
-                "stop (stopped_at_ms, --stopped-at)"
+            yield warning_text(
+                WarningCode.EXPIRY_DOUBTFUL,
+                f"{self.doubtful} of these expired after the last access in the state; of a copy, "
+                "give the time of the stop (stopped_at_ms, --stopped-at)",
             )
 
 

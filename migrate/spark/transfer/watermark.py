@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate.model.errors import Refused, UsageError
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.transfer.rows import StateRows
@@ -67,7 +68,7 @@ def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
 
 def priming_warnings(
     rows: Sequence[StateRows], watermark_ms: int | None, empty: bool = False
-) -> Iterator[str]:
+) -> Iterator[WarningText]:
     """Yield what the user must know about a primed query.
 
     Args:
@@ -77,27 +78,33 @@ def priming_warnings(
     """
     pending = _first_pending_end(rows)
     if watermark_ms is not None and pending is not None:
-        yield (
-            f"watermark_ms {watermark_ms}: a window that ends between it and {pending}, where the "
-            "first pending one does, is opened again by a late record, if Flink has fired it"
+        yield warning_text(
+            WarningCode.WATERMARK,
+            f"watermark_ms {watermark_ms}: a late record may open a window again that Flink has "
+            f"fired, if the window ends before {pending}, the end of the first pending one",
         )
     if watermark_ms is not None and pending is None:
-        yield (
-            f"watermark_ms {watermark_ms}: no window is pending that would bound it from above; if "
-            "Flink's was lower, Spark drops records that Flink would have taken"
+        yield warning_text(
+            WarningCode.WATERMARK,
+            f"watermark_ms {watermark_ms}: no pending window limits it; if Flink's was lower, "
+            "Spark drops records that Flink would have taken",
         )
     if fired := sum(stream.fired.number for stream in rows):
-        yield (
+        yield warning_text(
+            WarningCode.FIRED_WINDOWS,
             f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
-            "behind: Flink would fire such a window again for a late record, and Spark drops it"
+            "behind: Spark drops such records",
         )
     for stream in rows:
         if stream.expired is not None:
             yield from stream.expired.warnings()
             if stream.expired.ttl_ms is not None:
-                yield (
-                    f"Flink forgets an entry {stream.expired.ttl_ms} ms after its last access, and "
-                    "Spark never does: from now on a key that is idle for longer keeps its value"
+                yield warning_text(
+                    WarningCode.EXPIRY_ENDS,
+                    f"Flink drops an entry {stream.expired.ttl_ms} ms after its last access, and "
+                    "Spark never does",
                 )
     if empty:
-        yield "no key is expected: the query begins with an empty state"
+        yield warning_text(
+            WarningCode.EMPTY_STATE, "no key is expected: the query begins with an empty state"
+        )

@@ -20,8 +20,8 @@ from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import InputError, Refused
-from migrate.model.log import log
 from migrate.model.positions import Logs, TopicPartition, log_of
+from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
@@ -115,9 +115,10 @@ class GroupFollower:
         """Warn about missing partitions, except those missing in the previous round."""
         if new := sorted(missing - self._missing):
             names = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
-            log.warning(
+            warn(
+                WarningCode.MISSING_PARTITIONS,
                 f"these brokers have no {names}{' …' if len(new) > _SHOWN else ''}, which the "
-                "query has read: deleted since? It is left out; the others go on"
+                "query has read; left out",
             )
         self._missing = missing
 

@@ -17,6 +17,7 @@ from typing_extensions import assert_never
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.positions import PartitionRow, TopicPartition
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_refusals, write_obstacles
 from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, Offsets, RollbackFile
@@ -319,23 +320,26 @@ def _moved_on(file: RollbackFile, now: GroupView) -> tuple[str, ...]:
     )
 
 
-def _deletion_warning(now: GroupView, target: Offsets) -> tuple[str, ...]:
+def _deletion_warning(now: GroupView, target: Offsets) -> tuple[WarningText, ...]:
     if not _deletes(now, target):
         return ()
     anew = (
-        f" and its {len(target)} offsets committed anew: no consumer may start meanwhile"
+        f" and its {len(target)} offsets committed again: start no consumer meanwhile"
         if target
         else ""
     )
     return (
-        f"group {now.name} will be deleted{anew}. Offsets it holds of topics that this user may "
-        "not DESCRIBE cannot be seen, and will be lost",
+        warning_text(
+            WarningCode.GROUP_DELETED,
+            f"group {now.name} will be deleted{anew}; its offsets of topics that you may not "
+            "DESCRIBE will be lost",
+        ),
     )
 
 
 def _last_known_warning(
     partitions: tuple[RestoredOffset, ...], file: RollbackFile, last_known: OffsetSource | None
-) -> tuple[str, ...]:
+) -> tuple[WarningText, ...]:
     """Warn about lost offsets in partitions that the change did not touch.
 
     These offsets come from a rollback file.
@@ -349,7 +353,9 @@ def _last_known_warning(
         return ()
     first = f"{others[0].topic}-{others[0].partition}"
     return (
-        f"the group has lost {len(others)} offsets that this change was not about (the first is "
-        f"{first}); they come from {last_known.path}, of {last_known.created_at}: what was "
-        "committed after that is not known",
+        warning_text(
+            WarningCode.GROUP_OFFSETS_LOST,
+            f"the group has lost {len(others)} offsets of other partitions (the first is {first}); "
+            f"they come from {last_known.path}, of {last_known.created_at}",
+        ),
     )

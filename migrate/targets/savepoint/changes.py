@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from migrate.inputs.flink.source import Source
 from migrate.model.policies import Gone, NewPartitions, Policies
 from migrate.model.positions import Marker, Position, PositionState, TopicPartition
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 from migrate.targets.savepoint import ClusterPartition
@@ -128,7 +129,7 @@ def _names(partitions: Sequence[TopicPartition]) -> str:
 
 def split_shared_topics(
     change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
-) -> tuple[SourceChange, list[str]]:
+) -> tuple[SourceChange, list[WarningText]]:
     """Return a change without partitions that other sources of the job read, and notes about them.
 
     Several sources may read one topic. Whether the source gets a new partition depends on the sets
@@ -161,7 +162,7 @@ def split_shared_topics(
         if next_offset is not None and known is not None and key.partition not in known:
             added.setdefault(key.topic, []).append(key)
     removed: set[ClusterPartition] = set()
-    notes: list[str] = []
+    notes: list[WarningText] = []
     unknown: list[str] = []
     for topic, keys in added.items():
         numbers = own[topic]
@@ -206,8 +207,11 @@ def split_shared_topics(
                     continue
                 removed.add(key)
                 notes.append(
-                    f"{key} stays with operator {', '.join(holders)}, and is not added to "
-                    f"{source.operator_id}, which reads other partitions of the topic"
+                    warning_text(
+                        WarningCode.PARTITION_STAYS,
+                        f"{key} stays with operator {', '.join(holders)}, and is not added to "
+                        f"{source.operator_id}, which reads other partitions of the topic",
+                    )
                 )
     way_out = "choose one with --source, and what it is to read with --partitions"
     return replace(

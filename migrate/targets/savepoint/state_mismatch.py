@@ -10,6 +10,7 @@ from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.finding import Code, Severity
 from migrate.model.policies import Policies
+from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, join_some
 from migrate.planning.obstacles import refuse_blockers, relevant_findings
 from migrate.planning.plan import PlannedPartition, Refusal
@@ -31,7 +32,7 @@ _WARNED_OF = frozenset(
 
 def state_mismatches(
     changes: Iterable[SourceChange], savepoint: PlanInput, *, allowed: bool
-) -> tuple[list[Refusal], list[str]]:
+) -> tuple[list[Refusal], list[WarningText]]:
     """Return messages about records that a job's state counts twice or lacks after a change.
 
     Args:
@@ -51,19 +52,28 @@ def state_mismatches(
     sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
     lines = position_changes(changes, has_state=bool(sizes))
     if not lines or not sizes:
-        return [], lines
+        return [], _changed(lines)
     whose = (
         f"{counted(len(sizes), 'operator')} of the job {'keeps' if len(sizes) == 1 else 'keep'} "
         f"{sum(sizes)} bytes of state, which is that of the savepoint's own positions"
     )
     if allowed:
-        return [], [f"{whose} (--allow-state-mismatch)", *lines]
+        return [], [warning_text(WarningCode.STATE_MISMATCH, whose), *_changed(lines)]
     return [
         Refusal(
             f"{whose}: {join_some(lines, MOST_NAMED, '; ')}",
             "go on with that state all the same with --allow-state-mismatch",
         )
     ], []
+
+
+def _changed(lines: Iterable[str]) -> list[WarningText]:
+    return [warning_text(WarningCode.POSITION_CHANGED, line) for line in lines]
+
+
+def position_warnings(changes: Iterable[SourceChange]) -> list[WarningText]:
+    """Return a warning for each partition whose position changes, for a job or query with state."""
+    return _changed(position_changes(changes))
 
 
 def position_changes(changes: Iterable[SourceChange], *, has_state: bool = True) -> list[str]:
@@ -104,7 +114,7 @@ def check_savepoint(
     policies: Policies,
     *,
     named: bool,
-) -> tuple[list[Refusal], list[str]]:
+) -> tuple[list[Refusal], list[WarningText]]:
     """Return refusals and warnings that come from the savepoint itself.
 
     Args:
@@ -121,7 +131,7 @@ def check_savepoint(
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
     refusals = [*refusals, *refuse_blockers(others, policies)]
     warnings = [
-        finding.text
+        warning_text(finding.code, finding.text)
         for finding in others
         if finding.code in _WARNED_OF and finding.severity is Severity.WARNING
     ]
@@ -133,7 +143,7 @@ def check_savepoint(
             "once more"
         )
         if policies.allow_in_flight:
-            warnings.append(problem)
+            warnings.append(warning_text(Code.IN_FLIGHT_RECORDS, problem))
         else:
             refusals.append(
                 Refusal(

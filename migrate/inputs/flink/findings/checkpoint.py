@@ -26,10 +26,8 @@ from migrate.model.wording import counted
 
 # migrate.sinks describes the sinks that remember checkpoint ids.
 SINKS_THAT_REMEMBER = (
-    "if a Flink job goes on from a group's offsets without state, mind sinks that remember "
-    "checkpoint ids (Iceberg's IcebergSink, Delta's): under the same job id it commits nothing to "
-    "them until its checkpoints pass the last one remembered, and these records are lost without a "
-    "word; start it under a new job id, or give its sink a new uid; --sink TABLE asks the table"
+    "a sink that remembers checkpoint ids may drop records of a Flink job that starts from these "
+    "offsets without state; --sink TABLE asks the table"
 )
 
 
@@ -46,19 +44,17 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
         what = {
             CheckpointKind.CHECKPOINT: "a checkpoint",
             CheckpointKind.SAVEPOINT: "a savepoint without stop",
-            CheckpointKind.UNKNOWN: "of a kind its metadata does not tell",
+            CheckpointKind.UNKNOWN: "of an unknown kind",
         }[checkpoint.type.kind]
         yield warning(
             Code.NOT_A_STOP,
-            f"this is {what}: if the job ran on after it, what Flink emitted since will be "
-            "emitted again; only a stop-with-savepoint is a job's last output",
+            f"this is {what}: if the job ran on, its output since will be emitted again",
         )
     if checkpoint.earlier_run:
         yield warning(
             Code.NUMBERING_BEGAN_ANEW,
             f"chk-{checkpoint.earlier_run[-1]} beside it has a higher number, and was written "
-            "before it: an earlier run of the job left it there, unless these are copies without "
-            "their times; then the job ran on after this checkpoint",
+            "before it: an earlier run of the job left it, or these are copies without their times",
         )
     elif checkpoint.contradicting:
         yield _contradiction_finding(checkpoint.checkpoint_id, checkpoint.contradicting)
@@ -67,8 +63,8 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
         yield warning(
             Code.FINISHED_OPERATORS,
-            f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
-            "one of them a bounded Kafka source, its positions are not in this checkpoint",
+            f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): the "
+            "positions of a finished Kafka source are not in the checkpoint",
         )
     yield from _beam_findings(checkpoint)
     yield from _sink_findings(checkpoint)
@@ -86,10 +82,8 @@ def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
         if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
             yield warning(
                 Code.ANOTHER_SOURCE_KIND,
-                "an Apache Beam DoFn with keyed state: if it reads Kafka as a splittable "
-                "DoFn (portable pipelines do, others with the experiment use_sdf_read), its "
-                "positions are in that state, and are not read; run the pipeline with "
-                "--experiments=use_deprecated_read, and take another",
+                "an Apache Beam DoFn with keyed state: if it reads Kafka (a splittable DoFn), its "
+                "positions do not move; run it with --experiments=use_deprecated_read",
                 operator.operator_id,
             )
 
@@ -111,8 +105,7 @@ def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     if len(committers) > files:
         yield note(
             Code.SINK_MEMORY,
-            f"what the job writes through {', '.join(committers)} is not known: "
-            + SINKS_THAT_REMEMBER,
+            f"the kind of the sink {', '.join(committers)} is not known; {SINKS_THAT_REMEMBER}",
         )
 
 
@@ -124,8 +117,7 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
         # it.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
-            "lower (the job began to count anew, or these are copies without their times: name "
-            "the one you mean), so"
+            "lower (or these are copies without their times), so"
         )
     return blocker(
         Code.RAN_ON,
@@ -140,21 +132,14 @@ def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     They are from two runs of the job, or copies with other times. The user must decide.
     """
     lower = [other for other in others if other < number]
-    if lower:
-        message = (
-            f"chk-{lower[-1]} beside it was written after this chk-{number}, though its number is "
-            "lower: if the job began to count anew, that is the newer one; move from it by its "
-            "name, with --allow-ran-on; if these are copies without their times, "
-            f"chk-{number} is the newer"
-        )
-    else:
-        message = (
-            f"chk-{others[-1]} beside it was written before this chk-{number}, though its number "
-            "is higher: if the job began to count anew, this is the newer one, and --allow-ran-on "
-            "moves from it; if these are copies without their times, "
-            f"chk-{others[-1]} is the newer"
-        )
-    return warning(Code.NUMBERING_BEGAN_ANEW, message)
+    when, other, order = (
+        ("after", lower[-1], "lower") if lower else ("before", others[-1], "higher")
+    )
+    return warning(
+        Code.NUMBERING_BEGAN_ANEW,
+        f"chk-{other} beside it was written {when} this chk-{number}, though its number is "
+        f"{order}: find out which one the job wrote last",
+    )
 
 
 def _written_by_finding(checkpoint: Checkpoint) -> Finding:

@@ -46,25 +46,13 @@ _BEAM_BUFFERS = {
 }
 # If the commit after a stop fails, `flink stop` ends with StopWithSavepointStoppingException @
 # Flink 1.15.4 to 2.2.0.
-_AFTER_A_STOP = (
-    "a stop commits it after the savepoint is complete, so that the savepoint does not show "
-    "whether it did; did `flink stop` report an error (StopWithSavepointStoppingException), or a "
-    "process of the job die? Then restore the job from here once, let it commit, and stop it "
-    "again: else that output is lost"
-)
+_AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
 # List states without records. SinkWriterOperator @ Flink 2.0.0 stores whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy says so, or at
 # the end of input. A stop with a savepoint reaches the end of input only with --drain.
-_HIDDEN_FILE_TEXT = (
-    "stays hidden (.inprogress), even at a stop with a savepoint: records before these positions "
-    "are in it, and Flink alone, restored from here, would finish it; before the move, stop the "
-    "job with --drain, or have the sink roll its files at each checkpoint"
-)
-_OPEN_FILE_TEXT = (
-    "a file that it goes on writing over checkpoints (row formats do, by default) "
-    f"{_HIDDEN_FILE_TEXT}"
-)
+_HIDDEN_FILE_TEXT = "its records stay hidden (.inprogress) after a move"
+_OPEN_FILE_TEXT = f"a file sink may have an unfinished file: {_HIDDEN_FILE_TEXT}"
 
 
 def findings_of_operator(
@@ -81,9 +69,9 @@ def findings_of_operator(
     if operator.in_flight_bytes:
         yield blocker(
             Code.IN_FLIGHT_RECORDS,
-            f"{operator.in_flight_bytes} bytes of records lie in its channels, past the source "
-            "and not yet processed (an unaligned checkpoint): moving from here loses them; take "
-            "an aligned checkpoint, or stop the job with a savepoint",
+            f"{operator.in_flight_bytes} bytes of records are in its channels, not yet processed "
+            "(an unaligned checkpoint): a move loses them; take an aligned checkpoint, or stop the "
+            "job with a savepoint",
             operator.operator_id,
         )
     lists, names = list(_list_states(operator)), operator.state_names
@@ -91,10 +79,9 @@ def findings_of_operator(
     if waiting:
         yield blocker(
             Code.IN_FLIGHT_RECORDS,
-            f"up to {counted(waiting, 'record')} wait in it for the answers to requests (async "
-            "I/O), past the source and not yet processed, even at a stop with a savepoint: moving "
-            "from here loses them; stop the job, restored from here if it has ended, with --drain, "
-            "which waits for the answers",
+            f"up to {counted(waiting, 'record')} wait in it for answers (async I/O): a move loses "
+            "them; stop the job, restored from here if it has ended, with --drain, which waits for "
+            "the answers",
             operator.operator_id,
         )
         return
@@ -106,9 +93,8 @@ def findings_of_operator(
     for count, records, way_out in buffers:
         yield blocker(
             Code.IN_FLIGHT_RECORDS,
-            f"an Apache Beam pipeline keeps {counted(count, 'record')} here {records}, past the "
-            "source and not yet given on, even at a stop with a savepoint: moving from here loses "
-            f"them; {way_out}",
+            f"an Apache Beam pipeline keeps {counted(count, 'record')} here {records}: a move "
+            f"loses them; {way_out}",
             operator.operator_id,
         )
     if buffers:
@@ -124,19 +110,14 @@ def findings_of_operator(
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
             return
     elif _FILE_SINK_STATE in names:
-        yield warning(
-            Code.FILES_IN_PROGRESS, f"a file sink: {_OPEN_FILE_TEXT}", operator.operator_id
-        )
+        yield warning(Code.FILES_IN_PROGRESS, _OPEN_FILE_TEXT, operator.operator_id)
         return
     sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
     if sizes and state is None and SOURCE_READER_STATE not in names:
-        way_out = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
-        # A keyed DoFn of Beam stores elements that wait for side inputs in keyed state.
-        beam = "; some may wait for side inputs" if BEAM_BUNDLE in names else ""
         yield warning(
             Code.STATE_NOT_MOVED,
-            f"it holds {' and '.join(sizes)}: records consumed but not yet emitted may be among "
-            f"them (windows, joins, buffers{beam}), and state does not move{way_out}",
+            f"it holds {' and '.join(sizes)}, which does not move: records that were read and not "
+            "yet emitted may be in it",
             operator.operator_id,
         )
 
@@ -200,8 +181,8 @@ def _file_sink_finding(operator: Operator, sink: FileSinkState) -> Finding:
         )
     return warning(
         Code.FILES_IN_PROGRESS,
-        f"a FileSink goes on writing {counted(len(paths), 'file')} (the first is in "
-        f"{paths[0]!r}); such a file {_HIDDEN_FILE_TEXT}",
+        f"a FileSink has {counted(len(paths), 'unfinished file')} (the first is in {paths[0]!r}): "
+        f"{_HIDDEN_FILE_TEXT}",
         operator.operator_id,
     )
 
@@ -216,19 +197,13 @@ def _sink_finding(
         case SinkState():
             prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
             contents = (
-                f"a KafkaSink keeps {counted(len(sink.pending), 'transaction')} yet to be "
-                f"committed (transactional id prefix {prefixes})"
+                f"a KafkaSink has {counted(len(sink.pending), 'transaction')} to commit "
+                f"(transactional id prefix {prefixes})"
             )
         case UnknownSink():
-            contents = (
-                "a sink keeps what it has yet to commit in this state, which is not read here "
-                f"({sink.reason})"
-            )
+            contents = f"a sink may have output to commit, which cannot be read ({sink.reason})"
         case None:
-            contents = (
-                "a FlinkKafkaProducer, the sink before KafkaSink, keeps the transactions that it "
-                "has yet to commit in this state, which is not read here"
-            )
+            contents = "a FlinkKafkaProducer may have transactions to commit, which are not read"
     # The unknown state may belong to a FileSink's writer.
     may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
     return warning(
@@ -239,7 +214,7 @@ def _sink_finding(
             if stopped
             else "unless the job commits it or is restored from here, that output is lost"
         )
-        + (f"; of a file sink, {_OPEN_FILE_TEXT}" if may_be_files else ""),
+        + (f"; {_OPEN_FILE_TEXT}" if may_be_files else ""),
         operator.operator_id,
     )
 

@@ -108,9 +108,9 @@ def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterat
         Severity.BLOCKER if known else Severity.WARNING,
         source.operator_id,
         ("" if known else "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, ")
-        + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: it is stopped "
-        "first, so that what Flink emitted in between would be emitted again; a checkpoint, or a "
-        "savepoint that does not stop the job, is exact",
+        + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: what Flink "
+        "emitted in between would be emitted again; a checkpoint, or a savepoint without stop, is "
+        "exact",
     )
 
 

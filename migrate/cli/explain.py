@@ -1,0 +1,36 @@
+"""``migrate explain``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from migrate.cli.terminal import emit, emit_pieces
+
+
+def explain(
+    code: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE",
+            help="A code as inspect and warnings show it. Without one, all codes are listed.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Explain the code of a warning or a finding, such as not-checked."""
+    from migrate.model.errors import NoSuchName
+    from migrate.model.explanations import EXPLANATIONS
+
+    by_code = {code.value: explanation for code, explanation in EXPLANATIONS.items()}
+    if code is None:
+        width = max(map(len, by_code))
+        emit_pieces(
+            f"{name:<{width}}  {explanation.summary}\n" for name, explanation in by_code.items()
+        )
+    elif code in by_code:
+        emit(by_code[code].text(code), end="")
+    else:
+        problem = f"no warning and no finding has the code {code!r}"
+        raise NoSuchName(problem, code, list(by_code), "migrate explain lists them")

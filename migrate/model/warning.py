@@ -1,0 +1,83 @@
+"""Warnings: one sentence, and a code that ``migrate explain`` explains.
+
+A warning may come from a finding; it then has the code of the finding.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NewType
+
+from migrate.model.finding import Code
+from migrate.model.log import log
+
+# A warning as it is shown, with its code.
+WarningText = NewType("WarningText", str)
+
+
+class WarningCode(str, Enum):
+    """The code of a warning that is not a finding; ``migrate.model.explanations`` explains each."""
+
+    AGE_UNKNOWN = "age-unknown"
+    EMPTY_STATE = "empty-state"
+    EXPIRED_STATE = "expired-state"
+    EXPIRY_DOUBTFUL = "expiry-doubtful"
+    EXPIRY_ENDS = "expiry-ends"
+    EXPIRY_IGNORED = "expiry-ignored"
+    FIRED_WINDOWS = "fired-windows"
+    FLINK_REST_CHANGED = "flink-rest-changed"
+    GROUP_DELETED = "group-deleted"
+    GROUP_MOVED = "group-moved"
+    GROUP_NOT_COMMITTED = "group-not-committed"
+    GROUP_OFFSETS_LOST = "group-offsets-lost"
+    JOB_MAY_RUN = "job-may-run"
+    LOOK_FAILED = "look-failed"
+    MAYBE_RECREATED = "maybe-recreated"
+    MERGED_POSITIONS = "merged-positions"
+    MISSING_OFFSETS = "missing-offsets"
+    MISSING_PARTITIONS = "missing-partitions"
+    NEW_GROUP = "new-group"
+    NEW_TOPIC = "new-topic"
+    NO_CHECKPOINT = "no-checkpoint"
+    NO_SUCH_GROUP = "no-such-group"
+    NO_TOPIC_IDS = "no-topic-ids"
+    NOT_CHECKED = "not-checked"
+    OLD_SAVEPOINT = "old-savepoint"
+    ONE_CLUSTER = "one-cluster"
+    OTHER_BROKERS = "other-brokers"
+    PARTIAL_TOPIC = "partial-topic"
+    PARTITION_STAYS = "partition-stays"
+    PATTERN_UNMATCHED = "pattern-unmatched"
+    POSITION_CHANGED = "position-changed"
+    QUERY_COPIED = "query-copied"
+    REMAINING_FILES = "remaining-files"
+    RENAMED_TOPIC = "renamed-topic"
+    RESTART_UNSEEN = "restart-unseen"
+    RUN_STOPPED = "run-stopped"
+    SINK_HIDES_FILES = "sink-hides-files"
+    SINK_UNKNOWN = "sink-unknown"
+    SINK_WRITER = "sink-writer"
+    SOURCE_GROUP_EMPTY = "source-group-empty"
+    STATE_LEFT_BEHIND = "state-left-behind"
+    STATE_MISMATCH = "state-mismatch"
+    STATE_UNREADABLE = "state-unreadable"
+    STOP_UNKNOWN = "stop-unknown"
+    TIME_TO_LIVE = "time-to-live"
+    UNFINISHED_RUN = "unfinished-run"
+    UNLISTED_PARTITION = "unlisted-partition"
+    UNSEEDED_STREAM = "unseeded-stream"
+    WATERMARK = "watermark"
+    YOUNG_TOPIC = "young-topic"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+def warning_text(code: Code | WarningCode, sentence: str) -> WarningText:
+    """Return a warning as it is shown: the sentence, and the code in brackets."""
+    return WarningText(f"{sentence} [{code}]")
+
+
+def warn(code: Code | WarningCode, sentence: str) -> None:
+    """Log a warning."""
+    log.warning(warning_text(code, sentence))
