@@ -30,7 +30,7 @@ _LONG_MAX = (1 << 63) - 1
 
 
 class CheckpointView(str, Enum):
-    """The tables; each is named after what one row describes."""
+    """The tables, named after the content of their rows."""
 
     POSITIONS = "positions"
     OPERATORS = "operators"
@@ -65,7 +65,7 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
-    """Return a column for a sum of sizes, at most a long: a hostile checkpoint may claim more."""
+    """Return a column for a sum of sizes, at most the largest long: a file may claim more."""
     return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
 
 

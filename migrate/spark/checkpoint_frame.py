@@ -62,7 +62,7 @@ def read_chunks(
     Args:
         spark: the session.
         chunks: the chunks to read; each is pickled.
-        read: the function that reads a chunk: a function of a module, or a ``partial`` of one.
+        read: the function that reads a chunk; it is pickled too.
         schema: the schema of the batches.
     """
     rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]

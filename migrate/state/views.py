@@ -36,7 +36,7 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class StateView(str, Enum):
-    """The tables; each is named after what one row describes."""
+    """The tables, named after the content of their rows."""
 
     ENTRIES = "entries"  # the entries of one state
     STATES = "states"  # the states, as `migrate state` lists them

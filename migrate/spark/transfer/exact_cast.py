@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
-# Between these types, a cast is exact if a cast there and back returns the same value. For other
-# types this proves nothing. 1700000000000 can be cast to a timestamp (as seconds) and back; other
-# casts of times depend on the session's time zone. FLOAT 0.1 can be cast to DOUBLE and back, but it
-# is not DOUBLE 0.1.
+# Between two of these types, a cast is exact if a cast there and back returns the same value. For
+# other types this proves nothing. 1700000000000 can be cast to a timestamp (as seconds) and back.
+# Other casts of times depend on the session's time zone. FLOAT 0.1 can be cast to DOUBLE and back,
+# but is not equal to DOUBLE 0.1.
 _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 

@@ -1,8 +1,8 @@
 """The operations of a program, and the layout of the columns that they fill.
 
-An operation is a list of eight numbers: a code, a column, the minimum number of input bytes, and
-the arguments a, b, c, d and e. For the kernel, ``pack_operations`` packs them into WIDTH numbers,
-because shifts are faster than loads.
+An operation is a list of eight numbers: a code, a column, the minimum number of remaining input
+bytes, and the arguments a, b, c, d and e. For the kernel, ``pack_operations`` packs them into WIDTH
+numbers, because shifts are faster than loads.
 
 A column has a 64-bit slot and a validity byte (0: null) for each value. The slot of a text or list
 is its end offset in the column's bytes or in the elements, as in Arrow. Columns with the same rows
@@ -24,8 +24,8 @@ DONE, FULL, REFUSED = 0, 1, 2
 NUMBER, TEXT, LIST, STRUCT = 0, 1, 2, 3
 KIND, TABLE, SLOT, CHILD, BYTE, BYTES = 0, 1, 2, 3, 4, 5
 
-# The indexes of ``at``, where the next run starts: position, number of the current state (-1:
-# none), number of this state's remaining entries.
+# The indexes of ``at``, the place where the next run starts: position, number of the current state
+# (-1: none), number of this state's remaining entries.
 POSITION, STATE, LEFT = 0, 1, 2
 # The indexes of ``starts[state]``: first operation (-1: no program), table of the entries.
 START, ENTRIES = 0, 1
