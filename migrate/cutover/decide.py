@@ -1,4 +1,4 @@
-"""Decide each step by the facts: return an action, or the reason why there is nothing to do. Pure.
+"""Decide each step by the facts: return an action, or why there is nothing to do; no I/O here.
 
 The steps ``check``, ``stop`` and ``clean`` depend on Flink's job, the later steps on the target.
 Each function raises ``Refused`` if the user must change something first, and ``CutOverStopped`` if

@@ -31,7 +31,7 @@ from migrate.targets.seed import remove_seed
 
 
 def check_roll_back(facts: Facts) -> None:
-    """Check that the cut-over can be rolled back. Pure.
+    """Check by the facts that the cut-over can be rolled back.
 
     Args:
         facts: the facts, with the target and the commands.

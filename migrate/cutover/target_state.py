@@ -1,4 +1,4 @@
-"""Derive from the facts what the target holds, and whether work has started from it. Pure.
+"""Derive from the facts what the target holds, and whether work has started from it; no I/O here.
 
 As long as no work has started, Flink's job can continue from its savepoint. Once work has started,
 the job would process the same records again. So the decision to roll back and the advice to
@@ -165,7 +165,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
 
 
 class Started(Enum):
-    """Whether work has started from the target."""
+    """Whether a query or consumers have started from the target."""
 
     NO = auto()
     MAYBE = auto()

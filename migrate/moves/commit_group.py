@@ -82,8 +82,8 @@ class GroupChange:
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
         """Make the change, unless the cluster, the group or the job has changed meanwhile.
 
-        First wait until a running job would have completed a checkpoint, if that is known and takes
-        less than a minute (see ``wait_for_checkpoint``).
+        First wait until a running job would have completed a checkpoint (at most a minute, see
+        ``wait_for_checkpoint``).
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the

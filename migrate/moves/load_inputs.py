@@ -21,7 +21,7 @@ from migrate.storage.uris import check_no_credentials
 
 
 def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
-    """Read the positions that move: of a Flink checkpoint, or of another side if the target allows.
+    """Read the positions to move from a Flink checkpoint or, if the target allows it, another side.
 
     Args:
         request: what the user asked for.
@@ -75,8 +75,8 @@ def ask_about(
         request: what the user asked for.
         positions: the checkpoint or other side that was read.
         chosen: the sources of ``positions`` whose topics the broker is asked about.
-        into: the savepoint or query that takes over the positions, if there is one; the broker is
-            asked about its topics and transactions, too.
+        into: the savepoint or query that receives the positions, or None. The broker is asked about
+            its topics and transactions, too.
 
     Raises:
         UsageError: options that do not go together, or that name a topic that no source reads.

@@ -19,7 +19,7 @@ from migrate.targets.savepoint.changes import (
 
 
 class SourceMatch(NamedTuple):
-    """A source of the savepoint in one cluster, and the side's sources with its new positions."""
+    """A source of the savepoint in one cluster, and the sources of the side that match it."""
 
     source: Source
     cluster: str | None
@@ -36,8 +36,8 @@ def match_sources(
     clusters, only positions of the same cluster match.
 
     If the savepoint has several sources, a source without a partition in ``--partitions`` keeps its
-    own positions: its match is empty. A named partition that no source has counts for every source
-    of its topic.
+    own positions: its match is empty. If ``--partitions`` names a partition that no source has, the
+    partition counts for every source of its topic.
 
     Args:
         chosen: the sources of the savepoint.

@@ -106,8 +106,8 @@ def plan_parts(
         positions: the checkpoint or other side that was read.
         chosen: the sources of ``positions`` that move; the broker is asked about their topics.
         parts: for each plan, its sources.
-        into: the savepoint or query that takes over the positions, if there is one; the broker is
-            asked about its topics and transactions, too.
+        into: the savepoint or query that receives the positions, or None. The broker is asked about
+            its topics and transactions, too.
         named: whether the sources count as named by the user even if ``request.source`` is None.
 
     Raises:
@@ -119,7 +119,7 @@ def plan_parts(
     servers = str(broker["bootstrap.servers"]) if broker is not None else None
     plans = []
     for sources in parts:
-        if into is not None and not sources:  # no positions move into this source: it keeps its own
+        if into is not None and not sources:  # the receiving source keeps its own positions
             plans.append(Plan(positions.origin, request.target, (), snapshot=snapshot))
             continue
         plan = make_plan(
