@@ -189,14 +189,14 @@ def _check_not_started_again(facts: Facts) -> None:
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if Flink did not answer, the run has logged a warning
-    how = f"has run since ({job.state})" if job.ended else "runs again"
+    restart = f"has run since ({job.state})" if job.ended else "runs again"
     way_out = "to move that job, go back first (--back), or name another folder for the record"
     if started_work(facts)[0] is Started.YES:
         way_out = (
             f"{facts.target_name} has begun, too: stop one of the two, and compare what they wrote"
         )
     raise CutOverStopped(
-        f"job {job.name} {how}, as {job.job_id}: the savepoint is not its last output", way_out
+        f"job {job.name} {restart}, as {job.job_id}: the savepoint is not its last output", way_out
     )
 
 
@@ -252,8 +252,8 @@ def decide_start(facts: Facts) -> Decision:
     started, reason = started_work(facts)
     begun = started is Started.YES
     if facts.spec.start is None:
-        what = "the consumers" if facts.spec.target.is_group else "the query"
-        return Done(reason if begun else f"the spec names no command: start {what} now")
+        readers = "the consumers" if facts.spec.target.is_group else "the query"
+        return Done(reason if begun else f"the spec names no command: start {readers} now")
     match facts.start_status:
         case "running":
             return Done("an earlier run has started the command, and it runs")

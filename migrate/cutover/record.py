@@ -85,8 +85,8 @@ class Record:
     @staticmethod
     def _continued(kept: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
         if changed := [*forbidden_changes(kept, file)]:
-            way = "put it back; another cut-over takes another folder (record)"
-            raise Refused([f"{key}: {way}" for key in changed])
+            way_out = "put it back; another cut-over takes another folder (record)"
+            raise Refused([f"{key}: {way_out}" for key in changed])
         before, host = kept.flink.host, new.flink.host
         if before != host and kept.flink.job_id is not None:
             warn(
@@ -232,8 +232,8 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
-            who = file.read().strip() or "another process"
-            raise Refused(f"another run of this cut-over is at work ({who})") from error
+            holder = file.read().strip() or "another process"
+            raise Refused(f"another run of this cut-over is at work ({holder})") from error
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n")
         file.flush()

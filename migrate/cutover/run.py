@@ -285,13 +285,13 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
         if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
             record.add_step(name, "failed", str(error), progress.seconds)
         if is_refused:
-            how = f"refused at {name}"
+            end = f"refused at {name}"
             next_step = "mend what is refused, then the same command goes on"
         elif isinstance(error, MigrateError | OSError):
-            how = f"failed at {name}: {error}"
+            end = f"failed at {name}: {error}"
         else:
-            how = f"interrupted at {name} ({type(error).__name__})"
-        record.end_run(how)
+            end = f"interrupted at {name} ({type(error).__name__})"
+        record.end_run(end)
         # The user's "no" is a refusal, even if an earlier run has changed something.
         if is_refused and (progress.is_asking or not progress.changed):
             raise

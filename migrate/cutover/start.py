@@ -47,9 +47,9 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """
     limit = context.spec.timeouts.first_batch
     is_group = context.spec.target.is_group
-    what = "the first commit of the group" if is_group else "the first batch"
+    awaited = "the first commit of the group" if is_group else "the first batch"
     pause = _GROUP_PAUSE if is_group else _QUERY_PAUSE
-    with timed(f"waiting for {what}"):
+    with timed(f"waiting for {awaited}"):
         facts = observe(context)
         groups = context.open_groups() if is_group else None
         for _ in poll(parse_duration(limit), pause):
@@ -120,8 +120,8 @@ def _check_command(context: CutOverContext) -> None:
     if code == 0:
         log.info("the command that starts the query has ended well")
         return
-    how = f"exit code {code}" if code is not None else "it was not run"
+    end = f"exit code {code}" if code is not None else "it was not run"
     raise CutOverStopped(
-        f"the command that starts the query has ended: {how}",
+        f"the command that starts the query has ended: {end}",
         details=context.start_command.last_lines(),
     )

@@ -145,11 +145,11 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     """Return why a location does not hold the plan and the primed state, or an empty text."""
     name, code = target.name, facts.prime_status
     if code not in (None, 0) and not facts.adopt:
-        how = f"ended with exit code {code}"
+        end = f"ended with exit code {code}"
         if code == "unknown":
-            how = "was run, and how it ended is not known"
+            end = "was run, and how it ended is not known"
         return (
-            f"the command that primes {name} {how}; see that no query runs there, remove {name}, "
+            f"the command that primes {name} {end}; see that no query runs there, remove {name}, "
             "and run this again"
         )
     if target.priming_problem is None:

@@ -101,9 +101,9 @@ def _log_round(followed: Followed, group: str) -> None:
     if followed.batch is None:
         log.info("the query has not committed a batch yet: nothing to commit for the group")
         return
-    what = f"{counted(followed.written, 'offset')} committed" if followed.written else "no change"
+    change = f"{counted(followed.written, 'offset')} committed" if followed.written else "no change"
     log.info(
-        f"group {group} stands after batch {followed.batch}: {what}, lag "
+        f"group {group} stands after batch {followed.batch}: {change}, lag "
         f"{sum(followed.lag.values())}"
     )
 

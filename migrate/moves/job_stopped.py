@@ -48,10 +48,10 @@ def interval_of(plan: Plan) -> float | None:
     if origin.kind != "checkpoint" or origin.stopped:
         return None
     try:
-        beside = find_newer_checkpoints(origin.pointer, origin.number, Files())
+        checkpoints = find_newer_checkpoints(origin.pointer, origin.number, Files())
     except (DecodeError, MissingExtra):
         return None
-    return beside.interval if beside is not None else None
+    return checkpoints.interval if checkpoints is not None else None
 
 
 def report_running_jobs(

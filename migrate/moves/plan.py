@@ -163,8 +163,8 @@ def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
     try:
         if not files.is_file(join(origin.pointer, METADATA_FILE)):
             log.info(f"note: {origin.pointer} is not there any more")
-        beside = find_newer_checkpoints(origin.pointer, origin.number, files)
+        checkpoints = find_newer_checkpoints(origin.pointer, origin.number, files)
     except (DecodeError, MissingExtra, OSError) as error:
         log.info(f"note: whether the job ran on is not shown by its checkpoints: {error}")
         return ()
-    return beside.newer if beside is not None else ()
+    return checkpoints.newer if checkpoints is not None else ()

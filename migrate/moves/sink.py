@@ -187,10 +187,10 @@ def _known_name_refusals(name: str, memory: SinkMemory, writer: str | None) -> I
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
     if identifier in identifiers:
         last = identifiers[identifier]
-        whose = " of every query that sets none" if writer is None else ""
+        scope = " of every query that sets none" if writer is None else ""
         yield (
             f"{name} is a Hudi table, and remembers batch {last} of the checkpoint identifier "
-            f"{identifier!r}{whose}: batches 0 to {last} of a new query would be skipped without "
+            f"{identifier!r}{scope}: batches 0 to {last} of a new query would be skipped without "
             "a word, and their records lost; set "
             "hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and give "
             "that name here too (--sink-writer)"

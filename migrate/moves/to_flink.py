@@ -78,7 +78,7 @@ def to_flink(
         from_side: a side, as for ``diff``.
         out: a new or empty directory, local or in a store.
         allow_state_mismatch: keep the job's state, which belongs to the savepoint's old positions.
-            The state then counts records between the old and the new positions twice, or not.
+            The state then counts records between the old and the new positions twice or not at all.
         arguments: see ``MoveArguments``; ``source`` and ``cluster`` apply to the savepoint and to
             the side, and must exist in at least one of them.
 

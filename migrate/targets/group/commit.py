@@ -223,10 +223,10 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
 def write_obstacles(group: GroupView) -> list[str]:
     """Return why offsets cannot be committed for this group now; empty if nothing prevents it."""
     if group.members:
-        who = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
+        members = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
         them = "it" if len(group.members) == 1 else "them"
-        return [f"group {group.name} has {count} ({who}); stop {them} first"]
+        return [f"group {group.name} has {count} ({members}); stop {them} first"]
     if group.exists and group.type == "streams":
         return [
             f"group {group.name} is a streams group: what its Kafka Streams application has stored "
@@ -247,10 +247,10 @@ def change_refusals(before: GroupView, now: GroupView) -> list[str]:
         return []
     topic, partition = partitions[0]
     offsets = (view.next_offset(topic, partition) for view in (before, now))
-    then, current = ("none" if offset is None else str(offset) for offset in offsets)
+    old, new = ("none" if offset is None else str(offset) for offset in offsets)
     return [
         f"group {now.name} has changed since it was looked at: {len(partitions)} of its offsets "
-        f"(the first is {topic}-{partition}: {then} then, {current} now); something still commits "
+        f"(the first is {topic}-{partition}: {old} then, {new} now); something still commits "
         "for it: stop that first"
     ]
 

@@ -53,15 +53,15 @@ def state_mismatches(
     lines = position_changes(changes, has_state=bool(sizes))
     if not lines or not sizes:
         return [], _changed(lines)
-    whose = (
+    own_state = (
         f"{counted(len(sizes), 'operator')} of the job {'keeps' if len(sizes) == 1 else 'keep'} "
         f"{sum(sizes)} bytes of state, which is that of the savepoint's own positions"
     )
     if allowed:
-        return [], [warning_text(WarningCode.STATE_MISMATCH, whose), *_changed(lines)]
+        return [], [warning_text(WarningCode.STATE_MISMATCH, own_state), *_changed(lines)]
     return [
         Refusal(
-            f"{whose}: {join_some(lines, MOST_NAMED, '; ')}",
+            f"{own_state}: {join_some(lines, MOST_NAMED, '; ')}",
             "go on with that state all the same with --allow-state-mismatch",
         )
     ], []
