@@ -113,7 +113,7 @@ def test_the_broker_and_the_group_that_were_meant(
     assert dry.code == 0, dry.stderr  # a hint is no refusal
     assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {broker.bootstrap_servers}" in dry.stderr
     meant = f"(did you mean {group!r}?)"
-    assert f"is its name right? {meant}" in dry.stderr
+    assert f"check its name {meant} [new-group]" in dry.stderr
     assert f"group {misspelt!r} {meant} has committed nothing" in dry.stderr
     side = migrate("diff", chk, f"group:{misspelt}")
     assert f"there is no such group {meant}" in side.stdout
