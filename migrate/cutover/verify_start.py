@@ -70,7 +70,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     return result.text
 
 
-# -- the outcome of each partition: pure -----------------------------------------------------------
+# -- the outcome of each partition; no I/O ---------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

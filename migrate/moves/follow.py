@@ -84,7 +84,7 @@ def follow(
         except (ServiceError, OSError) as error:
             if once:
                 raise
-            # The number makes each warning another one, as a warning is shown once.
+            # Equal warnings are shown once. The number makes each warning different.
             warn(WarningCode.LOOK_FAILED, f"look {look}: {error}; looking again in {pause:g} s")
         else:
             if once or followed.batch is None or followed.batch != before:

@@ -49,14 +49,14 @@ def source_change(
     """
     if plan.refusals and not plan.partitions:
         return SourceChange(source.operator_id, {}, (), ())
-    own = {position.topic_partition: position for position in source.positions}
+    own_positions = {position.topic_partition: position for position in source.positions}
     new_offsets: dict[ClusterPartition, int | None] = {}
     unknown: list[TopicPartition] = []
     gone: list[TopicPartition] = []
     partitions: list[PlannedPartition] = []
     for planned in plan.partitions:
         partition = planned.topic_partition
-        position = own.get(partition)
+        position = own_positions.get(partition)
         if (
             planned.verdict is Verdict.NEW_PARTITION
             and policies.new_partitions is NewPartitions.AS_FLINK
@@ -72,7 +72,7 @@ def source_change(
         if position is None or position.start != planned.next_offset:
             new_offsets[ClusterPartition(cluster, *partition)] = planned.next_offset
     known = {planned.topic_partition for planned in plan.partitions}
-    for partition, position in own.items():
+    for partition, position in own_positions.items():
         if partition in known or _keeps_position(position, policies):
             continue
         topic, number = partition
@@ -130,7 +130,7 @@ def _names(partitions: Sequence[TopicPartition]) -> str:
 def split_shared_topics(
     change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
 ) -> tuple[SourceChange, list[WarningText]]:
-    """Return a change without partitions that other sources of the job read, and notes about them.
+    """Return a change without partitions that other sources of the job read, and warnings.
 
     Several sources may read one topic. Whether the source gets a new partition depends on the sets
     of partitions that the sources read now:
@@ -150,9 +150,9 @@ def split_shared_topics(
     """
     own = _numbers_by_topic(source)
     readers = [
-        (other.operator_id, name, _numbers_by_topic(other.of_cluster(name)))
+        (other.operator_id, other_cluster, _numbers_by_topic(other.of_cluster(other_cluster)))
         for other in others
-        for name in other.clusters
+        for other_cluster in other.clusters
     ]
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
@@ -168,19 +168,23 @@ def split_shared_topics(
         numbers = own[topic]
         same_cluster = {
             operator: by_topic[topic]
-            for operator, name, by_topic in readers
-            if name == cluster and topic in by_topic
+            for operator, other_cluster, by_topic in readers
+            if other_cluster == cluster and topic in by_topic
         }
         maybe_same = {
             operator
-            for operator, name, by_topic in readers
-            if name != cluster and None in (name, cluster)
+            for operator, other_cluster, by_topic in readers
+            if other_cluster != cluster and None in (other_cluster, cluster)
             if by_topic.get(topic, numbers) != numbers
         }
         differing = {
-            operator: theirs for operator, theirs in same_cluster.items() if theirs != numbers
+            operator: other_numbers
+            for operator, other_numbers in same_cluster.items()
+            if other_numbers != numbers
         }
-        sharing = [operator for operator, theirs in differing.items() if theirs & numbers]
+        sharing = [
+            operator for operator, other_numbers in differing.items() if other_numbers & numbers
+        ]
         names = _names([(key.topic, key.partition) for key in keys])
         if maybe_same:
             unknown.append(
@@ -197,7 +201,9 @@ def split_shared_topics(
         elif differing:
             for key in keys:
                 holders = [
-                    operator for operator, theirs in differing.items() if key.partition in theirs
+                    operator
+                    for operator, other_numbers in differing.items()
+                    if key.partition in other_numbers
                 ]
                 if not holders:
                     unknown.append(

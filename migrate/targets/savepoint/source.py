@@ -109,15 +109,15 @@ def changed_source(
             "written; choose the other sources, or start the pipeline anew from the offsets of "
             "a consumer group"
         )
-    legacy = isinstance(source, LegacyConsumer)
-    format_ = _OFFSETS if legacy else _SPLITS
+    is_legacy = isinstance(source, LegacyConsumer)
+    format_ = _OFFSETS if is_legacy else _SPLITS
     handles = _handles(operator, format_.state)
     elements: dict[int, _Elements] = {subtask: [] for subtask in handles}
     for subtask, key, data in _read(operator, source, format_, files, handles):
         elements[subtask].append((key, data))
-    readers = Counter(key for of_subtask in elements.values() for key, _ in of_subtask)
+    readers = Counter(key for subtask_elements in elements.values() for key, _ in subtask_elements)
     shared = [key for key in changes if readers[key] > 1]
-    if shared and not legacy:  # each FlinkKafkaConsumer has all partitions in its state (union)
+    if shared and not is_legacy:  # each FlinkKafkaConsumer has all partitions in its state (union)
         raise Refused(
             f"{_name(operator)}: {readers[shared[0]]} readers hold {shared[0]}, and each would "
             "read it from there; leave it out with --partitions, or take another savepoint"
@@ -127,15 +127,15 @@ def changed_source(
         for key, next_offset in sorted(changes.items())
         if next_offset is not None and key not in readers
     }
-    make = _element_maker(operator, source, elements, added)
+    make_element = _element_maker(operator, source, elements, added)
     new: dict[int, list[Element]] = {}
-    for subtask, of_subtask in elements.items():
-        if any(key in changes for key, _ in of_subtask):
-            new[subtask] = list(_changed(of_subtask, changes, format_))
+    for subtask, subtask_elements in elements.items():
+        if any(key in changes for key, _ in subtask_elements):
+            new[subtask] = list(_changed(subtask_elements, changes, format_))
     for key, next_offset in added.items():
         subtask = _subtask_for(operator, handles, key)
         unchanged: list[Element] = [Kept(index) for index in range(len(elements[subtask]))]
-        content = make(key, next_offset)
+        content = make_element(key, next_offset)
         new.setdefault(subtask, unchanged).append(blob(content) if format_.sized else content)
     states = {}
     for subtask, new_elements in new.items():
@@ -213,7 +213,9 @@ def _element_maker(
         Refused: no element can be made.
     """
     if isinstance(source, LegacyConsumer):
-        template = next(data for of_subtask in elements.values() for _, data in of_subtask)
+        template = next(
+            data for subtask_elements in elements.values() for _, data in subtask_elements
+        )
         return lambda key, at: legacy_element(template, key.topic, key.partition, at)
     current = source.current if isinstance(source, HybridSource) else source
     assert not isinstance(current, BeamKafkaIO)  # refused by changed_source

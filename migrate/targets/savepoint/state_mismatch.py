@@ -72,7 +72,7 @@ def _changed(lines: Iterable[str]) -> list[WarningText]:
 
 
 def position_warnings(changes: Iterable[SourceChange]) -> list[WarningText]:
-    """Return a warning for each partition whose position changes, for a job or query with state."""
+    """Return a warning for each changed position of a job or query with state."""
     return _changed(position_changes(changes))
 
 
