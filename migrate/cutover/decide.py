@@ -120,7 +120,7 @@ def decide_clean(facts: Facts) -> Decision:
 
 _WRITTEN = Done("the target was written already")
 # The decisions of the steps ``plan`` and ``apply`` for each content. WRONG is refused.
-_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
+_DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the command that primes.
     Content.PRIMING: (Done("the command that primes the location runs with it"), Action.WRITE),
@@ -133,14 +133,14 @@ _BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
 
 
 def decide_plan(facts: Facts) -> Decision:
-    return _BY_CONTENT[_usable_content(facts)][0]
+    return _DECISIONS_BY_CONTENT[_usable_content(facts)][0]
 
 
 def decide_apply(facts: Facts) -> Decision:
     content = _usable_content(facts)
     if content is Content.MOVED_ON:
         _check_verified_before_moved_on(facts)
-    decision = _BY_CONTENT[content][1]
+    decision = _DECISIONS_BY_CONTENT[content][1]
     if isinstance(decision, Done):
         return Done(decision.reason.format(target=facts.target_name))
     if decision is not Action.RECORD_WRITTEN:

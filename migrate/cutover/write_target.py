@@ -151,8 +151,8 @@ def _await_priming(context: CutOverContext) -> None:
 def adopt(context: CutOverContext, facts: Facts) -> str:
     """Take over a target that holds the plan and was written by others.
 
-    A location gets a new query id, and a group gets commits with the mark of this record. So an
-    earlier record no longer recognizes the target as its own.
+    A location gets a new query id, and the metadata of a group's commits gets the id of this
+    record. So an earlier record no longer recognizes the target as its own.
     """
     location = context.location()
     if location is None:

@@ -19,7 +19,7 @@ from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.log import log, timed
 from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import Request
-from migrate.moves.pipeline import LAST_OUTPUT
+from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT
 from migrate.moves.plan import check_unmoved
 from migrate.planning import Plan
 from migrate.storage.files import Files, MissingExtra
@@ -74,7 +74,7 @@ def report_running_jobs(
     if plan.origin.kind == "batch":
         log.info("Spark commits to no group: these offsets stand still until this is run again")
     elif plan.origin.stopped:
-        log.info(LAST_OUTPUT)
+        log.info(STOPPED_WITH_SAVEPOINT)
     elif jobs is None:
         warn(
             WarningCode.JOB_MAY_RUN,

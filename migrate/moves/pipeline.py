@@ -22,7 +22,7 @@ from migrate.moves.load_inputs import ask_about, read_input
 from migrate.moves.options import Request
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 
-LAST_OUTPUT = "ok: the job was stopped with this savepoint"
+STOPPED_WITH_SAVEPOINT = "ok: the job was stopped with this savepoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _report_origin(origin: Origin, request: Request) -> None:
     if not origin.stopped or request.target == SAVEPOINT:
         return
     if request.target.group is None:  # for a consumer group, ``job_stopped`` logs it
-        log.info(LAST_OUTPUT)
+        log.info(STOPPED_WITH_SAVEPOINT)
     written_at = origin.written_at
     days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0
     if days > 1 and request.source_group is None:

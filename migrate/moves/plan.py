@@ -20,7 +20,7 @@ from migrate.model.positions import Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import Request, move_request
-from migrate.moves.pipeline import LAST_OUTPUT, make_move
+from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT, make_move
 from migrate.moves.plan_origin import batches_since
 from migrate.planning import Plan
 from migrate.planning.recheck import find_cluster_changes, find_progress
@@ -89,7 +89,7 @@ def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     if plan.origin.stopped and plan.target.group is None:
-        log.info(LAST_OUTPUT)
+        log.info(STOPPED_WITH_SAVEPOINT)
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:

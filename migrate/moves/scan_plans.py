@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
 # The placeholder for the job's id in the name of a group.
-JOB = "{job}"
+JOB_PLACEHOLDER = "{job}"
 
 # Planning mostly waits for stores and brokers.
 _THREADS = 8
@@ -52,10 +52,10 @@ def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
     if group is not None:
         if not broker:
             raise UsageError("plans for groups need a broker: add --bootstrap-servers HOST:PORT")
-        if JOB not in group:
+        if JOB_PLACEHOLDER not in group:
             raise UsageError(
-                f"--group {group!r}: every job would have this one group; put {JOB} in it, which "
-                "stands for the job's id"
+                f"--group {group!r}: every job would have this one group; put {JOB_PLACEHOLDER} "
+                "in it, which stands for the job's id"
             )
     try:
         if any(directory.iterdir()):
@@ -89,7 +89,7 @@ def plan_each(
     labels = Counter(job.label for job in jobs if job.movable)
 
     def plan_job(job: ScannedJob) -> BulkPlan:
-        target = group.replace(JOB, job.label) if group is not None else None
+        target = group.replace(JOB_PLACEHOLDER, job.label) if group is not None else None
         if not job.movable:
             return BulkPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:

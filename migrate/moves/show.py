@@ -53,11 +53,11 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
         return _location(name, files.absolute(path), files)
     reader = _READERS.get(_kind(Path(path)))
     if reader is None:
-        raise NothingToShow(f"{name}: {_NEITHER}")
+        raise NothingToShow(f"{name}: {_UNKNOWN_FILE}")
     return reader(Path(path))
 
 
-_NEITHER = (
+_UNKNOWN_FILE = (
     "neither a plan (--plan-out), nor a rollback file (commit-group --execute), nor the checkpoint "
     "location of a Spark query; `migrate inspect` shows a checkpoint of Flink's"
 )
@@ -75,7 +75,7 @@ def _kind(path: Path) -> str:
 
 def _location(name: str, directory: str, files: Files) -> QueryLocation:
     if not FILES_OF_A_QUERY & set(files.list_directory(directory) or ()):
-        raise NothingToShow(f"{name}: {_NEITHER}")
+        raise NothingToShow(f"{name}: {_UNKNOWN_FILE}")
     if not has_run(directory, files):
         return QueryLocation(directory, starting_positions(name, directory, files), None)
     seeded = files.list_directory(join(directory, "sources")) is not None

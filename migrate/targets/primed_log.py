@@ -40,7 +40,7 @@ from migrate.targets.seed import seed_of
 _BATCH = re.compile(r"[0-9]+")
 
 # Settings that Spark takes from the newest logged batch and not from the session.
-_PINNED = {
+_LOGGED_SETTINGS = {
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.providerClass",
     "spark.sql.streaming.stateStore.compression.codec",
@@ -90,12 +90,12 @@ def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
         OSError: the logs cannot be read or written.
     """
     entry = _offsets(checkpoint, batch)
-    changed = {**_object(entry.metadata), "batchWatermarkMs": watermark_ms}
-    entry = replace(entry, metadata=_compact(changed))
+    changed = {**_parse_object(entry.metadata), "batchWatermarkMs": watermark_ms}
+    entry = replace(entry, metadata=_compact_json(changed))
     _write(checkpoint / "offsets" / str(batch), str(entry))
     version, metadata = _commit(checkpoint, batch)
-    changed = {**_object(metadata), "nextBatchWatermarkMs": watermark_ms}
-    _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact(changed)}")
+    changed = {**_parse_object(metadata), "nextBatchWatermarkMs": watermark_ms}
+    _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact_json(changed)}")
 
 
 def replace_with_kafka(
@@ -138,8 +138,8 @@ def replace_with_kafka(
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write(folder / "0", seed_of(starts).decode())
-    conf = _object(entry.metadata).get("conf", {})
-    return {name: conf[name] for name in sorted(_PINNED & conf.keys())}
+    conf = _parse_object(entry.metadata).get("conf", {})
+    return {name: conf[name] for name in sorted(_LOGGED_SETTINGS & conf.keys())}
 
 
 def commit_version(checkpoint: Path, batch: int) -> str:
@@ -168,13 +168,15 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
     for folder in ("offsets", "commits", "sources/0"):
         (copy / folder).mkdir(parents=True)
     for number in range(batch + 1):
-        entry = replace(_offsets(checkpoint, number), offsets={"0": _compact({"logOffset": 0})})
+        entry = replace(
+            _offsets(checkpoint, number), offsets={"0": _compact_json({"logOffset": 0})}
+        )
         _write(copy / "offsets" / str(number), str(entry))
         _write(copy / "commits" / str(number), "\n".join(_commit(checkpoint, number)))
     modified_ms = (
         source_file.stat().st_mtime_ns // 1_000_000
     )  # Spark forgets a file with an old time
-    read = _compact(
+    read = _compact_json(
         {"path": source_file.absolute().as_uri(), "timestamp": modified_ms, "batchId": 0}
     )
     _write(copy / "sources" / "0" / "0", f"v1\n{read}")
@@ -221,7 +223,7 @@ def _commit(checkpoint: Path, batch: int) -> tuple[str, str]:
     return read_commit(LocalFiles(), commit_path(str(checkpoint), batch))
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
         value = parse_json(text)
     except NotOffsets as error:
@@ -231,7 +233,7 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _compact(value: Mapping[str, Any]) -> str:
+def _compact_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 

@@ -15,7 +15,7 @@ from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.positions import target_of
 from migrate.moves.job_stopped import report_running_jobs
-from migrate.moves.pipeline import LAST_OUTPUT
+from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT
 from migrate.planning import Plan, make_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -107,7 +107,7 @@ def test_that_a_savepoint_may_have_been_started_from_again_is_said_once(
     tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     moved = _moved(tmp_path, 0, *flags)
-    assert moved.stderr.count(LAST_OUTPUT) == 1
+    assert moved.stderr.count(STOPPED_WITH_SAVEPOINT) == 1
     assert "ago" not in moved.stderr
 
 
@@ -116,7 +116,7 @@ def test_it_is_said_of_a_saved_plan_too(tmp_path: Path) -> None:
     _moved(tmp_path, 0, "--plan-out", plan)
     applied = migrate("to-spark", "--plan", plan)
     assert applied.code == 0, applied.stderr
-    assert applied.stderr.count(LAST_OUTPUT) == 1
+    assert applied.stderr.count(STOPPED_WITH_SAVEPOINT) == 1
 
 
 def test_an_old_one_is_warned_of(tmp_path: Path) -> None:

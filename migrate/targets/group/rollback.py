@@ -35,8 +35,8 @@ from migrate.targets.group.commit import (
 from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
-# The working directory: commit-group writes rollback files there by default.
-_HERE = Path()
+# commit-group writes rollback files here by default.
+_WORKING_DIRECTORY = Path()
 
 
 def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview:
@@ -56,7 +56,7 @@ def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> Rollbac
 
 def _read_preview(groups: ConsumerGroups, path: Path, file: RollbackFile) -> RollbackPreview:
     now = groups.view(file.group)
-    run = rollback_file.earlier_run((path.parent, _HERE), file.cluster_id, now)
+    run = rollback_file.earlier_run((path.parent, _WORKING_DIRECTORY), file.cluster_id, now)
     target = rollback_decision.rollback_target(path, file, now, run)
     cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, target))
     return rollback_decision.rollback_preview(file, now, target, cluster)

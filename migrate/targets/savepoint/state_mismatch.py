@@ -18,7 +18,7 @@ from migrate.planning.transactions import resolve_transactions
 from migrate.targets.savepoint.changes import MOST_NAMED, SourceChange
 
 # The findings about the savepoint that become warnings.
-_WARNED_OF = frozenset(
+_WARNING_CODES = frozenset(
     (
         Code.NOT_A_STOP,
         Code.NUMBERING_BEGAN_ANEW,
@@ -133,7 +133,7 @@ def check_savepoint(
     warnings = [
         warning_text(finding.code, finding.text)
         for finding in others
-        if finding.code in _WARNED_OF and finding.severity is Severity.WARNING
+        if finding.code in _WARNING_CODES and finding.severity is Severity.WARNING
     ]
     if in_flight:
         ids = ", ".join(sorted({finding.operator_id or "" for finding in in_flight}))
