@@ -50,7 +50,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # After a stop was requested, the folder of the request counts.
+    # If a stop was requested, it writes to the folder in the record.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)

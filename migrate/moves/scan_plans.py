@@ -110,7 +110,8 @@ def plan_each(
         for job, plan in zip(jobs, pool.map(plan_job, jobs), strict=True):
             yield job.pointer, plan
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
+        # Waiting could deadlock (see ``decoder.operator_state.fetch``).
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _save_plan(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
