@@ -17,7 +17,7 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.help import command_help
 from migrate.model.errors import UsageError
-from migrate.model.log import STAGE, log
+from migrate.model.log import REPEATED, STAGE, log
 from migrate.model.wording import printable
 
 # The values of ``loudness``. Messages of a lower ``logging`` level are not shown.
@@ -188,7 +188,8 @@ class _Messages(logging.Handler):
         if record.levelno == logging.WARNING:
             if text in self.warnings_shown:
                 return
-            self.warnings_shown.add(text)
+            if not getattr(record, REPEATED, False):
+                self.warnings_shown.add(text)
             text = f"warning: {text}"
         if record.levelno >= loudness:
             say(text)

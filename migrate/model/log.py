@@ -13,6 +13,8 @@ log.addHandler(logging.NullHandler())
 
 # The attribute of a log record about a stage of work; its value is "begin" or "end".
 STAGE = "stage"
+# The attribute of a log record of a warning that is shown each time, not only the first time.
+REPEATED = "repeated"
 
 
 @contextmanager

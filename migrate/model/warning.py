@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NewType
 
 from migrate.model.finding import Code
-from migrate.model.log import log
+from migrate.model.log import REPEATED, log
 
 # A warning as it is shown, with its code.
 WarningText = NewType("WarningText", str)
@@ -78,6 +78,6 @@ def warning_text(code: Code | WarningCode, sentence: str) -> WarningText:
     return WarningText(f"{sentence} [{code}]")
 
 
-def warn(code: Code | WarningCode, sentence: str) -> None:
-    """Log a warning."""
-    log.warning(warning_text(code, sentence))
+def warn(code: Code | WarningCode, sentence: str, *, repeated: bool = False) -> None:
+    """Log a warning; the command line shows equal warnings once, unless they are ``repeated``."""
+    log.warning(warning_text(code, sentence), extra={REPEATED: repeated})

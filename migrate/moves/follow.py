@@ -76,16 +76,14 @@ def follow(
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
-    look = 0
     while True:
-        look += 1
         try:
             followed = follower.commit_progress(allow_moved_on=allow_moved_on)
         except (ServiceError, OSError) as error:
             if once:
                 raise
-            # Equal warnings are shown once. The number makes each warning different.
-            warn(WarningCode.LOOK_FAILED, f"look {look}: {error}; looking again in {pause:g} s")
+            problem = f"{error}; looking again in {pause:g} s"
+            warn(WarningCode.LOOK_FAILED, problem, repeated=True)
         else:
             if once or followed.batch is None or followed.batch != before:
                 _log_round(followed, group)

@@ -245,7 +245,7 @@ def test_a_topic_that_is_deleted_is_named_and_the_others_go_on(case: Case, spark
         assert case.held == {(case.topic, 0): 3, (case.topic, 1): 3}
     with case.following("--every", "50ms") as process:
         assert process.stderr is not None
-        assert "is left out; the others go on" in process.stderr.readline()
+        assert "which the query has read; left out" in process.stderr.readline()
         assert "stands after batch 0" in process.stderr.readline()
 
 

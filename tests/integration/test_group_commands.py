@@ -73,7 +73,7 @@ def test_the_table_that_a_job_will_write_to_is_asked(
     for options in ((), ("--plan-out", tmp_path / "plan.json")):
         result = migrate(*move, "--sink", sink, *options)
         assert result.code == 0, result.stderr
-        assert "start it under a new job id, or give its sink a new uid" in result.stderr
+        assert "it may drop the records of a job of such an id" in result.stderr
     (tmp_path / "sink").write_text("")
     refused = migrate(*move, "--sink", tmp_path / "sink")
     assert (refused.code, refused.stdout) == (4, "")

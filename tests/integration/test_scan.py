@@ -168,7 +168,7 @@ def test_plans_are_those_that_each_command_would_save(estate: FewJobs, tmp_path:
     files = {row["plan"] for row in index.values() if row["plan"]}
     assert len(files) == len(planned)
     assert {file.name for file in (tmp_path / "plans").iterdir()} == {*files, "index.csv"}
-    assert "7 bytes of records lie in its channels" in index[str(estate.unaligned)]["reasons"]
+    assert "7 bytes of records are in its channels" in index[str(estate.unaligned)]["reasons"]
     assert index[str(estate.corrupt)]["reasons"]
     assert estate.gone in index[str(estate.without_topic)]["reasons"]
     assert "plans: 3 saved" in done.stderr.splitlines()

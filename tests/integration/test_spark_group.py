@@ -44,11 +44,11 @@ def test_a_group_takes_over_what_a_query_has_committed(
     dry = migrate(*to_group)
     assert dry.code == 0, dry.stderr
     assert "dry run" in dry.stderr and "batch" in dry.stderr
-    assert "mind sinks that remember checkpoint ids" in dry.stderr
+    assert "a sink that remembers checkpoint ids may drop records" in dry.stderr
     asked = migrate(*to_group, "--sink", ICEBERG)
     assert asked.code == 0, asked.stderr
     assert f"{ICEBERG} remembers checkpoints of Flink's 'job " in asked.stderr
-    assert "mind sinks" not in asked.stderr
+    assert "a sink that remembers checkpoint ids" not in asked.stderr
     assert migrate(*compare).code == 1
 
     done = migrate(*to_group, "--execute", "--yes")

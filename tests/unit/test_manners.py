@@ -13,7 +13,9 @@ import pytest
 
 from migrate.cli.help import COMMANDS, EXAMPLES
 from migrate.cli.main import load_command
+from migrate.cli.terminal import reset
 from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.warning import WarningCode, warn
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
@@ -303,3 +305,13 @@ def test_the_script_that_a_shell_reads(shell: str) -> None:
         assert done.returncode == 0, done.stderr
         assert program in done.stdout
         assert f"complete_{shell}" in done.stdout
+
+
+def test_a_warning_is_shown_once_unless_it_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: of a topic that came back and went again, ``follow`` warned only the first time."""
+    reset()
+    for _ in range(2):
+        warn(WarningCode.NOT_CHECKED, "once")
+        warn(WarningCode.MISSING_PARTITIONS, "each time", repeated=True)
+    each = "warning: each time [missing-partitions]"
+    assert capsys.readouterr().err.splitlines() == ["warning: once [not-checked]", each, each]

@@ -119,6 +119,7 @@ class GroupFollower:
                 WarningCode.MISSING_PARTITIONS,
                 f"these brokers have no {names}{' …' if len(new) > _SHOWN else ''}, which the "
                 "query has read; left out",
+                repeated=True,
             )
         self._missing = missing
 
