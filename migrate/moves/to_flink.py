@@ -139,7 +139,7 @@ def to_flink(
     refusals += refuse_matches(matches, all_side_sources, from_side, request)
     refusals += _plan_refusals(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
-    mismatches, moved = state_mismatches(changes, old, allowed=allow_state_mismatch)
+    mismatches, moved = state_mismatches(changes, old, side.origin, allowed=allow_state_mismatch)
     refusals += mismatches
     warnings += [
         *one_cluster_warnings(shared_topics(match.source for match in matches), request.policies),

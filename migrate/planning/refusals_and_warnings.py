@@ -170,7 +170,7 @@ def target_group_warnings(
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
         ("back", "it reads up to {} again", -1),
-        ("ahead", f"it skips up to {{}}{_reader_clause(origin)}", 1),
+        ("ahead", f"it skips up to {{}}{reader_clause(origin)}", 1),
     ):
         same_way = [(planned, by * sign) for planned, by in moved if by * sign > 0]
         if same_way:
@@ -193,7 +193,7 @@ def new_group_warning(group: GroupView) -> WarningText:
     )
 
 
-def _reader_clause(origin: Origin) -> str:
+def reader_clause(origin: Origin) -> str:
     """Return ", which … has read", with the reader of the records below the positions, or ""."""
     match origin.kind:
         case "checkpoint":

@@ -282,7 +282,7 @@ def test_policies_and_sides_are_those_of_every_move(kafka: Broker, tmp_path: Pat
     allowed = to_flink(f"group:{topic}", "a", "--on-expired", "earliest", "--gone", "skip")
     assert allowed.code == 0, allowed.stderr
     assert written("a") == {(topic, 0): 4, (topic, 1): 7, (topic, 2): 8}
-    assert f"{topic}-0 goes back from 6 to 4: up to 2 records are read again" in allowed.stderr
+    assert f"{topic}-0 goes back from 6 to 4: Flink reads up to 2 records again" in allowed.stderr
     assert f"{topic}-1 goes ahead from 0 to 7" in allowed.stderr  # from the log start: a marker
 
     ends = to_flink("broker:latest", "b", "--gone", "skip")

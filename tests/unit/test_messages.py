@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from migrate.cli import terminal
 from migrate.kafka.config import redact_secrets
 from migrate.model.cluster_snapshot import GroupView
+from migrate.model.warning import WarningCode, warn
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
@@ -166,3 +168,12 @@ def test_a_url_for_a_local_file_is_refused_before_the_work(arguments: tuple[str,
     refused = migrate(*arguments)
     assert (refused.code, refused.stdout) == (2, "")
     assert "s3://bucket/" in refused.stderr
+
+
+def test_a_warning_is_shown_once_in_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: the same long warnings at each step of a cut-over and in each plan of a scan."""
+    for _ in range(2):
+        terminal.reset()
+        for _ in range(3):
+            warn(WarningCode.NOT_CHECKED, "not checked")
+        assert capsys.readouterr().err == "warning: not checked [not-checked]\n"

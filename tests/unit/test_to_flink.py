@@ -108,8 +108,8 @@ def test_the_positions_of_a_side_and_the_path_on_stdout(here: Path) -> None:
     written = _to_flink(chk, _side({"t": [9, 1], "u": [2]}))
     assert (written.code, written.stdout) == (0, f"{here}/new\n")
     assert _positions() == {"t-0": 9, "t-1": 1, "u-0": 2}
-    assert "t-0 goes ahead from 3 to 9: up to 6 records are not read" in written.stderr
-    assert "t-1 goes back from 4 to 1: up to 3 records are read again" in written.stderr
+    assert "t-0 goes ahead from 3 to 9: Flink skips up to 6 records" in written.stderr
+    assert "t-1 goes back from 4 to 1: Flink reads up to 3 records again" in written.stderr
     assert "u-0 goes on from 2 [position-changed]\n" in written.stderr
     assert "next: flink run -s" in written.stderr
     assert (chk / "_metadata").read_bytes() == before

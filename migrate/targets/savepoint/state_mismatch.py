@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.finding import Code, Severity
 from migrate.model.policies import Policies
+from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, join_some
 from migrate.planning.obstacles import refuse_blockers, relevant_findings
 from migrate.planning.plan import PlannedPartition, Refusal
+from migrate.planning.refusals_and_warnings import reader_clause
 from migrate.planning.transactions import resolve_transactions
 from migrate.targets.savepoint.changes import MOST_NAMED, SourceChange
 
@@ -31,13 +34,14 @@ _WARNING_CODES = frozenset(
 
 
 def state_mismatches(
-    changes: Iterable[SourceChange], savepoint: PlanInput, *, allowed: bool
+    changes: Iterable[SourceChange], savepoint: PlanInput, origin: Origin, *, allowed: bool
 ) -> tuple[list[Refusal], list[WarningText]]:
     """Return messages about records that a job's state counts twice or lacks after a change.
 
     Args:
         changes: the changes of the job's sources.
         savepoint: what was read from the savepoint.
+        origin: the origin of the new positions.
         allowed: whether the user allows a state that does not match the positions.
 
     Returns:
@@ -50,9 +54,11 @@ def state_mismatches(
         if finding.code is Code.STATE_NOT_MOVED
     }
     sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
-    lines = position_changes(changes, has_state=bool(sizes))
-    if not lines or not sizes:
-        return [], _changed(lines)
+    if not sizes:
+        return [], _changed(_position_changes(changes, partial(_read_effect, origin=origin)))
+    lines = _position_changes(changes)
+    if not lines:
+        return [], []
     own_state = (
         f"{counted(len(sizes), 'operator')} of the job {'keeps' if len(sizes) == 1 else 'keep'} "
         f"{sum(sizes)} bytes of state, which is that of the savepoint's own positions"
@@ -73,38 +79,58 @@ def _changed(lines: Iterable[str]) -> list[WarningText]:
 
 def position_warnings(changes: Iterable[SourceChange]) -> list[WarningText]:
     """Return a warning for each changed position of a job or query with state."""
-    return _changed(position_changes(changes))
+    return _changed(_position_changes(changes))
 
 
-def position_changes(changes: Iterable[SourceChange], *, has_state: bool = True) -> list[str]:
+def _state_effect(by: int | None) -> str:
+    """Return the effect on a state that belongs to the position before a change."""
+    if by is None:
+        return "how much of it is in the state is not known"
+    records = f"up to {counted(abs(by), 'record')} {'is' if abs(by) == 1 else 'are'}"
+    return f"{records} {'counted twice' if by < 0 else 'not in the state'}"
+
+
+def _read_effect(by: int | None, origin: Origin) -> str:
+    """Return which records a job without state reads again or skips after a change."""
+    if by is None:
+        return ""
+    records = f"up to {counted(abs(by), 'record')}"
+    if by < 0:
+        return f"Flink reads {records} again"
+    return f"Flink skips {records}{reader_clause(origin)}"
+
+
+def _position_changes(
+    changes: Iterable[SourceChange], effect: Callable[[int | None], str] = _state_effect
+) -> list[str]:
     """Return a line for each partition whose position changes.
 
     The line names the operator if several operators read the topic.
+
+    Args:
+        changes: the changes of the sources.
+        effect: returns the effect of a change by a number of offsets, which is None if the
+            position before the change is not known.
     """
     changes = list(changes)
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [
         (f"operator {change.operator_id}: " if readers[planned.topic] > 1 else "")
-        + _line(planned, has_state=has_state)
+        + _line(planned, effect(planned.difference))
         for change in changes
         for planned in change.partitions
         if planned.next_offset is not None and planned.difference != 0
     ]
 
 
-def _line(planned: PlannedPartition, *, has_state: bool) -> str:
+def _line(planned: PlannedPartition, effect: str) -> str:
     by = planned.difference
     if by is None:
-        tail = ": how much of it is in the state is not known" if has_state else ""
-        return f"{planned.name} goes on from {planned.next_offset}{tail}"
-    records = f"up to {counted(abs(by), 'record')} {'is' if abs(by) == 1 else 'are'}"
-    if by < 0:
-        effect = "counted twice" if has_state else "read again"
-        where_to = f"back from {planned.current} to {planned.next_offset}"
+        change = f"goes on from {planned.next_offset}"
     else:
-        effect = "not in the state" if has_state else "not read"
-        where_to = f"ahead from {planned.current} to {planned.next_offset}"
-    return f"{planned.name} goes {where_to}: {records} {effect}"
+        direction = "back" if by < 0 else "ahead"
+        change = f"goes {direction} from {planned.current} to {planned.next_offset}"
+    return f"{planned.name} {change}{': ' if effect else ''}{effect}"
 
 
 def check_savepoint(
