@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import get_args
 
@@ -37,6 +38,7 @@ from migrate.report.diff import (
     diff_table,
     json_schema,
 )
+from migrate.report.diff_page import diff_page
 from migrate.report.right_side import RightFormat, export_right_side
 from migrate.report.verification import outcome_lines, summary_line
 from tests.support.checkpoints import (
@@ -888,3 +890,15 @@ def test_inspect_shows_people_which_cluster_a_position_is_of() -> None:
         "east",
         "west",
     }
+
+
+@pytest.mark.parametrize(("log_end", "is_clipped"), [(20, False), (8, True)])
+def test_the_page_counts_offsets_again_only_where_the_log_lacks_some(
+    log_end: int, is_clipped: bool
+) -> None:
+    """Seen: two columns with the same numbers."""
+    left, right = (PositionSet(name, {("t", 0): offset}) for name, offset in (("l", 5), ("r", 9)))
+    compared = diff(left, right, {"t": {0: LogRange(0, log_end)}})
+    assert compared.is_clipped is is_clipped
+    page = diff_page(compared, datetime(2026, 1, 2, tzinfo=timezone.utc))
+    assert ("of them in the log" in page) is is_clipped
