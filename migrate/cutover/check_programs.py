@@ -13,6 +13,7 @@ from pathlib import Path
 
 from migrate.cutover.spec import Spec
 from migrate.model.errors import Refused
+from migrate.model.log import log
 
 # Programs that run a script, each with its options that take no value.
 _PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
@@ -46,29 +47,37 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
     refusals: list[str] = []
     for key, line in (("prime", spec.prime), ("start", spec.start)):
         if line is not None:
-            words = _first_command(line) if isinstance(line, str) else line
+            words, more = _first_command(line) if isinstance(line, str) else (line, False)
+            if more:
+                first = words[0] if words else "none"
+                log.info(f"{key}: the commands after the first ({first}) are not checked")
             refusals += (f"{key}: {problem}" for problem in _problems(words, working_directory))
     if refusals:
         raise Refused(refusals)
 
 
-def _first_command(line: str) -> Sequence[str]:
-    """Return the words of a shell line's first command, or nothing if they are not certain."""
+def _first_command(line: str) -> tuple[Sequence[str], bool]:
+    """Return the words of a shell line's first command, and whether other commands follow it.
+
+    The words are empty if they are not certain.
+    """
     lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
+    more = False
     try:
         for token in lexer:
             if "(" in token and set(token) <= _PUNCTUATION:  # a function, or a subshell
-                return ()
+                return (), True
             if set(token) <= _PUNCTUATION:
+                more = token[0] in ";&|" and lexer.get_token() is not None
                 break
             words.append(token)
     except ValueError:  # an open quote, which the shell will report
-        return ()
+        return (), more
     if not words or words[0] in _UNCHECKED_WORDS or set(words[0]) & set("=$`"):
-        return ()
-    return words
+        return (), True
+    return words, more
 
 
 def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:

@@ -89,8 +89,8 @@ def parse_side(name: str) -> Side:
         there = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
         if _UNKNOWN_PREFIX.match(name) and not there:
             raise UsageError(
-                f"{name}: no such side; a side is CHK, group:NAME, spark:DIR, json:FILE, csv:FILE, "
-                "broker:earliest, broker:latest or broker:TIME"
+                f"{name}: no such side; a side is CHK without a prefix, group:NAME, spark:DIR, "
+                f"json:FILE, csv:FILE, broker:earliest, broker:latest or broker:TIME"
             )
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:

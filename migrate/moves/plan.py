@@ -90,6 +90,7 @@ def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     if plan.origin.stopped and plan.target.group is None:
         log.info(STOPPED_WITH_SAVEPOINT)
+    snapshot, _ = _recheck(request, plan, "; make a new plan with --plan-out")
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:
@@ -98,7 +99,6 @@ def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
             "these brokers give topics no id (Kafka < 2.8), so a topic that was deleted and "
             "created again since the plan cannot be detected",
         )
-    snapshot, _ = _recheck(request, plan, "; make a new plan with --plan-out")
     return replace(plan, snapshot=snapshot)
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _PROGRESS = {
     ChangeProgress.APPLIED: "{} was made on {}; rolling back restores what was there before",
     ChangeProgress.UNCHANGED: "{} of {} changed nothing, or was rolled back since",
-    ChangeProgress.IN_PART: "{} of {} was made in part; rolling back restores what was there "
-    "before",
+    ChangeProgress.IN_PART: "the group holds only part of {} of {}; rolling back restores what "
+    "was there before",
     ChangeProgress.MOVED_ON: "the group has moved on since {} of {}",
 }
 

@@ -46,7 +46,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     """
     files = Files()
     name = os.fspath(file)
-    path = path_of(name.removeprefix(SPARK_PREFIX), files)
+    path = path_of(name.removeprefix(SPARK_PREFIX).removeprefix("plan:"), files)
     if not files.is_file(path):
         if files.list_directory(path) is None:
             raise NothingToShow(f"{name}: there is no such file or directory")

@@ -111,6 +111,8 @@ def verify(
         from migrate.spark.resume_check import check_pyspark
 
         check_pyspark()
+    if os.fspath(moved).startswith((SPARK_PREFIX, GROUP_PREFIX)):
+        raise UsageError(f"the checkpoint comes first: verify {target} {os.fspath(moved)}")
     broker, chosen = kafka(arguments, SideArguments).broker, choice(arguments)
     expected = _expected(os.fspath(moved), chosen, one_cluster)
     if not target.startswith((SPARK_PREFIX, GROUP_PREFIX)):

@@ -41,6 +41,9 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
         yield f"topic {topic} was deleted and created again since the plan was made"
     if recreated:
         return
+    if _is_applied(plan, snapshot):
+        yield "the plan has been applied already: the group holds its offsets"
+        return
     known = {planned.topic_partition: planned for planned in plan.partitions}
     there = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
     if not plan.only_some_partitions:
@@ -56,6 +59,19 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
                     f"the group held {_show(planned.current)} for {planned.name} and now holds "
                     f"{_show(current)}"
                 )
+
+
+def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:
+    """Return whether the group holds the plan's offsets now, and did not when it was made."""
+    group = snapshot.target_group
+    moving = [planned for planned in plan.partitions if planned.next_offset is not None]
+    return (
+        group is not None
+        and any(planned.current != planned.next_offset for planned in moving)
+        and all(
+            group.next_offset(*planned.topic_partition) == planned.next_offset for planned in moving
+        )
+    )
 
 
 def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]:

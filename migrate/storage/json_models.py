@@ -71,7 +71,8 @@ def read_content(path: Path, *, creation_hint: str) -> bytes:
     try:
         return read_regular_file(path)
     except OSError as error:
-        advice = f"; {creation_hint}" if isinstance(error, FileNotFoundError) else ""
+        missing = isinstance(error, FileNotFoundError | IsADirectoryError)
+        advice = f"; {creation_hint}" if missing else ""
         raise InputError(f"{path}: cannot be read: {error.strerror}{advice}") from error
 
 
@@ -81,6 +82,8 @@ def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
         return model.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            raise InputError(f"{path}: damaged, not a {name}: {first['msg']}") from error
         where = ".".join(map(str, first["loc"])) or "the whole"
         if where == "kind" and isinstance(first["input"], str):
             kind = first["input"].removeprefix("flink-offset-migrate ")

@@ -11,6 +11,22 @@ from migrate.cutover.check_programs import check_programs
 from migrate.cutover.spec import Spec
 from migrate.model.errors import Refused
 
+
+def _spec(line: Any) -> Spec:
+    """Return a spec that primes and starts with the same command."""
+    return Spec.model_validate(
+        {
+            "version": 1,
+            "flink": {"savepoint": "s"},
+            "kafka": {"bootstrap-servers": "b"},
+            "target": {"checkpoint-dir": "q"},
+            "states": ["a/b"],
+            "prime": line,
+            "start": line,
+        }
+    )
+
+
 _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
 
 
@@ -62,17 +78,7 @@ _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
 )
 def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> None:
     (tmp_path / "there.sh").touch()
-    spec = Spec.model_validate(
-        {
-            "version": 1,
-            "flink": {"savepoint": "s"},
-            "kafka": {"bootstrap-servers": "b"},
-            "target": {"checkpoint-dir": "q"},
-            "states": ["a/b"],
-            "prime": line or "true",
-            "start": line or "true",
-        }
-    )
+    spec = _spec(line or "true")
     expected = [
         f"{key}: {problem.format(home=tmp_path)}"
         for key in ("prime", "start")
@@ -84,3 +90,25 @@ def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> 
     except Refused as refused:
         refusals = list(refused.reasons)
     assert refusals == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("echo start; no-such-program query.py", "echo"),
+        ("true && no-such-program", "true"),
+        ("cd elsewhere && sh missing.sh", "none"),
+        ("(sh missing.sh)", "none"),
+        ("sh there.sh > out", None),
+        ("sh there.sh", None),
+    ],
+)
+def test_it_says_which_commands_are_not_checked(
+    line: str, first: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "there.sh").touch()
+    with caplog.at_level("INFO", "migrate"):
+        check_programs(_spec(line), tmp_path)
+    note = f"the commands after the first ({first}) are not checked"
+    keys = () if first is None else ("prime", "start")
+    assert caplog.messages == [f"{key}: {note}" for key in keys]

@@ -98,8 +98,8 @@ broker:latest
 to-spark broker:latest
 2 broker:latest needs a broker: add --bootstrap-servers HOST:PORT
 to-spark topic:orders
-2 topic:orders: no such side; a side is CHK, group:NAME, spark:DIR, json:FILE, csv:FILE, \
-broker:earliest, broker:latest or broker:TIME
+2 topic:orders: no such side; a side is CHK without a prefix, group:NAME, spark:DIR, json:FILE, \
+csv:FILE, broker:earliest, broker:latest or broker:TIME
 to-spark @CHK -b http://broker:9092
 2 bootstrap.servers: http://broker:9092: brokers are named HOST:PORT, without http://
 to-spark @CHK -b broker:9092 -X security.protocol=SASL_SSL
@@ -153,6 +153,15 @@ verify @CHK query
 checkpoint comes before it
 verify plan:offsets.json spark:query
 3 offsets.json: not a plan of version 2
+verify spark:query @CHK
+2 the checkpoint comes first: verify @CHK spark:query
+inspect spark:query
+3 spark:query: not a checkpoint of Flink; `migrate show spark:query` shows a Spark query
+rollback none
+3 none: cannot be read: Is a directory; commit-group --execute writes one
+rollback short.json
+3 short.json: damaged, not a rollback file of version 1: Invalid JSON: EOF while parsing a value \
+at line 1 column 8
 follow @CHK --group orders -b broker:9092
 2 follow takes a Spark query: name its checkpoint location spark:DIR
 scan nope
@@ -182,6 +191,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("empty.yaml", ""),
         ("wrong.yaml", "job: x\n"),
         ("empty.properties", ""),
+        ("short.json", '{"kind":'),
     ):
         Path(name).write_text(text)
     metadata = (_CHK / "_metadata").read_bytes()

@@ -96,6 +96,18 @@ def test_quiet_hides_it(chk: Path, tmp_path: Path) -> None:
         assert all(line.startswith("warning: ") for line in quiet.stderr.splitlines())
 
 
+def test_of_a_jobs_directory_the_checkpoint_that_was_read_is_verified(
+    chk: Path, tmp_path: Path
+) -> None:
+    """Seen: the directory was named, whose newest checkpoint was another one by then."""
+    job = tmp_path / "of a job"
+    read = write_source(job / "chk-7", {0: splits("orders", [3, 40])})
+    seeded = migrate("to-spark", job, "--checkpoint-dir", tmp_path / "query")
+    assert f"migrate verify '{read}' spark:" in _last(seeded)
+    write_source(job / "chk-8", {0: splits("orders", [5, 50])})
+    assert _run(_last(seeded)).code == 0
+
+
 def test_not_verified(chk: Path, tmp_path: Path) -> None:
     query = tmp_path / "query"
     assert migrate("to-spark", chk, "--checkpoint-dir", query).code == 0

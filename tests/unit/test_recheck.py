@@ -41,6 +41,19 @@ def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = Non
     return plan
 
 
+def test_a_plan_that_was_applied_is_named_so(tmp_path: Path) -> None:
+    """Seen: a line for each partition, "the group held no offset for t-0 and now holds 3"."""
+    group = _group("g", t0=1)
+    plan = _plan(tmp_path, replace(_cluster(), target_group=group))
+    for offsets, changes in (
+        ({"t0": 3, "t1": 4}, ["the plan has been applied already: the group holds its offsets"]),
+        ({"t0": 3}, ["the group held 1 for t-0 and now holds 3"]),
+        ({"t0": 1}, []),
+    ):
+        now = replace(_cluster(), target_group=_group("g", **offsets))
+        assert list(find_cluster_changes(plan, now)) == changes
+
+
 @pytest.mark.parametrize(
     ("now", "told"),
     [

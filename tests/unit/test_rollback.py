@@ -146,10 +146,10 @@ def test_what_is_no_json_object_is_refused(tmp_path: Path, content: bytes) -> No
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    hint = r"No such file or directory; commit-group --execute writes one$"
-    with pytest.raises(InputError, match=hint):
+    hint = "; commit-group --execute writes one$"
+    with pytest.raises(InputError, match=f"No such file or directory{hint}"):
         rollback_file.read(tmp_path / "r.json")
-    with pytest.raises(InputError, match=r"cannot be read: Is a directory$"):
+    with pytest.raises(InputError, match=f"Is a directory{hint}"):
         rollback_file.read(tmp_path)
 
 

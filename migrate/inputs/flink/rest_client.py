@@ -90,7 +90,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
         reason = printable_text(str(error.reason))
         raise error_type(f"{shown_address}: answered {error.code} {reason}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = printable_text(str(getattr(error, "reason", None) or error))
+        cause = getattr(error, "reason", None) or error
+        reason = printable_text(str(getattr(cause, "strerror", None) or cause))
         raise FlinkRestError(f"{shown_address}: no answer: {reason}") from error
     if len(content) > _LARGEST_ANSWER:
         raise _not_a_job_manager(url)

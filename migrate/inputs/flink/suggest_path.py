@@ -49,6 +49,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     """Return what is wrong, and what to name instead."""
     if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
         return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
+    if error.kind is ErrorKind.NOT_FOUND and pointer.startswith("spark:"):
+        return f"not a checkpoint of Flink; `migrate show {pointer}` shows a Spark query"
     suggestion = (
         _suggestion(pointer, error.kind, files) if error.kind in _KINDS_WITH_SUGGESTION else ""
     )
