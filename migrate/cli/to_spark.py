@@ -145,6 +145,11 @@ def to_spark(
     if new_file is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--query-file goes with --format python or scala")
+        if plan_out is not None:
+            raise UsageError(
+                "--query-file goes with --plan, not with --plan-out: the plan is saved without a "
+                "query"
+            )
         check_new_file("--query-file", new_file)
     if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
         raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")

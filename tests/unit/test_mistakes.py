@@ -73,6 +73,8 @@ to-spark @CHK --format python --spark-version four
 2 --spark-version 'four': not a version of Spark, as 4.0.0
 to-spark @CHK --query-file query.py
 2 --query-file goes with --format python or scala
+to-spark @CHK --format python --query-file query.py --plan-out new.json
+2 --query-file goes with --plan, not with --plan-out: the plan is saved without a query
 to-spark @CHK --isolation-level read_committed
 2 --isolation-level goes with --format options, python or scala
 to-spark @CHK --keep-state spark:query
@@ -104,7 +106,7 @@ to-spark @CHK -b http://broker:9092
 2 bootstrap.servers: http://broker:9092: brokers are named HOST:PORT, without http://
 to-spark @CHK -b broker:9092 -X security.protocol=SASL_SSL
 2 security.protocol is SASL_SSL, and sasl.mechanism is missing: add it, as PLAIN, SCRAM-SHA-256, \
-SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM
+SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI
 to-spark @CHK -b broker:9092 -X acks
 2 -X: not a key=value property
 to-spark @CHK -b broker:9092 --kafka-config nope.properties

@@ -97,7 +97,7 @@ def _check_mechanism(properties: Mapping[str, str]) -> None:
     if protocol.upper().startswith("SASL_") and "sasl.mechanisms" not in properties:
         raise ConfigError(
             f"security.protocol is {protocol}, and sasl.mechanism is missing: add it, as PLAIN, "
-            "SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM"
+            "SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI"
         )
 
 
