@@ -114,7 +114,11 @@ class WorkerPool:
         threads = [Thread(target=work_in_worker, args=(worker,), daemon=True) for worker in workers]
         for thread in threads:
             thread.start()
-        work(function)
+        try:
+            work(function)
+        except BaseException as error:
+            errors.append(error)  # the threads start no further item
+            raise
         for thread in threads:
             thread.join()
         if errors:

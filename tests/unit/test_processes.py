@@ -109,6 +109,25 @@ with WorkerPool(2) as two:
 """
 
 
+def raises_here(caller: int, folder: Path, number: int) -> None:
+    """Raise an error in the calling process, once another one has an item; else leave a file."""
+    if os.getpid() == caller:
+        _wait(lambda: any(folder.iterdir()))
+        raise ValueError("here")
+    (folder / str(number)).touch()
+    time.sleep(0.05)
+
+
+def test_after_an_error_in_this_process_no_further_item_is_started(tmp_path: Path) -> None:
+    with WorkerPool(3) as some:
+        with pytest.raises(ValueError, match="here"):
+            some.map(partial(raises_here, os.getpid(), tmp_path), range(500))
+        time.sleep(0.3)  # what had begun ends
+        begun = len(list(tmp_path.iterdir()))
+        time.sleep(0.5)
+        assert len(list(tmp_path.iterdir())) == begun
+
+
 def sleeps(seconds: float, name: str) -> None:
     Path(f"{name}-{os.getpid()}").touch()
     time.sleep(seconds)
