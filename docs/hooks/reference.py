@@ -18,7 +18,7 @@ import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.main import app
-from migrate.model.explanations import EXPLANATIONS
+from migrate.model.explanations import read_explanations
 from migrate.model.finding import Code
 from migrate.model.warning import WarningCode
 from migrate.moves import options
@@ -111,11 +111,10 @@ def _explanations(codes: type[Enum]) -> Iterator[str]:
     """Yield a table of the codes of a kind, with a link to the section that explains more."""
     yield "| code | severity | what it means | what to do |"
     yield "| --- | --- | --- | --- |"
-    for code, explanation in EXPLANATIONS.items():
-        if not isinstance(code, codes):
-            continue
-        section = explanation.section
-        link = "" if section is None else f" ([more](../{section}))"
+    explanations = read_explanations()
+    for code in sorted(member.value for member in codes):
+        explanation = explanations[code]
+        link = f" ([more](../{explanation.section}))" if explanation.section else ""
         text = f"{explanation.meaning}{link}"
         yield f"| `{code}` | {explanation.severity} | {text} | {explanation.advice} |"
 

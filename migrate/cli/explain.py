@@ -21,9 +21,9 @@ def explain(
 ) -> None:
     """Explain the code of a warning or a finding, such as not-checked."""
     from migrate.model.errors import NoSuchName
-    from migrate.model.explanations import EXPLANATIONS
+    from migrate.model.explanations import read_explanations
 
-    by_code = {code.value: explanation for code, explanation in EXPLANATIONS.items()}
+    by_code = read_explanations()
     if code is None:
         width = max(map(len, by_code))
         emit_pieces(

@@ -47,7 +47,7 @@ class CodePolicy(NamedTuple):
 
 
 class Code(str, Enum):
-    """The code of a finding; ``migrate.model.explanations`` explains each."""
+    """The code of a finding; ``explanations.md`` explains each."""
 
     ANOTHER_SOURCE_KIND = "another-source-kind", CodePolicy(another_source=True)
     COMMITTED_MARKER = "committed-marker", CodePolicy(by_partition=True, undecided=True)

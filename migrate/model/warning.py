@@ -16,7 +16,7 @@ WarningText = NewType("WarningText", str)
 
 
 class WarningCode(str, Enum):
-    """The code of a warning that is not a finding; ``migrate.model.explanations`` explains each."""
+    """The code of a warning that is not a finding; ``explanations.md`` explains each."""
 
     AGE_UNKNOWN = "age-unknown"
     EMPTY_STATE = "empty-state"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate.cli import main
-from migrate.model.explanations import EXPLANATIONS
+from migrate.model.explanations import read_explanations
 
-_CODES = {code.value for code in EXPLANATIONS}
+_CODES = read_explanations().keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How findings of each code bear on a move: migrate/model/explanations.py says it in words."""
+"""How findings of each code bear on a move: migrate/model/explanations.md says it in words."""
 
 from __future__ import annotations
 
