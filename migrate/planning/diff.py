@@ -40,7 +40,7 @@ class DiffRow(PartitionRow):
     """One topic-partition of two sides.
 
     Attributes:
-        left, right: the side's start.
+        left, right: the start on each side.
         left_offset, right_offset: the start's next offset (the log start for ``earliest``), or None
             if it is not known.
         log: the partition's log range; None without a broker, or if it lacks the partition.
@@ -62,7 +62,7 @@ class DiffRow(PartitionRow):
 
     @property
     def records_between(self) -> int | None:
-        """Upper bound of the records between the two sides, as there are gaps between offsets.
+        """Upper bound of the records between the two sides; some offsets have no record.
 
         If the log range is known, only offsets in it count.
         """

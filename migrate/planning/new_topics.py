@@ -28,7 +28,7 @@ _SHOWN = 5
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
     """Return whether any source may find topics by a pattern.
 
-    A DynamicKafkaSource does not: its pattern is matched with streams, not with topics.
+    A DynamicKafkaSource cannot: its pattern matches streams, not topics.
     """
     return any(source.kind is not SourceKind.DYNAMIC_KAFKA_SOURCE for source in chosen)
 
@@ -42,7 +42,7 @@ def pattern_to_ask(
     if policies.topic_map or policies.partitions is not None:
         return None  # the user has named the topics or partitions that move
     if plan_input.origin.kind != "checkpoint":
-        return None  # a query looks for topics at each batch; of other sides nothing is known
+        return None  # a Spark query looks for new topics itself; other inputs have no pattern
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
         frozenset(topic for source in plan_input.sources for topic in source.topics),

@@ -24,9 +24,10 @@ def relevant_findings(
 ) -> list[Finding]:
     """Return the findings that matter to a move of the chosen sources.
 
-    Findings that the plan repeats by partition are left out. One finding sums up the state that
-    does not move. If the user chose the sources by name (``named``), findings about other sources
-    are left out, unless they are about the whole job.
+    Findings that the plan reports for each partition are left out. The findings about state that
+    does not move are replaced by one finding with the total size. If the user chose the sources by
+    name (``named``), findings about other sources are left out, unless they are about the whole
+    job.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}
@@ -63,8 +64,7 @@ def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator
 def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
     """Refuse positions of several Kafka clusters, because a target reads only one cluster.
 
-    If only some sources name their cluster, the others may read a different cluster, so they are
-    refused too.
+    Also refuse if only some sources name their cluster: the others may read a different cluster.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
@@ -84,7 +84,7 @@ def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
 
 
 def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
-    """Refuse to rename a topic to another topic of the sources, unless that is renamed too."""
+    """Refuse a new name that another topic of the sources has, unless that topic is renamed too."""
     topics = {topic for source in chosen for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
         if old in topics and new in topics and new not in policies.topic_map:
@@ -127,7 +127,7 @@ def other_brokers_warnings(
 ) -> Iterator[WarningText]:
     """Warn if the user named none of the brokers in a DynamicKafkaSource's state.
 
-    This does not prove that the cluster is another one: a broker may have several names.
+    The cluster may still be the same, because a broker may have several names.
     ``refuse_several_clusters`` refuses sources of several clusters.
 
     Args:

@@ -14,10 +14,10 @@ from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
-# A recreated topic that has grown past a position has another record there. A topic is suspect if
-# its first record since the checkpoint is below the position by at least this part of the offsets
-# from the log start to the position. A smaller distance is normal: producers set the timestamps,
-# which need not rise with the offsets.
+# If a topic was recreated and has grown past a position, the position has another record. A topic
+# is suspect if the distance from its first record since the checkpoint up to the position is at
+# least this part of the distance from the log start up to the position. A smaller distance is
+# normal: producers set the timestamps, so these need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -176,8 +176,8 @@ def new_partition(
     def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
         # A KafkaSource looks for partitions when it starts and then every five minutes
         # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so a partition that it has not found should
-        # have few records older than the checkpoint. A source with a list of partitions finds no
-        # others.
+        # have few records older than the checkpoint. A source that is configured with a list of
+        # partitions finds no new ones.
         older = log.first_since - log.start if log.first_since is not None else 0
         return replace(
             new,
@@ -203,7 +203,7 @@ def new_partition(
                 "starting policy, which is not in the state",
             )
         case NewPartitions.EARLIEST:
-            # Before the end of Flink's first discovery, the job may have read the partition.
+            # If Flink might start it elsewhere, the job may have read all of it already.
             return planned(log.start, 0, 0 if as_flink else size)
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)

@@ -44,7 +44,7 @@ class PlannedPartition(PartitionRow):
         operator_id: the operator id of the source that has the position; None for a partition that
             is in no source.
         subtask: the subtask whose reader has the partition; None if no reader has it.
-        log_start, log_end: the broker's log range; None without a broker, or if it has no such log.
+        log_start, log_end: the log range; None without a broker, or if the broker lacks the log.
         current: the target's current next offset, if it has one.
         flink_committed: the current committed offset of Flink's own group, if the user named the
             group and it has one.
@@ -53,8 +53,8 @@ class PlannedPartition(PartitionRow):
             its last commit are not counted.
         reached: the job's next offset at this checkpoint, the highest of all sources; None if one
             is not known. Not saved.
-        unknown_to_some: whether a source reads the topic, but does not have this partition. It may
-            have read none of its records. Not saved.
+        unknown_to_some: whether a source reads the topic, but does not have this partition. That
+            source may have read none of the partition's records. Not saved.
         undiscovered: for a partition that is in no source, the number of offsets that are known to
             be older than the checkpoint. Not saved.
         problem: why the partition is refused; empty if it is not. Not saved, because a plan with a
@@ -86,7 +86,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def ran_on(self) -> int:
-        """Number of offsets from the checkpoint to the committed offset of Flink's group.
+        """Number of offsets from the checkpoint up to the committed offset of Flink's group.
 
         A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
         the job ran on.
@@ -104,7 +104,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def records_left(self) -> int | None:
-        """Upper bound of the records left to read, as there are gaps between offsets."""
+        """Upper bound of the records left to read; some offsets have no record."""
         if self.next_offset is None or self.log_end is None:
             return None
         return max(0, self.log_end - self.next_offset)

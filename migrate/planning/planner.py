@@ -172,12 +172,12 @@ def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
 
 
 def topics_to_ask(chosen: Iterable[Source], policies: Policies) -> set[str]:
-    """Return the topics that a snapshot must contain, with the target's names."""
+    """Return the topics that a snapshot must contain, by their names in the target."""
     return {topic for source in chosen for topic in _select_positions(source, policies).topics}
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:
-    """Return the source with only the positions that move, with the target's topic names."""
+    """Return the source with only the positions that move, by topic names of the target."""
     kept = policies.partitions
     return replace(
         source,
@@ -192,7 +192,7 @@ def _select_positions(source: Source, policies: Policies) -> Source:
 def _plan_partitions(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> list[PlannedPartition]:
-    """Return every topic-partition that moves or has a problem, sorted by topic and number."""
+    """Plan the partitions of the sources and the new ones; sort them by topic and number."""
     readers: dict[str, list[Source]] = {}
     by_source: dict[TopicPartition, list[PlannedPartition]] = {}
     for source in chosen:
@@ -218,9 +218,10 @@ def _plan_partitions(
 def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
     """Merge the plans of several sources for one partition.
 
-    The merged plan has the lowest next offset. ``lost`` and ``repeated`` are the highest of all
-    sources for a start there. If some sources do not have the partition, all records from the log
-    start to the next offset count as lost.
+    The merged plan has the lowest next offset. A start at this offset loses or repeats a number of
+    records for each source; ``lost`` and ``repeated`` are the highest of these numbers. If some
+    sources do not have the partition, all records from the log start to the next offset count as
+    lost.
     """
     for planned in by_source:
         if planned.next_offset is None:
@@ -235,8 +236,8 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # None if a source's ``reached`` is not known: Flink's group may have committed the offset
-        # of that source.
+        # None if the ``reached`` of one source is not known. That source may be the furthest, so a
+        # commit beyond the other sources does not prove that the job ran on.
         reached=max(reached) if len(reached) == len(by_source) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
@@ -247,7 +248,7 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
 
 
 def _next_offset(planned: PlannedPartition) -> int:
-    assert planned.next_offset is not None  # _merge returns before if it is None
+    assert planned.next_offset is not None  # _merge has already returned if it is None
     return planned.next_offset
 
 
@@ -257,7 +258,7 @@ def _new_partitions(
     snapshot: ClusterSnapshot,
     policies: Policies,
 ) -> Iterator[PlannedPartition]:
-    """Plan the broker's partitions that no chosen source has."""
+    """Plan the broker's partitions of these topics that no chosen source has."""
     selected = {
         policies.topic_map.get(topic, topic): partitions
         for topic, partitions in (policies.partitions or {}).items()
@@ -272,7 +273,10 @@ def _new_partitions(
 
 
 def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
-    """Add the committed offsets of both groups; if the job ran on, correct ``repeated``."""
+    """Add the offsets that the target's group and Flink's group have committed.
+
+    If the job ran on, also raise ``repeated``.
+    """
     target = snapshot.target_group
     planned = replace(
         planned,
@@ -281,7 +285,7 @@ def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> 
     )
     if not planned.ran_on:
         return planned
-    # A job that ran on has a committed offset and a next offset, and the broker has the log.
+    # Otherwise ``ran_on`` would be 0; a broker that resolves a next offset has the log.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

@@ -29,9 +29,9 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield the changes in the cluster since the plan was made, each in one line.
 
-    New records do not count, nor deleted records below the planned offsets: the plan's effect stays
-    the same. The verdict ``suspect`` is not computed again: a topic that was recreated since the
-    plan has another topic id.
+    New records are no change, and deleted records below the planned offsets are none either: the
+    effect of the plan stays the same. The verdict ``suspect`` is not computed again: a topic that
+    was recreated since the plan was made has another topic id.
     """
     if other := other_cluster(plan, snapshot):
         yield other
@@ -62,7 +62,7 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
 
 
 def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:
-    """Return whether the group holds the plan's offsets now, and did not when it was made."""
+    """Return whether the group holds all offsets of the plan now, and did not before."""
     group = snapshot.target_group
     moving = [planned for planned in plan.partitions if planned.next_offset is not None]
     return (
@@ -101,11 +101,12 @@ def _show(next_offset: int | Marker | None) -> str:
 def find_progress(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
-    """Yield facts, each in one line, that prove that the plan's job or group has gone on since.
+    """Yield proofs, each in one line, that the job or group has gone on since the plan was made.
 
     Args:
         plan: the saved plan.
-        snapshot: a snapshot with the plan's ``source_group``, or the group of its positions.
+        snapshot: a snapshot whose source group is Flink's own group or, if the plan's positions
+            come from a group, that group; None without a broker.
         newer_checkpoints: the numbers of the job's newer complete checkpoints, in the order in
             which they were written.
     """

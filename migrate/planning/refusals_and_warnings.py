@@ -15,7 +15,7 @@ from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
-# The sentence of a warning in several commands.
+# The text of a warning that several commands give.
 NOT_CHECKED = "not checked against Kafka; add -b HOST:PORT"
 # The maximum number of partitions that a refusal names.
 _MAX_NAMED = 20
@@ -159,8 +159,8 @@ def target_group_warnings(
 ) -> Iterator[WarningText]:
     """Yield a warning that the group is new, and warnings of records that it will repeat or skip.
 
-    The move is not refused, because the user wants to move the group. If the group was moved
-    before, its consumers may have read records since.
+    These are no refusals: the user wants to move the group. If the group was moved before, its
+    consumers may have read records since then.
     """
     if snapshot is None or snapshot.target_group is None:
         return
@@ -194,7 +194,7 @@ def new_group_warning(group: GroupView) -> WarningText:
 
 
 def reader_clause(origin: Origin) -> str:
-    """Return ", which … has read", with the reader of the records below the positions, or ""."""
+    """Return ", which X has read", or "" if X, the reader up to the positions, is not known."""
     match origin.kind:
         case "checkpoint":
             return ", which Flink has read"
@@ -245,7 +245,7 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
 def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[WarningText]:
     """Warn that the offsets of one topic are used for a topic of another name.
 
-    ``moved`` are the sources with only the positions that move, with the target's topic names.
+    ``moved`` are the sources with only the positions that move, by topic names of the target.
     """
     topics = {topic for source in moved for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
@@ -260,9 +260,9 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn of topics with partitions that do not move, and that Spark must not read.
+    """Warn of topics of which only some partitions move: Spark must not read the others.
 
-    ``chosen`` are the sources with all their positions, with the checkpoint's topic names.
+    ``chosen`` are the sources with all their positions, by topic names of the checkpoint.
     """
     if policies.partitions is None:
         return

@@ -1,7 +1,7 @@
 """The pending transactions of a KafkaSink, and their outcome on the brokers.
 
-A checkpoint or savepoint contains the transactions before their commit. The job commits them only
-after the checkpoint is complete, and may fail before that.
+A checkpoint or savepoint contains the transactions that the job has not committed yet. The job
+commits them only after the checkpoint is complete, and may fail before the commit.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def resolve_transactions(
 ) -> ResolvedFindings:
     """Replace findings about pending transactions by their outcome on the brokers.
 
-    ``restored``: whether the job itself is restored. It then commits its pending transactions,
-    except committed ones. If the brokers have aborted a transaction, the job logs an error and
-    continues without it.
+    ``restored``: whether the move restores the Flink job, which then commits those of its pending
+    transactions that are not committed yet. If the brokers have aborted a transaction, the job logs
+    an error and continues without it.
 
     Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
     checkpoints) @ connector 3.4.0-1.20.

@@ -79,7 +79,7 @@ class VerifiedPartition(PartitionRow):
     Attributes:
         started: the offset at which the target started or, if it has not run yet, will start.
         records: upper bound of the records that are lost, repeated, expired or passed ("moved on"),
-            as there are gaps between offsets; 0 for other outcomes.
+            some offsets have no record; 0 for other outcomes.
     """
 
     expected: Start
@@ -136,7 +136,7 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition is ``ok``, and the query's state and log and the plan are right.
+        """Whether every partition is ``ok``, and the query's state, its log and the plan are right.
 
         False without partitions. For a query that has run, see also ``passed_by_log_start``.
         """
@@ -295,7 +295,7 @@ class _Target:
 
     Attributes:
         starts: the offsets at which the target started, or will start.
-        resumes_at: the offsets that the target reads next, if they are checked.
+        resumes_at: the offsets that the target reads next, as far as they are known.
         logs, recreated: as for ``verify_query``.
         unknown: whether the start of every partition is unknown.
         committed_by_others: the partitions whose last commit is not this tool's.

@@ -5,8 +5,8 @@ entry only the offsets of Kafka sources change. The batch's number, its watermar
 its state stay.
 
 All other files are copied unchanged, except the metadata of some operators (transformWithState;
-from Spark 4.2 on also joins): ``state/<operator>/_metadata/v2/<batch>``, with ``v2`` and a line of
-JSON. This metadata has absolute paths of the state's schemas in the old location, so the paths are
+from Spark 4.2 on also joins): ``state/<operator>/_metadata/v2/<batch>``, a line ``v2`` and a line
+of JSON. The JSON has absolute paths of the state's schemas in the old location, so the paths are
 replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,

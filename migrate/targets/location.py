@@ -92,8 +92,8 @@ class RemoteDirectory:
         return self.name
 
     def names(self, path: str = "") -> set[str] | None:
-        # A file at this path is not detected: in an object store, keys may exist below a key; in
-        # HDFS, the later write fails.
+        # A file at this path is not detected. In an object store, it does no harm: a key may have
+        # keys below it. In HDFS, the later write fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
     @property
@@ -147,8 +147,8 @@ def _local(text: str, path: str) -> LocalDirectory:
     """Return a local directory.
 
     Raises:
-        UsageError: the directory is in a mount that is missing. The seed would be written to the
-            local disk, where the query does not find it.
+        UsageError: the directory is in a mount that is missing. Otherwise the seed would be
+            written to the local disk, where the query does not find it.
     """
     directory = Path(path).absolute()
     mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)

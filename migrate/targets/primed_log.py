@@ -6,8 +6,8 @@ Kafka. ``offsets/0`` has a line for each source; each line gets the positions at
 begins. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0`` gets the watermark
 for batch 1. The state is not changed.
 
-The watermark is also written to ``offsets/0``: batch 1 finds late records by the watermark of the
-previous batch, which Spark reads from there.
+The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
+from this file. Batch 1 finds late records by it.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of
@@ -116,8 +116,8 @@ def replace_with_kafka(
         batches: the number of batches in the location.
 
     Raises:
-        Refused: the location holds another number of batches, or the query another number of
-            sources than ``positions``.
+        Refused: the location does not hold ``batches`` batches, or the number of the query's
+            sources is not that of ``positions``.
         InputError: the logs have an unknown version.
         OSError: the logs cannot be read or written.
     """
@@ -130,7 +130,7 @@ def replace_with_kafka(
     offsets = dict(zip(sources, map(starting_offsets, positions), strict=True))
     for batch in range(batches):
         entry = _offsets(checkpoint, batch)
-        _commit(checkpoint, batch)  # checked before anything is written
+        _commit(checkpoint, batch)  # raises before this batch is changed
         _write(checkpoint / "offsets" / str(batch), str(replace(entry, offsets=offsets)))
         set_watermark(checkpoint, batch, watermark_ms or 0)
     for source, starts in zip(sources, positions, strict=True):

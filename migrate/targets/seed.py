@@ -9,7 +9,7 @@ Spark reads each of these files separately. If the file of a source is missing, 
 nevertheless, and that source starts at its ``startingOffsets``, by default at the log end. So Spark
 must never see an incomplete seed. A local directory is written under a temporary name beside its
 final name, and then renamed. In mounts and stores, ``metadata`` is first written with a text on
-which Spark fails, then the files of the sources are written, and then ``metadata`` again.
+which Spark fails, then the files of the sources are written, and last the right ``metadata``.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.

@@ -69,7 +69,7 @@ class KafkaOption:
     Attributes:
         value: the option's value, or the name of the environment variable that holds the value.
         from_environment: whether ``value`` names an environment variable.
-        why: a comment for the reader of the code, or an empty string.
+        why: a comment in the generated code, or an empty string.
     """
 
     name: str
@@ -155,7 +155,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield the options for a Java key store or trust store. librdkafka uses other files."""
+    """Yield the options for a Java key store or trust store, which librdkafka does not use."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
@@ -164,7 +164,7 @@ def _store(kind: str) -> Iterator[KafkaOption]:
 
 
 def _from_environment(name: str, why: str = "") -> KafkaOption:
-    """Return an option whose value the code reads from the environment."""
+    """Return an option whose value the generated code reads from the environment."""
     return KafkaOption(name, name.upper().replace(".", "_"), from_environment=True, why=why)
 
 

@@ -26,11 +26,11 @@ from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
-# How long to retry, in seconds, after a temporary error: a broker restarts, or the group's
-# coordinator moves. No attempt starts later. The last attempt may take three more requests (each at
-# most REQUEST_TIMEOUT of migrate.kafka).
+# The number of seconds to retry after a temporary error, such as a broker's restart or a move of
+# the group's coordinator. No attempt starts later. The last attempt may take three more requests
+# (each at most REQUEST_TIMEOUT of migrate.kafka).
 RETRY_SECONDS = 60.0
-# In seconds: another run that has not seen our commit may commit this long after it.
+# The number of seconds after our commit in which another run that has not seen it may commit.
 _SETTLE_SECONDS = 0.5
 # The first and the longest pause between attempts, in seconds. Each pause doubles the previous one.
 _FIRST_PAUSE = 0.2
@@ -272,7 +272,8 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
     """Commit offsets, retry after temporary errors, and read the group back.
 
     The group is read before each retry. So an offset is not written again if it arrived and only
-    its answer was lost. An offset that somebody else has committed meanwhile is not overwritten.
+    the broker's answer was lost. An offset that somebody else has committed meanwhile is not
+    overwritten.
     """
     deadline = time.monotonic() + RETRY_SECONDS
     pending = dict(target)

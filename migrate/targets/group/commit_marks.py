@@ -43,13 +43,15 @@ def moved_on_refusals(
     """Yield a refusal if a commit would move a group back from offsets that others committed.
 
     "Others" are the group's consumers, or a Flink job that commits for the group. The group has
-    moved on if others have committed beyond the new offsets in some partition, and if also
+    moved on if others have committed beyond the new offset of a partition, and one of these is
+    true:
 
-    - a commit of ours is still in another partition, or
-    - no partition is behind the new offsets, as if the consumers had committed in all of them.
+    - A commit of ours is still in another partition.
+    - No partition is behind its new offset. This suggests that the consumers have committed in
+      every partition.
 
-    A group without our commits that is behind in some partition was at other positions before the
-    move. Such a group is moved, with a warning that says how far.
+    If there are no commits of ours and some partition is behind, the group has not moved on: it was
+    at other positions before the move. It is moved, with a warning that says how far.
 
     Args:
         group: the group as it is.

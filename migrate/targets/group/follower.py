@@ -5,9 +5,9 @@ the commit log (``commits/N``), in one request. It does not commit positions of 
 planned (``offsets/N``). If the follower is killed, the group is at that batch or at an earlier one.
 Deleted topics and partitions are left out, with a warning.
 
-Each round first reads the group, then the commit log, and then the log ends. So if the group is
-beyond the query, somebody else has committed for it: a new batch or another follower cannot cause
-this.
+Each round first reads the group, then the commit log, and then the log ends. So neither a new batch
+nor another follower can make the group seem to be beyond the query. If the group is beyond the
+query, something else has committed for it.
 """
 
 from __future__ import annotations

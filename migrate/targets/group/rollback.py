@@ -5,8 +5,8 @@ offset. So the rollback deletes the group, which must have no members, and commi
 of the group again. If no offset must be removed, the rollback only commits offsets.
 
 The rollback first writes a rollback file of its own, because between the deletion and the commit
-the offsets are only on this disk. If a run ends there, the next ``migrate rollback`` of either file
-finds the offsets and completes the rollback.
+the offsets are only on this disk. If a run ends between the two, the next ``migrate rollback``
+finds the offsets and completes the rollback, whether it gets the original file or the new one.
 """
 
 from __future__ import annotations

@@ -63,13 +63,12 @@ class OffsetSource:
 
 @dataclass(frozen=True, slots=True)
 class RollbackTarget:
-    """Every offset that the group is to hold.
-
-    Partitions that the change did not touch keep the offsets that they have now.
+    """The goal of a rollback.
 
     Attributes:
-        offsets: every offset that the group is to hold.
-        last_known: the file from which lost offsets of the group are taken, or None.
+        offsets: every offset that the group is to hold. Partitions that the change did not touch
+            keep their offsets, or get lost ones back.
+        last_known: the file from which the lost offsets are taken; None if none are taken.
     """
 
     offsets: Offsets
@@ -87,7 +86,7 @@ class RollbackPreview:
         target: every offset that the group is to hold.
         partitions: the offsets that change, in order.
         refusals: why the rollback must not be done.
-        unless_forced: why the rollback must not be done unless it is forced: it would undo a commit
+        unless_forced: why the rollback must not be done unless it is forced. It would undo a commit
             by others, or restore an offset that may not be valid today.
         warnings: warnings for the user.
     """
@@ -340,9 +339,9 @@ def _deletion_warning(now: GroupView, target: Offsets) -> tuple[WarningText, ...
 def _last_known_warning(
     partitions: tuple[RestoredOffset, ...], file: RollbackFile, last_known: OffsetSource | None
 ) -> tuple[WarningText, ...]:
-    """Warn about lost offsets in partitions that the change did not touch.
+    """Warn about lost offsets that are taken from a rollback file.
 
-    These offsets come from a rollback file.
+    They are in partitions that the change did not touch.
     """
     others = [
         restored

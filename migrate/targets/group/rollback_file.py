@@ -37,7 +37,7 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# The kind is searched for in this number of bytes, as it is the first value in a rollback file.
+# The number of bytes in which the kind is searched for. It is the first value in a rollback file.
 _KIND_BYTES = 200
 
 
@@ -236,7 +236,7 @@ def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
     for path in folder.glob("*.json"):
         try:
             if not path.is_file():
-                continue  # to open a named pipe would wait for its writer
+                continue  # opening a named pipe would wait for a writer
             with path.open("rb") as opened:
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours:

@@ -14,7 +14,7 @@ from migrate.model.wording import join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 from migrate.targets.savepoint import ClusterPartition
 
-# How many partitions one refusal names.
+# The maximum number of partitions that a message names.
 MOST_NAMED = 20
 
 
@@ -25,7 +25,8 @@ class SourceChange:
     Attributes:
         operator_id: the id of the source's operator.
         new_offsets: the next offset of each partition that changes; None for a removed partition.
-        partitions: every planned partition; ``current`` is its next offset in the savepoint.
+        partitions: the planned partitions that the source has or gets; ``current`` is the offset
+            up to which the savepoint's state has counted records.
         refusals: why the change must not be made.
     """
 
@@ -130,7 +131,7 @@ def _names(partitions: Sequence[TopicPartition]) -> str:
 def split_shared_topics(
     change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
 ) -> tuple[SourceChange, list[WarningText]]:
-    """Return a change without partitions that other sources of the job read, and warnings.
+    """Remove from a change the new partitions that other sources read; warn of each.
 
     Several sources may read one topic. Whether the source gets a new partition depends on the sets
     of partitions that the sources read now:
@@ -140,7 +141,7 @@ def split_shared_topics(
       another source is removed from the change. A partition of no source is refused.
     * Overlapping sets: all sources may subscribe to the topic, but one of them has not discovered
       all partitions yet. The partition is refused.
-    * Different sets, and a source names no cluster: the partition is refused.
+    * Different sets, and one of the sources names no cluster: the partition is refused.
 
     Args:
         change: the change of the source.

@@ -154,7 +154,7 @@ def with_elements(
     }
     changed = next(n for n, state in enumerate(handle.states) if state.name == name)
     compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
-    headers = b""  # the headers between this state and the next one
+    headers = b""  # the headers between the changed state and the next one
     if compressed:
         for index in range(len(handle.states[changed].byte_offsets)):
             old[changed, index], after = _without_headers(old[changed, index])

@@ -83,7 +83,7 @@ def position_warnings(changes: Iterable[SourceChange]) -> list[WarningText]:
 
 
 def _state_effect(by: int | None) -> str:
-    """Return the effect on a state that belongs to the position before a change."""
+    """Return the effect of a change by ``by`` offsets on a state that does not change."""
     if by is None:
         return "how much of it is in the state is not known"
     records = f"up to {counted(abs(by), 'record')} {'is' if abs(by) == 1 else 'are'}"
@@ -91,7 +91,7 @@ def _state_effect(by: int | None) -> str:
 
 
 def _read_effect(by: int | None, origin: Origin) -> str:
-    """Return which records a job without state reads again or skips after a change."""
+    """Return what a job without state reads again or skips after a change by ``by`` offsets."""
     if by is None:
         return ""
     records = f"up to {counted(abs(by), 'record')}"

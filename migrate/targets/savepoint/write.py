@@ -119,7 +119,7 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield the replacements of operator-state handles of changed readers and of file merging.
+    """Yield replacements of operator-state handles: of changed readers, and of file merging.
 
     A handle of file merging names directories that Flink deletes with the original checkpoint.
     """
