@@ -40,9 +40,9 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 MAX_METADATA_BYTES = 1 << 30
 # The size of the first read. Most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
-# How often a read starts again because the job has completed a newer checkpoint during the read. A
-# job may complete checkpoints faster than a slow store delivers one. The last checkpoint read is
-# then returned; its newer siblings show that the job runs.
+# The maximum number of restarts of a read. A read starts again if the job has completed a newer
+# checkpoint during the read. A job may complete checkpoints faster than a slow store delivers one.
+# The last checkpoint read is then returned; its newer siblings show that the job runs.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # The number of parallel requests. A job may retain hundreds of checkpoints, and each takes a
@@ -296,7 +296,7 @@ def _names_checkpoint(pointer: str, metadata_path: str) -> bool:
 def list_checkpoints(
     directory: str | os.PathLike[str], source: ByteSource | None = None
 ) -> list[tuple[int, str]]:
-    """Return (number, path) of the complete checkpoints of a job's directory, the oldest first.
+    """Return (number, path) of the complete checkpoints of a job's directory, ordered by number.
 
     Raises:
         DecodeError: ``directory`` is not a directory.

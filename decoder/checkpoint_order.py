@@ -8,8 +8,8 @@ numbers of an earlier run. Only the files' times show this, and a copy may have 
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
 between their numbers are ordered by time if their times differ by more than ``_MIN_GAP_MS``, else
-by number. Two runs may also have consecutive numbers, so checkpoints whose time contradicts their
-number are reported (``contradicting``).
+by number. The numbers before and after a new start of the job may also have no gap between them. So
+the checkpoints of a run whose time contradicts their number are reported (``contradicting``).
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from typing import NamedTuple
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# In milliseconds: longer than the time between the copies of two small checkpoints, and shorter
-# than the time from a job's start to its first checkpoint.
+# In milliseconds. If small checkpoints are copied one after another, their new times differ by less
+# than this. A job takes longer than this from its start to its first checkpoint.
 _MIN_GAP_MS = 10_000
 # The next three constants limit the requests to a store: a checkpoint's time takes one request.
 # The maximum number of runs of lower numbers that are examined.
 _MAX_LOWER_RUNS = 16
-# How many checkpoints at the end of a run are tried: an incomplete one has no time.
+# The maximum number of checkpoints at the end of a run that are tried until one has a time. An
+# incomplete checkpoint has none.
 _MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbours on each side, in the checkpoint's own run, whose times are read.
+# The time of the run's first checkpoint is read as well.
 _MAX_NEIGHBOURS = 8
 
 

@@ -27,7 +27,7 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 class Cursor:
     """A position in bytes that moves forwards only, and never past their end.
 
-    Every read takes the name of the field, which its errors show with the position.
+    Every read takes the name of the field. Its errors show this name and the position.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")

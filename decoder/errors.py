@@ -14,11 +14,12 @@ class ErrorKind(Enum):
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
     EXTERNAL = "external"  # a file outside of the checkpoint, which was not opened
-    TOO_LARGE = "too large"  # above the limit for one state, which no Kafka source reaches
-    UNSUPPORTED = "unsupported"  # well-formed so far, but of an unknown kind or version
+    TOO_LARGE = "too large"  # larger than a limit; no Kafka source has so much state
+    UNSUPPORTED = "unsupported"  # a kind, version or URL that the decoder does not read
 
 
-# Limits a message, because it quotes names, and a name in a hostile file may have 64 KB.
+# A longer text of an error is shortened. Errors quote names, and a name in a hostile file may have
+# 64 KB.
 _LONGEST_TEXT = 4000
 
 

@@ -24,7 +24,7 @@ _MAX_RATIO = 22
 
 
 def next_chunk(cursor: Cursor) -> bytes:
-    """Decompress the chunk that begins here: at most 64 KiB, b"" for padding.
+    """Read the next chunk; return its data (at most 64 KiB), or b"" if it is skippable.
 
     Raises:
         DecodeError: the chunk is cut short, fails its checksum, or is of an unknown type.

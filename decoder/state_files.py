@@ -83,7 +83,7 @@ class _Claims:
         Raises:
             DecodeError: another handle has some of the same bytes.
         """
-        # A whole file may have an unknown size.
+        # The range of a whole file, whose size may be unknown.
         start, end = 0, math.inf
         if isinstance(stream, SegmentState):
             start, end = stream.start, stream.start + stream.size

@@ -14,8 +14,8 @@ from typing import BinaryIO, Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The largest file that ``read`` accepts; a plan of half a million partitions is smaller. A sparse
-# file may have any size.
+# The largest file that ``read`` accepts, because a sparse file may have any size. A plan of half a
+# million partitions is smaller.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

@@ -17,10 +17,11 @@ CREDENTIALS_REFUSED = (
     "configuration)"
 )
 
-# The start of a URL, or of the inner URL if a URL contains another (k8s://https://host). A single
-# letter before a colon is a Windows drive. With an unbounded repetition in ``_BEGINNING``, the time
-# of a search would grow with the square of the text's length.
+# A scheme, of at least two characters: a single letter before a colon is a Windows drive. With an
+# unbounded repetition, the time of a search would grow with the square of the text's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
+# The scheme and the slashes of a URL. If it contains another URL (k8s://https://host), those of the
+# inner one.
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
 # In a text, a URL ends at a space, at a quote, or where another URL begins.
 _URL_IN_TEXT = re.compile(

@@ -1,4 +1,6 @@
-"""The positions of Apache Beam's KafkaIO, read by an UnboundedSource in Beam's Flink runner.
+"""The positions of Apache Beam's KafkaIO in the state of Beam's Flink runner.
+
+KafkaIO reads through an UnboundedSource (KafkaUnboundedSource), below called the source.
 
 In Beam 2.50 the source is read by UnboundedSourceWrapper, which is a Flink SourceFunction. An
 element of its list state is the source, in Java serialization, followed by the source's
@@ -104,7 +106,7 @@ def read_beam_wrapper_element(element: bytes, label: str) -> list[BeamMark]:
 
 
 def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
-    """Read the splits that no reader has.
+    """Read the positions of the splits that no reader has.
 
     Raises:
         DecodeError: the bytes are not a map from subtask to splits, a split is of another source,

@@ -60,7 +60,7 @@ class EntryColumns(NamedTuple):
 def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
     """Read the elements of reader state; return None if the strict reader must read them.
 
-    ``topics`` caches the topic of each head.
+    ``topics`` is a cache of the topics by head.
     """
     try:
         heads, partitions, starts, stops = zip(*_unpacked_elements(elements), strict=True)

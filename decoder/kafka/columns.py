@@ -1,6 +1,6 @@
 """Sequences of many splits or entries, stored as columns; the objects are made on demand.
 
-For 100,000 partitions, the objects would take 40 MB. Each is used only once, for its position.
+For 100,000 partitions, the objects would take 40 MB, and most of them are used only once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _Row = TypeVar("_Row", bound=NamedTuple)
 class Rows(Sequence[_T_co]):
     """A sequence whose items are made anew in each iteration.
 
-    It equals every sequence with equal items. ``fields`` yields tuples of the items' fields, in a
-    third of the time.
+    It equals every sequence with equal items. ``fields`` yields tuples with some of the items'
+    fields, in a third of the time.
     """
 
     __slots__ = ("_length", "_make_items", "fields")
@@ -67,7 +67,7 @@ class Rows(Sequence[_T_co]):
 
 
 def make_rows(kind: type[_Row], *columns: Iterable[object]) -> Iterator[_Row]:
-    """Make named tuples of class ``kind`` from columns, three times as fast as by calling it."""
+    """Make named tuples of class ``kind`` from columns, three times as fast as ``kind(...)``."""
     make: Callable[[tuple[object, ...]], _Row] = partial(tuple.__new__, kind)
     return map(make, zip(*columns, strict=False))
 

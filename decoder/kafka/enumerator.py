@@ -69,7 +69,7 @@ class EnumeratorEntry(NamedTuple):
 # and larger: a DynamicKafkaSource may list thousands of clusters with one partition each.
 _MIN_FOR_COLUMNS = 5
 
-# Checked even without splits: another source's state may differ only in this version.
+# The version is checked even if no split follows: another source's state may differ only in it.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}

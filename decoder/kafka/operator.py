@@ -51,8 +51,8 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest WRAPPER_STATE that is read outside of a Beam pipeline. There, a user's function may
-# have large state of the same name.
+# The largest WRAPPER_STATE that is read outside of a Beam pipeline. Without this limit, large state
+# of this name in a user's function would be read.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
 # Errors that mostly mean that the state is another sink's.
@@ -66,7 +66,7 @@ def read_source(
     """Read an operator's source state, or return None if it has none.
 
     If all readers have finished, a source has only coordinator state. Other operators may have
-    coordinator state too, so its layout decides.
+    coordinator state too, so its layout shows whether the operator is a source.
 
     Args:
         operator: the operator.
@@ -171,7 +171,8 @@ def _read_beam_wrapper(
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     """Read an operator's sink state, or return None if it has none.
 
-    State that cannot be read makes an UnknownSink, not an error, because no position depends on it.
+    If the state cannot be read, the result is an UnknownSink. No position depends on this state, so
+    no error is raised.
     """
     states = _list_states(operator)
     writer_states, committer_states = (
@@ -221,7 +222,7 @@ def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
 
 
 def _check_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
-    """Return an UnknownSource if a state has another distribution mode than ``mode``, or None."""
+    """Return an UnknownSource if a state's distribution mode is not ``mode``, otherwise None."""
     for _, _, state in states:
         if state.mode is not mode:
             reason = f"its {state.name} is spread as {state.mode.name}"

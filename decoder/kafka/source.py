@@ -86,7 +86,7 @@ class BeamKafkaIO(NamedTuple):
 class UnknownSource(NamedTuple):
     """A source whose state does not decode as that of any known source.
 
-    ``reason`` is the first error. ``partly_kafka``: whether some of the state decodes as a Kafka
+    ``reason`` is the first problem. ``partly_kafka``: whether some of the state decodes as a Kafka
     source's; the source may then be a damaged Kafka source.
     """
 

@@ -1,7 +1,7 @@
 """Avro values in Flink's encoding, which differs from Avro's own binary encoding.
 
-int and enum: ``i32``. long: ``i64``. float, double, boolean: as Java's DataOutput. string and
-bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then the
+int and enum: ``i32``. long: ``i64``. float, double, boolean: the form of Java's DataOutput. string
+and bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then the
 branch's value. record: its fields. array and map: blocks of an unsigned varint n (7 bits a byte,
 the lowest first) and n items; n = 0 ends them. An item of a map is a string and a value.
 
@@ -162,7 +162,7 @@ def _read_blocks(read_item: _Read, may_be_empty: bool, make: type[list[Any]]) ->
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read the number of items of a block, a varint; written out here for speed."""
+    """Read a varint, the number of items of a block; a call of a shared function is slower."""
     value = shift = 0
     while True:
         byte = data[position]

@@ -1,7 +1,7 @@
 """Parse an Avro schema from its JSON into the classes of ``types``.
 
-A schema may refer to a named type (record, enum, fixed) by name after the type's definition, and
-within it. A logical type that Avro's specification does not define for its primitive is ignored.
+A schema may refer to a named type (record, enum, fixed) by name, after or within the type's
+definition. A logical type that Avro's specification does not define for its primitive is ignored.
 
 Source: Apache Avro 1.11 specification; org.apache.avro.Schema @ 1.11.3.
 """

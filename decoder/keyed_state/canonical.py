@@ -56,7 +56,7 @@ def prefix_bytes(max_parallelism: int) -> int:
 
 
 def encode_key_group(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return one or more (key, value) rows of one state as a key group."""
+    """Encode one or more (key, value) rows of one state as a key group."""
     parts = [number.to_bytes(2, "big")]
     for key, value in rows:
         parts += (_size(len(key)), key, _size(len(value)), value)
@@ -76,7 +76,7 @@ def split_canonical_key_group(
     ``label`` names the key group in errors.
 
     Raises:
-        DecodeError: Flink never writes such bytes, or an entry is larger than ``max_bytes``.
+        DecodeError: the bytes are corrupt, or an entry is larger than ``max_bytes``.
     """
     left = b""
     number = b""
@@ -141,7 +141,7 @@ class CanonicalReader:
         ``label`` names the key group in errors.
 
         Raises:
-            DecodeError: Flink never writes such bytes, or a value cannot be read.
+            DecodeError: the bytes are corrupt, or a value cannot be read.
         """
         batch: list[Entry] = []
         begin = 0
@@ -239,10 +239,10 @@ class CanonicalReader:
         value_start: int,
         value_end: int,
     ) -> Entry:
-        """Read one entry, given where its key and its value start and end.
+        """Read one entry from the bounds of its key and its value.
 
         Raises:
-            DecodeError, IndexError, struct.error: Flink never writes such an entry.
+            DecodeError, IndexError, struct.error: the bytes are corrupt, or a value cannot be read.
         """
         position = start + self._prefix
         if self._prefix == 1:

@@ -14,8 +14,9 @@ from decoder.keyed_state.strings import ReplacedText
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
-# A batch ends after this many entries, or after about this many bytes.
+# The maximum number of entries in a batch.
 BATCH = 1024
+# A batch also ends after about this many bytes.
 BATCH_BYTES = 4 * 1024 * 1024
 
 
@@ -55,7 +56,7 @@ new_entry = partial(tuple.__new__, Entry)
 def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
     """Refuse keys, namespaces and map keys with text that is not valid Unicode.
 
-    Such text is read as U+FFFD, so two keys could become one.
+    U+FFFD replaces the invalid characters, so two keys could become one.
     """
     for index, name, type_ in (
         (1, "key", info.key),
@@ -148,7 +149,7 @@ def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
 
 
 def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
-    """Split a value that was read with the state's serializer into (value, last access)."""
+    """Return (value, last access) of a value as ``readers`` read it; see ``Entry``."""
     if not readers.info.ttl or value is None:
         return value, None
     if readers.info.kind is StateKind.LIST:

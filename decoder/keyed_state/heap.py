@@ -61,8 +61,7 @@ def read_heap_batches(
         label: the key group's name in errors.
 
     Raises:
-        DecodeError: Flink never writes such bytes, or a value of this or an earlier state cannot be
-            read.
+        DecodeError: the bytes are corrupt, or a value of this or an earlier state cannot be read.
     """
     begun = False
     for state_number, entries in read_states(
@@ -201,7 +200,7 @@ def _read_value(
 def _read_list(
     readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]
 ) -> int:
-    """Read a LIST; leave out an empty one, as canonical form does."""
+    """Read a LIST; leave out an empty one, which canonical form does not store."""
     namespace, key, value, position = _read_key_value(readers, data, position, key_group)
     if value:
         out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
@@ -248,7 +247,7 @@ def split_heap_key_group(
         label: the key group's name in errors.
 
     Raises:
-        DecodeError: Flink never writes such bytes, or an entry is larger than ``max_bytes``.
+        DecodeError: the bytes are corrupt, or an entry is larger than ``max_bytes``.
     """
     blocks = iter(blocks)
     others = b"".join(_state_header(number, 0) for number in range(len(states)) if number != target)

@@ -213,7 +213,7 @@ def offset_text(seconds: int) -> str:
 
 
 def _fraction(nano: int) -> str:
-    """Return the fraction in 3, 6 or 9 digits, whichever suffices; "" for 0."""
+    """Return the fraction in 3, 6 or 9 digits, as few as possible; "" for 0."""
     if nano == 0:
         return ""
     digits = f"{nano:09d}"

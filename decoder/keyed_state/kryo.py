@@ -601,7 +601,7 @@ class _Reader:
     def timestamp(self, depth: int) -> Instant:
         """Read a Timestamp: varlong milliseconds, varint nanoseconds of the second.
 
-        Of the milliseconds, only the whole seconds are used.
+        The milliseconds' part below a second is not used, because the nanoseconds contain it.
         """
         millis = self.time()
         return self.check(Instant(millis // 1000, self.varint()))

@@ -45,7 +45,7 @@ _SCALARS = {
     "NULL": types.SqlKind.NULL,
     "RAW": types.SqlKind.RAW,
 }
-_COUNT = types.SqlScalar(types.SqlKind.INT)  # how often a MULTISET contains an element
+_COUNT = types.SqlScalar(types.SqlKind.INT)  # the type of the counts in a MULTISET
 
 _FIELD = "logical type"
 

@@ -1,8 +1,8 @@
 """The states of one subtask's handle, in either of the two layouts of key groups.
 
-The key groups of a savepoint are in canonical form. Those of a checkpoint are in the heap backend's
-form, in which each begins with its number. Full checkpoints of RocksDB before Flink 1.15 are in
-canonical form.
+The key groups of a canonical savepoint are in canonical form, and so are those of RocksDB's full
+checkpoints before Flink 1.15. Those of the heap backend's checkpoints and native savepoints are in
+the heap backend's own form, in which each key group begins with its number.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from decoder.snappy import decompress_blocks, decompress_stream
 
 # The largest entry that is read, in bytes when decompressed.
 _MAX_ENTRY_BYTES = 256 * 1024 * 1024
-# The largest key group of the heap backend that is read at once, in bytes. Of a larger key group,
-# each entry is read twice.
+# The largest key group of the heap backend that is read at once, in bytes. A larger one is split
+# first, which needs a second reading of each entry.
 _MAX_WHOLE_BYTES = 32 * 1024 * 1024
 # The sizes of the blocks in which key groups are read. Blocks of compressed bytes are smaller,
 # because Snappy's ratio is up to 21 to 1.
@@ -66,9 +66,10 @@ class StateSource(Protocol):
         """The layout of ``frames``; None if the source has no frames."""
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        """Yield the decompressed bytes that ``batches`` reads; each frame is a complete key group.
+        """Yield the decompressed bytes that ``batches`` reads, in frames.
 
-        In the heap backend's layout, a frame does not contain the key group's number.
+        Each frame has the format of a complete key group; a large key group is split into several
+        frames. In the heap backend's layout, a frame does not contain the key group's number.
 
         Raises:
             DecodeError: as for ``batches``.
@@ -184,9 +185,10 @@ class KeyGroupsSource:
         return attributes_without(self, "_readers")
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Find the states after an unreadable state with entries, in the heap backend's form.
+        """Return why states after an unreadable state cannot be read, by state number.
 
-        Each key group is parsed up to the unreadable state.
+        This occurs only in the heap backend's form, if the unreadable state has entries. Each key
+        group is parsed up to the unreadable state.
         """
         readable = self.head.unread is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:

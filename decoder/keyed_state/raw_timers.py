@@ -1,9 +1,10 @@
-"""Timers in raw keyed state: those of RocksDB jobs with timers on the heap.
+"""Timers in raw keyed state, where jobs with RocksDB and timers on the heap store them.
 
 A key group is ``F1 CD 85 9F``, ``i32`` version 2, ``i32 n`` x {``UTF service``, serializer
 snapshots of key and namespace, ``i32 n`` x event-time timer, ``i32 n`` x processing-time timer}. A
-timer is key, namespace, ``i64`` timestamp. Nothing is compressed. Each service becomes two states,
-named as state backends name them (``_timer_state/event_NAME``, ``_timer_state/processing_NAME``).
+timer is key, namespace, ``i64`` timestamp. Nothing is compressed. Each service becomes two states
+with the names that state backends use (``_timer_state/event_NAME``,
+``_timer_state/processing_NAME``).
 
 Source: InternalTimerServiceSerializationProxy (version 2), InternalTimersSnapshotReaderWriters,
 PostVersionedIOReadableWritable, InternalTimeServiceManagerImpl, KeyedStateCheckpointOutputStream @
@@ -64,7 +65,7 @@ class RawTimersSource:
         """The states of the timer services, read from the first key group that is not empty.
 
         Raises:
-            DecodeError: the raw keyed state is of another kind, or Flink never writes such bytes.
+            DecodeError: the raw keyed state is of another kind, or the bytes are corrupt.
         """
         states = []
         for key_group in self.key_groups:

@@ -1,8 +1,8 @@
 """Serializer snapshots: the serializer of a state, and the serializers inside of it.
 
 A snapshot is ``UTF class, i32 version`` and content that depends on the class. The content has no
-length, so nothing can be read after a snapshot of an unknown class, unless it is in a frame (a
-field of a POJO). Classes in Flink's package are identified by the last part of their name.
+length, so nothing can be read after a snapshot of an unknown class, unless that snapshot is in a
+frame (a field of a POJO). Classes in Flink's package are identified by the last part of their name.
 
 - *simple*: no content; in version 2 ``UTF class`` of the serializer.
 - *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's content, *nested*.
@@ -71,7 +71,7 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 # The deepest nesting of serializers. The types of jobs are less deep, and Python's stack allows
 # more.
 _MAX_DEPTH = 32
-# The maximum number of padding bytes of a null value of a fixed-length type.
+# The maximum number of padding bytes for null. Flink pads null if all other values have one length.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -334,7 +334,7 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two_parts()),
     "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two_parts()),
     "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
-    # These serializers write values as their only nested serializer does.
+    # These serializers write the same bytes as their only nested serializer.
     "ListViewSerializerSnapshot": lambda reader, _: reader.part(),
     "MapViewSerializerSnapshot": lambda reader, _: reader.part(),
     "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two_parts(), null_keys=True),

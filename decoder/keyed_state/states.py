@@ -131,7 +131,7 @@ class KeyedState(StateInfo):
 
         Raises:
             DecodeError: the state cannot be read; a file is missing, or not the checkpoint's; or
-                Flink never writes such bytes.
+                the bytes are corrupt.
         """
         self.check_readable()
         for part in self.parts:

@@ -78,7 +78,7 @@ class Head:
     Attributes:
         compressed: whether the data is compressed.
         states: the states, each at the index that is its number in the data.
-        unread: why the states after ``states`` could not be read, or None if there are none.
+        unread: why the states after ``states`` could not be read; None if ``states`` has all.
         end: the end of the head in the stream, in bytes; None if a state's serializer is unknown.
     """
 

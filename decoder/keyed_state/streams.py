@@ -17,8 +17,8 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# A stream of at most this size is read at once, and kept in memory as long as its state. The limit
-# is small, because there may be thousands of streams.
+# A stream of at most this size is read at once and kept in memory. The limit is small, because
+# there may be thousands of streams.
 _MAX_WHOLE_BYTES = 256 * 1024
 # The minimum size of a read of a larger stream, except for the first read. The next bytes are read
 # ahead, to send fewer requests to a store.
@@ -125,7 +125,7 @@ class KeyGroupsStream:
         return head
 
     def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return ranges of key groups, as ``StateSource.shares`` does."""
+        """Return ranges of key groups; see ``StateSource.shares``."""
         shares: list[tuple[range, int]] = []
         start = end = total = 0
         for key_group, offset in zip(self.key_groups, self.handle.byte_offsets, strict=True):

@@ -34,10 +34,12 @@ def decode_text(data: bytes | bytearray, encoding: str) -> str:
 
 
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Read the text at ``position`` with ``decode_text``; return it and its end.
+    """Read the text at ``position``; return it and its end.
+
+    Null is returned as None, and text with invalid characters as ReplacedText.
 
     Raises:
-        DecodeError: Flink never writes such a length or unit.
+        DecodeError: the length or a UTF-16 unit is corrupt.
         IndexError: the text continues past the end of ``data``.
     """
     count = data[position]

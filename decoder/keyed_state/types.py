@@ -177,8 +177,8 @@ class Pojo:
 
     class_name: str
     fields: tuple[Field, ...]
-    registered: tuple[Field, ...] = ()  # subclasses by tag: class name, type
-    subclasses: tuple[Field, ...] = ()  # subclasses by class name
+    registered: tuple[Field, ...] = ()  # registered subclasses by class name; the index is the tag
+    subclasses: tuple[Field, ...] = ()  # other subclasses by class name
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,10 @@ class AvroRecord:
 
 @dataclass(frozen=True, slots=True)
 class AvroReference:
-    """A reference to a record, enum or fixed by name, perhaps within its definition."""
+    """A reference, by name, to a record, an enum or a fixed.
+
+    It may be inside the definition of the type that it names.
+    """
 
     name: str
 
@@ -440,7 +443,7 @@ def parts(type_: Type) -> tuple[Type, ...]:
 
 
 def unreadable(type_: Type) -> Unreadable | None:
-    """Return the first part of a type whose values cannot be read, or None."""
+    """Return the first unreadable part of a type, or None."""
     match type_:
         case Unreadable():
             return type_

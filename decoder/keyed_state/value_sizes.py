@@ -1,4 +1,4 @@
-"""The lengths of values: whether a serializer has a fixed length, and whether it may be 0.
+"""The lengths of values: whether all values of a type have one length, and whether it may be 0.
 
 Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
 """
@@ -22,7 +22,7 @@ _NO_LENGTH = {types.Kind.NULL_VALUE, types.Kind.VOID_NAMESPACE}
 
 
 def has_fixed_length(type_: types.Type) -> bool:
-    """Return whether all values have the same length: the serializer's ``getLength`` is not -1."""
+    """Return whether the serializer has a fixed length (its ``getLength`` is not -1)."""
     match type_:
         case types.Scalar(kind):
             return kind not in _VARIABLE

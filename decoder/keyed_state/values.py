@@ -2,8 +2,8 @@
 
 ``reader(type)`` returns a function from (data, position) to the value at that position and its end.
 A negative length raises DecodeError. A value that continues past the end of ``data`` raises
-IndexError or struct.error, which the caller turns into a DecodeError. The number of elements is
-checked against the bytes left before the elements are read.
+IndexError or struct.error, which the caller turns into a DecodeError. Before elements are read,
+their number is checked against the bytes left.
 
 The docstrings here and in ``types`` describe the layouts. They are big-endian, except for SQL's
 binary rows.
@@ -419,7 +419,10 @@ def _nullable_list(type_: types.NullableList) -> Read:
 
 
 def _linked_list(type_: types.LinkedList) -> Read:
-    """Read ``i32 n``, a null mask as in a Row, the elements that are not null."""
+    """Read ``i32 n``, a null mask, the elements that are not null; a List without ``has_nulls``.
+
+    The mask has one bit for each element; the highest bit comes first.
+    """
     if not type_.has_nulls:
         return _list(types.List(type_.element))
     read_element = reader(type_.element)

@@ -22,8 +22,8 @@ _I32 = Struct(">i")
 _I64 = Struct(">q")
 _FILE = Struct(">BqH")  # type, size, length of the URI
 
-# The maximum number of handles in a run: a run that fails its check is read twice. RocksDB has some
-# tens of files per subtask.
+# The maximum number of handles that are checked as one run. If the check fails, they are read again
+# one by one. RocksDB has some tens of files per subtask.
 _MAX_RUN = 128
 _MAX_RUN_BYTES = 64 * 1024
 _MIN_RUN = 4
@@ -106,7 +106,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles; return None if their lengths differ."""
+    """Step over ``count`` local paths and FILE handles; return None if they need another reader."""
     kind = 2 + _U16.unpack_from(data, start)[0]
     uri = _U16.unpack_from(data, start + kind + 9)[0]
     stride = kind + _FILE.size + uri

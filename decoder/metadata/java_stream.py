@@ -1,8 +1,8 @@
 """A reader of Java object streams that does not instantiate Java classes.
 
-Objects, enums, strings, arrays, classes, references and null are read into names and values. Of the
-data that a class's own ``writeObject`` or ``writeExternal`` wrote, only the objects are kept.
-Proxies and objects of Externalizable classes in protocol version 1 are refused:
+Objects, enums, strings, arrays, classes, references and null are read into names and values. A
+class's own ``writeObject`` or ``writeExternal`` may write more data; only the objects in it are
+kept. Proxies and objects of Externalizable classes in protocol version 1 are refused, because
 CheckpointProperties, the logical types of Flink SQL and Beam's sources never contain them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
@@ -54,7 +54,7 @@ _BYTES = "[B"
 # levels (properties, type, enum); a logical type of SQL has six for each row in a row.
 _MAX_DEPTH = 64
 # The maximum number of ancestors of a class; Flink's classes have one. An object has the fields of
-# each ancestor, so many ancestors could take very long.
+# all ancestors, so with many ancestors a small file could take very long to read.
 _MAX_ANCESTORS = 16
 
 _FIELD = "Java object"
@@ -233,7 +233,7 @@ class _Reader:
             self._annotation(depth, result.written)
 
     def _annotation(self, depth: int, written: list[JavaValue]) -> None:
-        """Read the data that a class wrote after its fields, up to the end mark."""
+        """Step over data up to the end mark, and append the objects in it to ``written``."""
         cursor = self._cursor
         while True:
             match cursor.peek(_FIELD):
@@ -272,7 +272,10 @@ class _Reader:
                 )
 
     def _new_class_descriptor(self, depth: int) -> _ClassDescriptor:
-        """Read ``UTF name, i64 serialVersionUID, u8 flags, i16 n``, n fields, data, parent."""
+        """Read a class descriptor.
+
+        ``UTF name, i64 serialVersionUID, u8 flags, i16 n``, n fields, annotation, parent.
+        """
         cursor = self._cursor
         name = cursor.utf(_FIELD)
         cursor.i64(_FIELD)

@@ -1,7 +1,8 @@
 """The keyed state handles of ``_metadata``.
 
-This module reads where the keyed state is: files, and positions in them. For Kafka positions alone,
-``handles.skip_keyed_state`` skips it. The ``skip`` functions in ``handles`` describe the layouts.
+This module reads where the keyed state is: files, and positions in them. If only Kafka positions
+are read, ``handles.skip_keyed_state`` skips these handles. The ``skip`` functions in ``handles``
+describe the layouts.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """
@@ -48,7 +49,11 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """ChangelogStateBackendHandle: handles of the materialized state, number of later changes."""
+    """ChangelogStateBackendHandle, or a handle of changes alone.
+
+    ``base`` has the handles of the materialized state. ``changes`` is the number of handles of
+    later changes.
+    """
 
     base: tuple[KeyGroupsState | IncrementalState, ...]
     changes: int

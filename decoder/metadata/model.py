@@ -1,7 +1,11 @@
-"""The values in ``_metadata``, named as in org.apache.flink.runtime.state @ 2.2.0.
+"""The values in ``_metadata``.
 
-The classes here and in ``kafka`` are named tuples, because a frozen dataclass takes nearly a
-millisecond at each start, and three times as long per instance.
+Most docstrings begin with the name of Flink's class, in org.apache.flink.runtime.state or
+org.apache.flink.runtime.checkpoint @ 2.2.0.
+
+The classes here and most of those in ``kafka`` are named tuples. To define a frozen dataclass takes
+nearly a millisecond at each start of the program, and to create an instance takes three times as
+long as for a named tuple.
 """
 
 from __future__ import annotations
@@ -102,7 +106,7 @@ class Subtask(NamedTuple):
 
     A finished subtask has no state. Sizes are in bytes, as Flink's ``getStateSize()`` counts them.
     ``managed_keyed_state_at`` and ``raw_keyed_state_at`` are the byte offsets of the handles in
-    ``_metadata``, for ``keyed.read_keyed_handle``, or None.
+    ``_metadata``, for ``keyed.read_keyed_handle``; None without such state.
     """
 
     index: int  # type: ignore[assignment]  # it replaces tuple's method

@@ -4,8 +4,8 @@ The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16
 a list state; from version 3 on ``i16 n`` x meta info of a broadcast state; then the data. Only the
 first five bytes of the header are read, because the handle has the offset of each element in the
 stream. A state ends where the next one begins, and is fetched without the other states. An element
-of a ``byte[]`` list is ``i32 n`` and n bytes. In another list, the serializer determines the layout
-of an element.
+of a ``byte[]`` list is ``i32 n`` and n bytes. In a list of another type, the serializer determines
+the layout of an element.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -67,7 +67,8 @@ class PlainElements(NamedTuple):
 class ByteArrays(Iterable[bytes]):
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
-    Iteration raises DecodeError for an unknown version, or for an element outside of the stream.
+    Iteration raises DecodeError for an unknown version, or for an element that is corrupt or
+    outside of the stream.
 
     Attributes:
         part: the part of the stream that holds the elements.
@@ -87,7 +88,7 @@ class ByteArrays(Iterable[bytes]):
 
     @property
     def plain(self) -> PlainElements | None:
-        """The positions of the elements if they are uncompressed and of a known version, or None.
+        """The positions of the elements, or None if only iteration can read them or refuse them.
 
         There may be gaps between the elements; the caller must check for them.
         """
@@ -103,14 +104,14 @@ class ByteArrays(Iterable[bytes]):
 
 
 class Extent(NamedTuple):
-    """The range of a state's bytes in its stream."""
+    """The range of a stream that is read for one state."""
 
     start: int
     end: int
 
 
 def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
-    """Return the extent of a non-empty state; None if it is inline or the file's size unknown."""
+    """Return the extent of a non-empty state; None if it is not in a file of known size."""
     match handle.stream:
         case InlineState() | EmptySegment():
             return None
