@@ -187,7 +187,7 @@ def most_frequent(codes: Iterable[str]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class BulkPlan:
+class JobPlan:
     """The plan of one job, or the reasons why there is no plan.
 
     Attributes:
@@ -219,7 +219,7 @@ class Inventory:
     jobs: tuple[ScannedJob, ...]
     checkpoints: int
     unreadable: int
-    plans: dict[str, BulkPlan] | None = None
+    plans: dict[str, JobPlan] | None = None
 
     @property
     def failures(self) -> list[Exception]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from migrate.fleet.candidates import Candidate, mark_newest
 from migrate.fleet.discovery import discover
-from migrate.fleet.inventory import BulkPlan, Inventory, ScannedJob
+from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob
 from migrate.fleet.scan_run import AskBroker, Progress, ScanSummary, scan_locally
 from migrate.fleet.write_tables import Output, TableFormat, check_output
 from migrate.inputs.ask_broker import ask_broker
@@ -157,10 +157,10 @@ def _plan(
     group: str | None,
     progress: Progress | None,
     **arguments: Unpack[KafkaArguments],
-) -> dict[str, BulkPlan]:
+) -> dict[str, JobPlan]:
     from migrate.moves.scan_plans import INDEX, index, plan_each
 
-    plans: dict[str, BulkPlan] = {}
+    plans: dict[str, JobPlan] = {}
     for pointer, plan in plan_each(jobs, directory, group, **arguments):
         plans[pointer] = plan
         if progress is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from decoder import DecodeError
-from migrate.fleet.inventory import BulkPlan, ScannedJob
+from migrate.fleet.inventory import JobPlan, ScannedJob
 from migrate.model.errors import MigrateError, Refused, UsageError
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
@@ -71,7 +71,7 @@ def plan_each(
     directory: Path,
     group: str | None,
     **arguments: Unpack[KafkaArguments],
-) -> Iterator[tuple[str, BulkPlan]]:
+) -> Iterator[tuple[str, JobPlan]]:
     """Plan each job, save the plan, and yield it with the job's pointer.
 
     No plan is saved if the job has an obstacle, if its planning fails (the broker does not answer,
@@ -88,22 +88,22 @@ def plan_each(
     move = cast("MoveArguments", arguments)  # safe, because no key is required
     labels = Counter(job.label for job in jobs if job.movable)
 
-    def plan_job(job: ScannedJob) -> BulkPlan:
+    def plan_job(job: ScannedJob) -> JobPlan:
         target = group.replace(JOB_PLACEHOLDER, job.label) if group is not None else None
         if not job.movable:
-            return BulkPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
+            return JobPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:
             # Job ids are not always distinct: in application mode they may all be zeros.
             reason = (
                 f"{labels[job.label]} jobs would have this one group: plan each by commit-group"
             )
-            return BulkPlan(target, None, reasons=(reason,))
+            return JobPlan(target, None, reasons=(reason,))
         try:
             return _save_plan(move_request(job.pointer, target_of(target), move), directory, job)
         except DecodeError as error:  # readable at the scan, but not now
-            return BulkPlan(target, None, reasons=(str(error),))
+            return JobPlan(target, None, reasons=(str(error),))
         except Exception as error:  # even a bug of ours must not stop the other jobs
-            return BulkPlan(target, None, reasons=(_describe(error),), failure=error)
+            return JobPlan(target, None, reasons=(_describe(error),), failure=error)
 
     pool = ThreadPoolExecutor(_THREADS)
     try:
@@ -114,17 +114,17 @@ def plan_each(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _save_plan(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
+def _save_plan(request: Request, directory: Path, job: ScannedJob) -> JobPlan:
     from migrate.planning.plan_file import plan_file
     from migrate.storage.json_models import write_file
 
     group = request.target.group
     plan = make_move(request).plans[0]
     if reasons := tuple(map(str, plan.refusals)) or tuple(_undecided(plan)):
-        return BulkPlan(group, None, reasons=reasons)
+        return JobPlan(group, None, reasons=reasons)
     name = file_name(job)
     write_file(plan_file(plan), directory / name)
-    return BulkPlan(group, name, warnings=plan.warnings)
+    return JobPlan(group, name, warnings=plan.warnings)
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
@@ -157,7 +157,7 @@ def file_name(job: ScannedJob) -> str:
     return f"{_UNSAFE.sub('_', label)[:_MAX_LABEL]}-{digest[:_DIGITS]}.json"
 
 
-def index(jobs: Iterable[ScannedJob], plans: dict[str, BulkPlan]) -> str:
+def index(jobs: Iterable[ScannedJob], plans: dict[str, JobPlan]) -> str:
     """Return a CSV text with a row for each job: its plan's file, or why there is none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -12,7 +12,7 @@ from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, numbers, table_lines
 
 if TYPE_CHECKING:
-    from migrate.fleet.inventory import BulkPlan
+    from migrate.fleet.inventory import JobPlan
 
 
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
     return "check" if job.to_check else "yes"
 
 
-def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
+def _refused(job: ScannedJob, plans: Mapping[str, JobPlan] | None) -> JobPlan | None:
     """Return the refused plan of a job; None if its plan was saved, or no plans were made."""
     plan = plans[job.pointer] if plans is not None else None
     return plan if plan is not None and plan.file is None else None

@@ -20,7 +20,7 @@ from migrate.report.cut_over import (
     VerificationReport,
 )
 from migrate.report.cut_over_page import cut_over_page
-from tests.support.chromium import NoChromium, chromium, console_errors, requests
+from tests.support.chromium import NoChromium, chromium, console_messages, requests
 
 pytestmark = pytest.mark.integration
 
@@ -124,7 +124,7 @@ def test_the_page_is_whole_and_asks_for_nothing(tmp_path: Path, lost: int) -> No
         with chromium() as browser:
             browser.get(page.as_uri())
             assert requests(browser) == [page.as_uri()]
-            assert console_errors(browser) == []
+            assert console_messages(browser) == []
             assert browser.title == "Cut-over " + _HOSTILE.replace("\x1b", "\\x1b")
             text = browser.find_element("css selector", "body").text
             totals = browser.find_element("css selector", ".totals").text.split()

@@ -29,7 +29,7 @@ from migrate.spark import read_checkpoints, write_package
 from tests.support import stores
 from tests.support.checkpoints import splits, write_source
 from tests.support.executors import make_bare_python, submit_driver
-from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
+from tests.support.golden import GOLDEN, WRITTEN_BY_FLINK, ExpectedPosition, positions_of
 from tests.support.keyed_checkpoint import write_totals
 from tests.support.spark import Spark
 from tests.support.stores import S3, Store
@@ -79,7 +79,7 @@ def test_positions_are_what_flinks_classes_tell(read: Any) -> None:
         assert row["error"] is None, row["error"]
         one = ExpectedPosition(*(row[name] for name in ExpectedPosition._fields))
         held.setdefault(row["pointer"], []).append(one)
-    expected = {str(GOLDEN / entry["path"]): positions_of(entry) for entry in WRITTEN}
+    expected = {str(GOLDEN / entry["path"]): positions_of(entry) for entry in WRITTEN_BY_FLINK}
     for pointer, positions in expected.items():
         assert sorted(held.get(pointer, []), key=repr) == sorted(positions, key=repr), pointer
 
@@ -287,7 +287,7 @@ def test_executors_get_the_package_by_py_files_or_from_the_session(tmp_path: Pat
     """Two processes of executors, whose Python has neither this package nor what it depends on."""
     python = make_bare_python(tmp_path / "python")
     root = GOLDEN / "2.2"
-    entries = [entry for entry in WRITTEN if entry["name"].startswith("2.2/")]
+    entries = [entry for entry in WRITTEN_BY_FLINK if entry["name"].startswith("2.2/")]
     # Compressed state needs cramjam: those say so, in a row each.
     compressed = [entry for entry in entries if "/compressed" in entry["name"]]
     positions = sum(len(positions_of(entry)) for entry in entries if entry not in compressed)

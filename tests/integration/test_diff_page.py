@@ -63,7 +63,7 @@ class Page:
         path.write_text(html, encoding="utf-8")
         self._browser = browser
         self.requests()  # those of the page before
-        self.console_errors()
+        self.console_messages()
         self.address = path.as_uri()
         browser.get(self.address)
 
@@ -98,10 +98,10 @@ class Page:
 
         return requests(self._browser)
 
-    def console_errors(self) -> list[str]:
-        from tests.support.chromium import console_errors
+    def console_messages(self) -> list[str]:
+        from tests.support.chromium import console_messages
 
-        return console_errors(self._browser)
+        return console_messages(self._browser)
 
 
 def html_of(compared: Diff) -> str:
@@ -138,7 +138,7 @@ def test_the_page_filters_and_sorts(tmp_path: Path, browser: Chrome) -> None:
     assert sorted(page.column(2)[-2:]) == ["-", "latest"]
     page.click("th:nth-child(5) button")
     assert page.column(4)[:2] == ["-8712", "0"]
-    assert page.console_errors() == []
+    assert page.console_messages() == []
 
 
 def test_the_page_is_dark_where_its_reader_wants_that(tmp_path: Path, browser: Chrome) -> None:
@@ -245,7 +245,7 @@ def test_the_policy_stops_what_escaping_would_have_missed(
     page = Page(browser, tmp_path / "diff.html", harmful)
     assert page.script("return window.hacked ?? null") is None
     assert asked == []
-    assert page.console_errors()
+    assert page.console_messages()
     # Without the policy all of that happens: the browser would do it, and we would see it.
     unguarded = re.sub("<meta http-equiv[^>]*>", "", harmful)
     page = Page(browser, tmp_path / "unguarded.html", unguarded)

@@ -15,7 +15,7 @@ from decoder import read_checkpoint
 from migrate.model.errors import Refused
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from tests.support.flink import RUN_BY_TESTS, dump_states
-from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
+from tests.support.golden import GOLDEN, WRITTEN_BY_FLINK, ExpectedPosition, positions_of
 
 pytestmark = pytest.mark.integration
 
@@ -85,7 +85,7 @@ def _changes(
 def test_flink_reads_the_positions_that_were_written(version: str, tmp_path: Path) -> None:
     entries = [
         entry
-        for entry in WRITTEN
+        for entry in WRITTEN_BY_FLINK
         if entry["name"].startswith(f"{version}/")
         and entry["name"].partition("/")[2] not in _NOT_WRITTEN
         and any(entry.get(kind) for kind in _SOURCES)
@@ -120,7 +120,7 @@ def test_flink_reads_the_positions_that_were_written(version: str, tmp_path: Pat
 
 
 def test_a_version_0_enumerator_takes_no_other_partitions(tmp_path: Path) -> None:
-    (entry,) = (entry for entry in WRITTEN if entry["name"] == "1.12/old")
+    (entry,) = (entry for entry in WRITTEN_BY_FLINK if entry["name"] == "1.12/old")
     (operator_id,) = entry["kafka_sources"]
     topic = positions_of(entry)[0].topic
     with pytest.raises(Refused, match="version 0"):

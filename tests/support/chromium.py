@@ -65,8 +65,8 @@ def requests(browser: Chrome) -> list[str]:
     ]
 
 
-def console_errors(browser: Chrome) -> list[str]:
-    """Return the console's errors and policy violations since the last call."""
+def console_messages(browser: Chrome) -> list[str]:
+    """Return the console's messages since the last call, such as errors and policy violations."""
     return _log(browser, "browser")
 
 

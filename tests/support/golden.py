@@ -15,10 +15,10 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
 _SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
 # The manifest's entries for checkpoints that a real Flink job wrote.
-WRITTEN: list[dict[str, Any]] = MANIFEST["checkpoints"]
+WRITTEN_BY_FLINK: list[dict[str, Any]] = MANIFEST["checkpoints"]
 # All entries: also the synthetic checkpoints, with layouts of unreleased or old versions.
 ENTRIES: list[dict[str, Any]] = [
-    *WRITTEN,
+    *WRITTEN_BY_FLINK,
     *(
         {**entry, "path": f"synthetic/{entry['path']}"}
         for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])

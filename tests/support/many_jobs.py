@@ -22,7 +22,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
+from tests.support.golden import GOLDEN, WRITTEN_BY_FLINK, ExpectedPosition, positions_of
 
 METADATA = "_metadata"
 # The bytes of the checkpoint id in the metadata, after the magic and the version.
@@ -147,7 +147,7 @@ def generate(root: Path, checkpoints: int, seed: int = 0) -> ManyJobs:
 
 def _jobs() -> Iterator[tuple[_Template, Condition]]:
     """Yield, without end, a job's template and the state of its newest checkpoint."""
-    templates = [_template(entry) for entry in WRITTEN]
+    templates = [_template(entry) for entry in WRITTEN_BY_FLINK]
     templates_in_turn, damages = cycle(templates), cycle(DAMAGES)
     # Checkpoints with the source's state in separate files.
     in_files = cycle(

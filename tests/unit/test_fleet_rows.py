@@ -27,12 +27,12 @@ from tests.support.checkpoints import (
     write_source,
 )
 from tests.support.encoder import ByteStreamHandle, ChannelHandle, FileHandle, Operator, Subtask
-from tests.support.golden import GOLDEN, WRITTEN, ExpectedPosition, positions_of
+from tests.support.golden import GOLDEN, WRITTEN_BY_FLINK, ExpectedPosition, positions_of
 from tests.support.state_files import write_with_handle
 
 # One release is enough here; test_data_source.py has all of them.
 RELEASE = "2.2"
-ENTRIES = [entry for entry in WRITTEN if entry["name"].startswith(f"{RELEASE}/")]
+ENTRIES = [entry for entry in WRITTEN_BY_FLINK if entry["name"].startswith(f"{RELEASE}/")]
 TOLD_ALIKE = (
     "name",
     "uid",

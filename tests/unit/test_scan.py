@@ -18,7 +18,7 @@ import pytest
 
 from migrate.fleet.candidates import Candidate, mark_newest, read_marked
 from migrate.fleet.discovery import discover
-from migrate.fleet.inventory import BulkPlan, Inventory, ScannedJob, totals
+from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob, totals
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
@@ -128,9 +128,9 @@ def test_the_summary_counts_the_rows_of_the_table() -> None:
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
     ]
-    plans = {job.pointer: BulkPlan(None, f"{number}.json") for number, job in enumerate(jobs)}
+    plans = {job.pointer: JobPlan(None, f"{number}.json") for number, job in enumerate(jobs)}
     for job in (refused, _UNALIGNED, _UNREADABLE):
-        plans[job.pointer] = BulkPlan(None, None, reasons=("which cluster?",))
+        plans[job.pointer] = JobPlan(None, None, reasons=("which cluster?",))
     after = Inventory(jobs, 5, 1, plans)
     assert moves(after) == ["yes", "check", "no", "no", "unreadable"]
     assert list(summary_lines(after))[2:] == [

@@ -25,7 +25,7 @@ AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSav
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
 # Operators whose expected state can be computed from the rows. For other operators the user gives
 # the expected state.
-PROVABLE_OPERATORS = {AGGREGATE, SESSIONS, DEDUPLICATE}
+OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
     DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark, which keeps until when it keeps",

@@ -14,7 +14,7 @@ from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.transfer.flat_state import (
     DEDUPLICATE,
-    PROVABLE_OPERATORS,
+    OPERATORS_WITH_COMPUTED_EXPECTATION,
     Field,
     SparkState,
 )
@@ -49,7 +49,7 @@ def prove(
             f"{counted(len(state_rows), 'stream')} with rows of Flink's state: say what Spark's "
             "state must hold (expected)"
         )
-    if state.operator not in PROVABLE_OPERATORS:
+    if state.operator not in OPERATORS_WITH_COMPUTED_EXPECTATION:
         raise Refused(
             f"the query keeps the state of {state.description}, which these rows do not tell: make "
             "rows of your own, and say what is expected"

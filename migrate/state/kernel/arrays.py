@@ -55,7 +55,7 @@ class Buffers:
         # With very many columns each has less capacity, so that their total memory is limited.
         rows = min(rows, max(_MIN_ROWS, rows * _FULL_COLUMNS // max(count, 1)))
         text_bytes = min(text_bytes, max(_MIN_TEXT, text_bytes * 8 // max(count, 1)))
-        capacity = [rows if table in entries else 4 * rows for table in range(program.tables)]
+        capacity = [rows if table in entries else 4 * rows for table in range(program.table_count)]
         self.columns = np.zeros((count, 6), np.int64)
         slots = texts = 0
         for column, (kind, table, child) in enumerate(program.columns):
@@ -69,7 +69,7 @@ class Buffers:
         self.slots = np.empty(slots, np.int64)
         self.valid = np.ones(slots, np.uint8)
         self.text = np.empty(max(texts, 1), np.uint8)
-        self.rows = np.zeros(program.tables, np.int64)
+        self.rows = np.zeros(program.table_count, np.int64)
         self.capacity = np.array(capacity, np.int64)
         self.used = np.zeros(count, np.int64)
 

@@ -45,7 +45,7 @@ def compile_program(
     compiler = _Compiler(program, states[number], max_parallelism)
     compiler.add_entry(number, heap)
     program.nodes = compiler.nodes
-    program.elements, program.not_empty = compiler.elements, compiler.not_empty
+    program.map_entries, program.list_elements = compiler.map_entries, compiler.list_elements
     # In the heap backend's format the states can be in any order, so the kernel must also read past
     # the other states.
     for other, info in enumerate(states if heap else ()):
@@ -56,11 +56,11 @@ def compile_program(
                 program.checks,
                 program.keys,
             )
-            sizes, tables = list(map(len, added_to)), program.tables
+            sizes, table_count = list(map(len, added_to)), program.table_count
             try:
                 _Compiler(program, info, max_parallelism).add_entry(other, heap)
             except Unknown:
-                program.starts[other], program.tables = [-1, 0], tables
+                program.starts[other], program.table_count = [-1, 0], table_count
                 for items, size in zip(added_to, sizes, strict=True):
                     del items[size:]
     return program
@@ -72,18 +72,18 @@ class _Compiler:
     The method ``_add_map``, for example, adds the operations that read a map.
 
     Attributes:
-        nodes, elements, not_empty: as in ``Program``, for this state.
+        nodes, map_entries, list_elements: as in ``Program``, for this state.
     """
 
     def __init__(self, program: Program, info: StateInfo, max_parallelism: int) -> None:
         self.nodes: dict[str, Node] = {}
-        self.elements: Node | None = None
-        self.not_empty: Node | None = None
+        self.map_entries: Node | None = None
+        self.list_elements: Node | None = None
         self._program = program
         self._info = info
         self._max_parallelism = max_parallelism
         self._table = self._add_table()
-        self._hashes: list[Node] | None = None
+        self._in_hashed_key = False
         self._key_hashes: list[Node] = []
         self._depth = 0
 
@@ -118,7 +118,7 @@ class _Compiler:
             nodes["map_key"] = self._add_value(info.map_key)
         self._add_op(operations.KEY_END)
         if info.kind is StateKind.MAP:
-            self._add_map_value(ends=True)
+            self._add_map_value(has_length=True)
             return
         if info.kind is StateKind.LIST:
             first = len(self._program.ops)
@@ -145,12 +145,12 @@ class _Compiler:
                 with self._add_list_of() as column:
                     nodes["map_key"] = self._add_value(info.map_key)
                     self._add_map_value()
-                self.elements = self._make_node("list", column)
+                self.map_entries = self._make_node("list", column)
             case StateKind.LIST:
                 with self._add_list_of() as column:
                     self._add_value_with_access()
                 self._put_into_list(column)
-                self.not_empty = nodes["value"]
+                self.list_elements = nodes["value"]
             case _:
                 self._add_value_with_access()
 
@@ -161,9 +161,9 @@ class _Compiler:
     def _add_key(self) -> Node:
         if key_group_of(self._info.key, self._max_parallelism) is None:
             return self._add_value(self._info.key)
-        self._hashes = self._key_hashes
+        self._in_hashed_key = True
         node = self._add_value(self._info.key)
-        self._hashes = None
+        self._in_hashed_key = False
         return node
 
     def _add_value_with_access(self) -> None:
@@ -172,14 +172,16 @@ class _Compiler:
             self.nodes["last_access"] = self._add_number("long", 8)
         self.nodes["value"] = self._add_value(self._info.value)
 
-    def _add_map_value(self, ends: bool = False) -> None:
+    def _add_map_value(self, has_length: bool = False) -> None:
         """Add a null flag and a value.
 
-        In the canonical format (``ends``), a null flag may be followed by any bytes.
+        Args:
+            has_length: whether the value's length is known (canonical format). Then check that the
+                value ends there; after a null, any bytes may follow.
         """
         with self._add_nullable():
             self._add_value_with_access()
-            if ends:
+            if has_length:
                 self._add_op(operations.VALUE_END)
 
     def _put_into_list(self, column: int) -> None:
@@ -203,12 +205,13 @@ class _Compiler:
         d: int = 0,
         e: int = 0,
     ) -> int:
+        """Add an operation and return its index; for the arguments see ``operations``."""
         self._program.ops.append([op, column, needs, a, b, c, d, e])
         return len(self._program.ops) - 1
 
     def _add_table(self) -> int:
-        self._program.tables += 1
-        return self._program.tables - 1
+        self._program.table_count += 1
+        return self._program.table_count - 1
 
     def _add_column(self, kind: int, child: int = 0) -> int:
         if len(self._program.columns) == MAX_COLUMNS:
@@ -243,19 +246,23 @@ class _Compiler:
         Returns:
             whether the column was added.
         """
-        if self._hashes is None:
+        if not self._in_hashed_key:
             return False
-        self._hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))
+        self._key_hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))
         return True
 
     @contextmanager
-    def _add_nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
+    def _add_nullable(
+        self, null_byte: int = 1, value_byte: int = 0, padding: int = 0
+    ) -> Iterator[None]:
         """Add a null flag for the value that the ``with`` block adds.
 
         For a null, the kernel skips the operations of the block, and sets its columns to null.
         """
         columns, ops = self._program.columns, self._program.ops
-        flag = self._add_op(operations.FLAG, len(columns), needs=1, b=null, d=not_null, e=padding)
+        flag = self._add_op(
+            operations.FLAG, len(columns), needs=1, b=null_byte, d=value_byte, e=padding
+        )
         yield
         ops[flag][3] = len(columns) - 1
         ops[flag][5] = len(ops)
@@ -300,7 +307,7 @@ class _Compiler:
             case types.JavaEnum(_, constants):
                 return self._add_number("enum", 4, constants=constants)
             case types.Struct(_, fields) if fields:
-                if self._hashes is not None and type_ is not self._info.key:
+                if self._in_hashed_key and type_ is not self._info.key:
                     raise Unknown("a tuple in a key's tuple")
                 column = self._add_column(operations.STRUCT)
                 return self._make_node(
@@ -314,7 +321,7 @@ class _Compiler:
                 column_type(type_), PairsOf
             ):
                 return self._add_map(key, value)
-            case types.Nullable(inner, padding) if not not_null and self._hashes is None:
+            case types.Nullable(inner, padding) if not not_null and not self._in_hashed_key:
                 with self._add_nullable(padding=padding):
                     return self._add_value(inner)
             case types.Pojo() if not not_null and not (type_.registered or type_.subclasses):
@@ -337,11 +344,11 @@ class _Compiler:
             return self._make_node(
                 "struct", column, tuple(self._add_number("long", 8) for _ in range(count))
             )
-        if kind not in _SIZES or (kind in _NULLABLE and (not_null or self._hashes is not None)):
+        if kind not in _SIZES or (kind in _NULLABLE and (not_null or self._in_hashed_key)):
             raise Unknown(kind.name)
         node = self._add_number(*_SIZES[kind])
-        if self._hashes is not None:
-            self._hashes.append(node)
+        if self._in_hashed_key:
+            self._key_hashes.append(node)
         return node
 
     def _add_sized(self, form: str, constants: tuple[int, ...] = ()) -> Node:
@@ -367,7 +374,7 @@ class _Compiler:
 
     def _add_pojo(self, type_: types.Pojo) -> Node:
         parts = []
-        with self._add_nullable(not_null=2):
+        with self._add_nullable(value_byte=2):
             column = self._add_column(operations.STRUCT)
             for name, part in type_.fields:
                 with self._add_nullable():

@@ -2,13 +2,15 @@
 
 The kernel runs a program (``operations``) over the bytes of a key group, entry by entry.
 
-It may refuse bytes that the plain reader (``decoder.keyed_state``) accepts, never the other way
-round. After a refusal, the plain reader reads the same bytes, and raises an error if they are
-wrong. The kernel checks only the layout; ``arrays`` checks the numbers, a whole column at a time.
-The kernel compares every length with its frame, and numba also checks the bounds of arrays.
+It may refuse bytes that the plain reader (``decoder.keyed_state``) accepts. After a refusal, the
+plain reader reads the same bytes, and raises an error if they are wrong. The kernel checks only the
+layout; ``arrays`` checks the numbers, a whole column at a time. The plain reader accepts all bytes
+that pass both checks.
+The kernel compares every length with the number of bytes left in the enclosing key, value or row.
+Numba also checks the bounds of arrays.
 
-All compiled code is in this file, because numba's cache on disk depends only on a function's own
-file: a change of ``operations`` needs a change here (OPERATIONS). The code is short, because the
+Numba's cache on disk depends only on a function's own file. So all compiled code is in this file,
+and OPERATIONS must change with the constants of ``operations``. The code is short, because the
 first process has to compile it.
 
 Source: the serializers that ``decoder.keyed_state.values`` names.
@@ -73,9 +75,10 @@ _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _TABLE = numba.types.Array(numba.int64, 2, "C")
 # The code needs no reference counts (_nrt), because all arrays belong to the caller.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
-# The columns, slots, valid, rows and used of ``_walk``.
-_FILLED = numba.types.Tuple((_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS))
-_POSITION = (_DATA, _I64, _I64)
+# The type of ``output``: (columns, slots, valid, rows, used), see ``_walk``.
+_OUTPUT = numba.types.Tuple((_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS))
+# The types of the input: the data, the position, and an end or a size.
+_INPUT = (_DATA, _I64, _I64)
 
 
 def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
@@ -102,9 +105,13 @@ def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[
     return decorate
 
 
-@_inner(_I64, *_POSITION, _I64)
+@_inner(_I64, *_INPUT, _I64)
 def _integer(data: _Array, position: int, size: int, step: int) -> int:
-    """Return a signed integer: big-endian, or little-endian from its last byte with ``step`` -1."""
+    """Return a signed integer.
+
+    If it is big-endian, ``position`` is its first byte, and ``step`` 1. If it is little-endian,
+    ``position`` is its last byte, and ``step`` -1.
+    """
     value = 0
     for _ in range(size):
         value = value << 8 | data[position & _INDEX]
@@ -113,7 +120,7 @@ def _integer(data: _Array, position: int, size: int, step: int) -> int:
     return value << unused >> unused
 
 
-@_inner(_I64, *_POSITION)
+@_inner(_I64, *_INPUT)
 def _row_hash(data: _Array, start: int, size: int) -> int:
     """Return the hash code of a BinaryRowData."""
     code = 42
@@ -139,7 +146,7 @@ def _write_utf8(text: _Array, to: int, character: int) -> int:
 
 
 # Not inlined: in a function of its own the loop has enough registers.
-@_inner(numba.types.UniTuple(_I64, 3), *_POSITION, _I64, _OUT, _I64, forceinline=False)
+@_inner(numba.types.UniTuple(_I64, 3), *_INPUT, _I64, _OUT, _I64, forceinline=False)
 def _utf8_of_string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
@@ -195,7 +202,7 @@ def _utf8_of_string(
     return position, to, code & _MASK
 
 
-@_inner(numba.types.UniTuple(_I64, 2), *_POSITION)
+@_inner(numba.types.UniTuple(_I64, 2), *_INPUT)
 def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
     """Return a varint of at most five bytes and its end; the end is -1 if Flink cannot write it."""
     count = 0
@@ -213,10 +220,10 @@ def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
     return count, position
 
 
-@_inner(numba.void, _I64, _I64, _FILLED)
-def _set_null(first: int, last: int, filled: tuple[_Array, ...]) -> None:
+@_inner(numba.void, _I64, _I64, _OUTPUT)
+def _set_null(first: int, last: int, output: tuple[_Array, ...]) -> None:
     """Put nulls into the columns from ``first`` to ``last`` that are in the table of ``first``."""
-    columns, slots, valid, rows, used = filled
+    columns, slots, valid, rows, used = output
     table = columns[first, TABLE]
     for column in range(first, last + 1):
         if columns[column, TABLE] == table:
@@ -230,13 +237,13 @@ def _set_null(first: int, last: int, filled: tuple[_Array, ...]) -> None:
                 slots[slot] = rows[columns[column, CHILD]]
 
 
-@_inner(numba.void, _FILLED)
-def _remove_incomplete_entry(filled: tuple[_Array, ...]) -> None:
+@_inner(numba.void, _OUTPUT)
+def _remove_incomplete_entry(output: tuple[_Array, ...]) -> None:
     """Remove the values of an incomplete entry.
 
     A list's column comes before the columns of its elements, so the list is cut first.
     """
-    columns, slots, _, rows, used = filled
+    columns, slots, _, rows, used = output
     for column in range(columns.shape[0]):
         count = rows[columns[column, TABLE]]
         before = slots[columns[column, SLOT] + count - 1] if count else 0
@@ -248,7 +255,7 @@ def _remove_incomplete_entry(filled: tuple[_Array, ...]) -> None:
 
 
 @_inner(
-    *(numba.types.UniTuple(_I64, 2), *_POSITION, _I64, _I64, _NUMBERS, _FILLED),
+    *(numba.types.UniTuple(_I64, 2), *_INPUT, _I64, _I64, _NUMBERS, _OUTPUT),
     *(_OUT, _NUMBERS, _NUMBERS),
 )
 def _entry(
@@ -258,13 +265,13 @@ def _entry(
     value_end: int,
     pc: int,
     ops: _Array,
-    filled: tuple[_Array, ...],
+    output: tuple[_Array, ...],
     text: _Array,
     capacity: _Array,
     lists: _Array,
 ) -> tuple[int, int]:
-    """Read one entry with the program that starts at ``pc``; return its status and its end."""
-    columns, slots, valid, rows, used = filled
+    """Read one entry with the program at ``pc``; return the status and the end of the entry."""
+    columns, slots, valid, rows, used = output
     depth = 0
     row = row_size = row_used = 0
     while True:
@@ -321,7 +328,7 @@ def _entry(
                 position += ops[pc - 1] >> 8
                 if position > end:
                     return REFUSED, position
-                _set_null(column, a, filled)
+                _set_null(column, a, output)
                 pc = c * WIDTH
             elif flag != ops[pc - 1] & 0xFF:
                 return REFUSED, position
@@ -377,7 +384,7 @@ def _entry(
                     data, row, size
                 )
         elif data[row + (a >> 3)] >> (a & 7) & 1:
-            _set_null(column, column, filled)
+            _set_null(column, column, output)
         elif op == SLOT_INTEGER:
             slots[slot] = _integer(data, row + b + c - 1, c, -1)
         else:  # SLOT_SIZED
@@ -437,10 +444,10 @@ def _walk(
         capacity: for each table, the number of rows that fit.
         used: for each column, the number of bytes of its texts.
         at: where to start, see POSITION; on return, where the next call must start.
-        seen: for each state, whether it has occurred in the heap backend's format.
+        seen: for each state, whether its entries have begun; only in the heap backend's format.
         lists: for each depth of nested lists, the number of elements that are left.
     """
-    filled = (columns, slots, valid, rows, used)
+    output = (columns, slots, valid, rows, used)
     size = data.shape[0]
     position = at[POSITION]
     state = at[STATE]
@@ -495,10 +502,10 @@ def _walk(
             elif starts[state, START] >= 0:
                 pc = starts[state, START] * WIDTH
                 status, ends = _entry(
-                    data, position, key_end, value_end, pc, ops, filled, text, capacity, lists
+                    data, position, key_end, value_end, pc, ops, output, text, capacity, lists
                 )
             if status != DONE:
-                _remove_incomplete_entry(filled)
+                _remove_incomplete_entry(output)
                 at[POSITION], at[STATE], at[LEFT] = start, state, left
                 return status
             position = ends

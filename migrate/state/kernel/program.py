@@ -70,22 +70,22 @@ class Program:
     Attributes:
         starts, ops: see ``operations``.
         columns: for each column, its kind, its table and, for a list, the table of its elements.
-        tables: the number of tables.
+        table_count: the number of tables.
         nodes: the node of each column of the state, by the column's name.
         checks: the nodes to check (``Buffers.check``).
         keys: the keys of each state that the program reads.
-        elements: for a MAP in the heap backend's format, the node of the list whose elements are
+        map_entries: for a MAP in the heap backend's format, the node of the list whose elements are
             the entries.
-        not_empty: for a LIST in the heap backend's format, the node of the list. An empty list is
-            not an entry.
+        list_elements: for a LIST in the heap backend's format, the node of the list. An empty list
+            is not an entry.
     """
 
     starts: list[list[int]]
     ops: list[list[int]] = field(default_factory=list)
     columns: list[list[int]] = field(default_factory=list)
-    tables: int = 0
+    table_count: int = 0
     nodes: dict[str, Node] = field(default_factory=dict)
     checks: list[Node] = field(default_factory=list)
     keys: list[Keys] = field(default_factory=list)
-    elements: Node | None = None
-    not_empty: Node | None = None
+    map_entries: Node | None = None
+    list_elements: Node | None = None

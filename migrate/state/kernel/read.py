@@ -163,16 +163,16 @@ class FastReader:
             buffers.check(node)
         for keys in program.keys:
             buffers.check_keys(keys, self._key_groups(keys.table), self._max_parallelism)
-        elements = program.elements
-        entry_table = 0 if elements is None else buffers.child(elements.column)
+        map_entries = program.map_entries
+        entry_table = 0 if map_entries is None else buffers.child(map_entries.column)
         count = int(buffers.rows[entry_table])
         _, returned, first_rows = self._segments[-1]
         if count == 0:
             return None, returned
         last_count = count - first_rows[entry_table]
         parents = None
-        if elements is not None:
-            parents = np.repeat(np.arange(buffers.rows[0]), buffers.lengths(elements.column))
+        if map_entries is not None:
+            parents = np.repeat(np.arange(buffers.rows[0]), buffers.lengths(map_entries.column))
         arrays = []
         for field in self._schema:
             if field.name in self._constants:
@@ -185,8 +185,8 @@ class FastReader:
             array = buffers.array(node, field.type)
             arrays.append(array if node.table == entry_table else array.take(pa.array(parents)))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        if program.not_empty is not None:
-            is_entry = buffers.lengths(program.not_empty.column) > 0
+        if program.list_elements is not None:
+            is_entry = buffers.lengths(program.list_elements.column) > 0
             if not is_entry.all():
                 last_count = int(is_entry[first_rows[0] :].sum())
                 batch = batch.filter(pa.array(is_entry))
