@@ -60,7 +60,7 @@ def gs() -> Iterator[Store]:
 def abfs() -> Iterator[Store]:
     _need("the extra abfs", "adlfs")
     if stores.azurite() is None:
-        pytest.skip("needs azurite: npm install -g azurite")
+        pytest.skip("needs npm, to install Azurite")
     with stores.abfs() as running:
         yield running
 
@@ -208,7 +208,7 @@ def test_a_state_file_that_is_missing_or_cut_short_is_exit_3(store: Store, tmp_p
     store.system.pipe_file(f"{url}/state-1", (chk / "state-0").read_bytes())
     cut = migrate("inspect", url)
     assert cut.code == 3
-    assert f"{url}/state-2: the file of" in cut.stderr and "0 there" in cut.stderr
+    assert f"{url}/state-2: damaged: the file of" in cut.stderr and "0 there" in cut.stderr
 
 
 def test_no_file_outside_of_the_checkpoint_is_asked_for(store: Store, tmp_path: Path) -> None:

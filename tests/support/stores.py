@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import getpass
+import hashlib
 import json
 import os
 import secrets
@@ -21,14 +22,17 @@ import urllib.request
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.support.jars import classpath
+from tests.support.jars import cache_dir, classpath
 from tests.support.jdk import compile_java, java_command
 from tests.support.kafka import free_ports
 
 _START_SECONDS = 60
+# The newest Azurite that runs on Node 20.
+_AZURITE = Path(__file__).parent / "azurite"
 # gcsfs asks for the kind of a bucket over gRPC, which the emulator does not support.
 _WITHOUT_GRPC = {"GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
 
@@ -138,9 +142,27 @@ def gs() -> Iterator[Store]:
         yield Store("gs://checkpoints", system)
 
 
-def azurite() -> str | None:
-    """Return the path of Azurite, Microsoft's emulator, or None if it is not installed."""
-    return shutil.which("azurite-blob")
+@cache
+def azurite() -> Path | None:
+    """Return the path of Azurite, Microsoft's emulator, or None without npm.
+
+    npm installs it into the cache once for each package-lock.json, with its hashes.
+    """
+    npm = shutil.which("npm")
+    if npm is None:
+        return None
+    lock = (_AZURITE / "package-lock.json").read_bytes()
+    home = cache_dir() / "azurite" / hashlib.sha256(lock).hexdigest()[:16]
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as staging:
+            stage = shutil.copytree(_AZURITE, Path(staging, "stage"))
+            command = [npm, "ci", "--no-audit", "--no-fund"]
+            installed = subprocess.run(command, cwd=stage, capture_output=True, text=True)
+            if installed.returncode != 0:
+                raise RuntimeError(f"Azurite cannot be installed\n{installed.stderr}")
+            stage.rename(home)
+    return home / "node_modules/.bin/azurite-blob"
 
 
 @contextmanager
@@ -157,7 +179,8 @@ def abfs() -> Iterator[Store]:
         f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};"
         f"BlobEndpoint={endpoint}/{account};"
     )
-    command = [program, "--blobHost=127.0.0.1", f"--blobPort={port}", "--skipApiVersionCheck"]
+    command = [str(program), "--blobHost=127.0.0.1", f"--blobPort={port}"]
+    command += ["--skipApiVersionCheck", "--disableTelemetry"]
     with (
         tempfile.TemporaryDirectory() as directory,
         _process(
