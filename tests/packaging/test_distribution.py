@@ -1,9 +1,10 @@
-"""The sdist and the wheel: what is in them, and the wheel alone in an empty environment."""
+"""The sdist and the wheel: what is in them, and the wheel alone in empty environments."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
 LOCK = ROOT / "requirements/lock.txt"
+CHANGELOG = ROOT / "CHANGELOG.md"
+MANIFESTS = ROOT / "deploy/kubernetes"
 GOLDEN = ROOT / "tests/golden/1.20/retained-files"
 
 
@@ -40,10 +43,7 @@ def wheel(dist: Path) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the wheel and what it needs, as locked, alone."""
-    home = tmp_path_factory.mktemp("empty")
-    _uv("venv", "--quiet", "--python", sys.executable, home)
-    _uv("pip", "install", "--quiet", "--python", home, "--constraint", LOCK, wheel)
-    return home / "bin"
+    return _install(wheel, sys.executable, tmp_path_factory.mktemp("empty"))
 
 
 def test_the_wheel_holds_both_packages_their_types_and_the_licence(wheel: Path) -> None:
@@ -78,10 +78,18 @@ def test_the_metadata_names_licence_pythons_and_extras(wheel: Path) -> None:
     )
 
 
-def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path) -> None:
-    chk = _checkpoint()
+def test_the_changelog_and_the_manifests_name_the_version(wheel: Path) -> None:
+    version = _metadata(wheel)["Version"]
+    releases = re.findall(r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", CHANGELOG.read_text(), re.M)
+    assert releases[0] == version
+    manifests = "".join(file.read_text() for file in MANIFESTS.glob("*.yaml"))
+    assert set(re.findall(r"image: flink-offset-migrate:(.*)", manifests)) == {version}
+
+
+def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path, wheel: Path) -> None:
+    chk, version = _checkpoint(), _metadata(wheel)["Version"]
     for program in ("migrate", "flink-offset-migrate"):
-        assert "0.1.0" in _run(installed / program, "--version").stdout
+        assert version in _run(installed / program, "--version").stdout
         assert "to-spark" in _run(installed / program, "--help").stdout
     inspected = json.loads(_run(installed / "migrate", "inspect", chk, "--format", "json").stdout)
     assert inspected["sources"][0]["kind"] == "KafkaSource"
@@ -137,6 +145,13 @@ def test_beside_another_package_of_its_name_one_line_says_so(wheel: Path, tmp_pa
 def test_uvx_runs_the_wheel(wheel: Path) -> None:
     uvx: list[str | Path] = [UV, "tool", "run", "--python", sys.executable, "--constraints", LOCK]
     assert "to-spark" in _run(*uvx, "--from", wheel, "migrate", "--help").stdout
+
+
+def _install(wheel: Path, python: str, home: Path) -> Path:
+    """Install the wheel and what it needs, as locked; return the folder of the programs."""
+    _uv("venv", "--quiet", "--python", python, home)
+    _uv("pip", "install", "--quiet", "--python", home, "--constraint", LOCK, wheel)
+    return home / "bin"
 
 
 def _checkpoint() -> Path:
