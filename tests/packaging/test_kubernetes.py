@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,14 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from tests.support import stores
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN, create_golden_topics, topic_map
 from tests.support.kafka import Broker
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
 FILES = sorted(FOLDER.glob("*.yaml"))
-JOBS = ("dry-run", "execute", "cut-over")
+JOBS = ("dry-run", "execute", "cut-over", "cut-over-group")
 
 
 def _documents(file: Path) -> list[dict[str, Any]]:
@@ -87,31 +90,66 @@ def test_the_dry_run_is_applied_by_the_other_job(broker: Broker, tmp_path: Path)
     assert (tmp_path / "rollback-orders.json").exists()
 
 
+def _cut_over(name: str, broker: Broker, folder: Path, savepoint: str, **places: str) -> list[str]:
+    """Write the spec of a Job for this broker and these places; return the words of its command."""
+    text = _documents(FOLDER / f"{name}.yaml")[0]["data"]["orders.yaml"]
+    names = create_golden_topics(broker, "orders", "payments")
+    (folder / "client.properties").write_text("security.protocol=PLAINTEXT\n")
+    for there, here in {
+        "s3://bucket/flink/savepoints/savepoint-0523e1-e100894c09db": savepoint,
+        "kafka:9092": broker.bootstrap_servers,
+        "/etc/kafka/": f"{folder}/",
+        "/plans/": f"{folder}/",
+        **places,
+    }.items():
+        assert there in text, there
+        text = text.replace(there, here)
+    (folder / "orders.yaml").write_text(text + f"move: {json.dumps({'topic-map': names})}\n")
+    return [word.replace("/spec", str(folder)) for word in _container(name)["args"]]
+
+
 @pytest.mark.integration
 def test_the_cut_over_goes_on_from_a_savepoint_of_the_operator(
     broker: Broker, tmp_path: Path
 ) -> None:
-    names = create_golden_topics(broker, "orders", "payments")
+    """Savepoint and checkpoint location are in a store, as the manifest has them."""
+    if find_spec("s3fs") is None:
+        pytest.skip("needs the extra s3")
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
-    (tmp_path / "client.properties").write_text("security.protocol=PLAINTEXT\n")
-    text = _documents(FOLDER / "cut-over.yaml")[0]["data"]["orders.yaml"]
-    for there, here in (
-        ("s3://bucket/flink/savepoints/savepoint-0523e1-e100894c09db", str(savepoint)),
-        ("kafka:9092", broker.bootstrap_servers),
-        ("/etc/kafka/", f"{tmp_path}/"),
-        ("s3://bucket/queries/orders", str(tmp_path / "query")),
-        ("/plans/", f"{tmp_path}/"),
-    ):
-        text = text.replace(there, here)
-    spec = tmp_path / "orders.yaml"
-    spec.write_text(text + f"move: {json.dumps({'topic-map': names})}\n")
-    words = [word.replace("/spec", str(tmp_path)) for word in _container("cut-over")["args"]]
+    with stores.s3() as s3:
+        url = s3.store.put(savepoint, f"flink/savepoints/{savepoint.name}")
+        query = f"{s3.store.root}/queries/orders"
+        places = {"s3://bucket/queries/orders": query}
+        words = _cut_over("cut-over", broker, tmp_path, url, **places)
+        dry = migrate(*words[:2])
+        assert dry.code == 0, dry.stderr
+        assert not s3.store.system.exists(query)
+        for _ in range(2):
+            done = migrate(*words)
+            assert done.code == 0, done.stderr
+        verified = migrate("verify", f"plan:{tmp_path / 'orders/plan.json'}", f"spark:{query}")
+        assert verified.code == 0, verified.stderr
+
+
+@pytest.mark.integration
+def test_the_cut_over_of_a_group_commits_its_offsets_and_takes_them_back(
+    broker: Broker, tmp_path: Path
+) -> None:
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    group = f"k8s-{uuid.uuid4().hex[:8]}"
+    places = {"group: orders": f"group: {group}"}
+    words = _cut_over("cut-over-group", broker, tmp_path, str(savepoint), **places)
     dry = migrate(*words[:2])
     assert dry.code == 0, dry.stderr
+    assert broker.committed(group) == {}
     for _ in range(2):
         done = migrate(*words)
         assert done.code == 0, done.stderr
-    verified = migrate(
-        *("verify", f"plan:{tmp_path / 'orders/plan.json'}", f"spark:{tmp_path / 'query'}")
-    )
+    assert broker.committed(group)
+    plan = tmp_path / "orders-group/plan.json"
+    verified = migrate("verify", f"plan:{plan}", f"group:{group}", "-b", broker.bootstrap_servers)
     assert verified.code == 0, verified.stderr
+    words.remove("--until=verify")
+    back = migrate(*words, "--back", "--nothing-started")
+    assert back.code == 0, back.stderr
+    assert broker.committed(group) == {}
