@@ -1,7 +1,7 @@
 """Check that the programs and scripts of the spec's commands exist.
 
-Only the first command of a shell line is checked, because it may create what later commands use.
-If it is not certain which program runs, nothing is refused.
+Later commands of a shell line are not checked, because the first may create what they use. If it is
+not certain which program runs, nothing is refused.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
 
 
 def _first_command(line: str) -> tuple[Sequence[str], bool]:
-    """Return the words of a shell line's first command, and whether other commands follow it.
+    """Return the words of a shell line's first command, and whether some commands are not checked.
 
-    The words are empty if they are not certain.
+    If the words are not certain, they are empty, and the first command is not checked either.
     """
     lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
@@ -98,7 +98,7 @@ def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
 def _script(words: Sequence[str]) -> str:
     """Return the local script that a command runs, or an empty text."""
     program = Path(words[0]).name
-    # With --deploy-mode cluster the script may be on one of the cluster's machines.
+    # With ``--deploy-mode cluster`` the script may be on one of the cluster's machines.
     if program not in _FLAGS_BY_PROGRAM or "cluster" in words:
         return ""
     rest = iter(words[1:])

@@ -1,8 +1,8 @@
 """Run a user's command, and read its status in this run of the program and in later runs.
 
 The command has its own session, so neither Ctrl-C nor the end of this program ends it. The command
-and the processes that it starts inherit a file lock. The command still runs as long as the lock is
-held.
+and the processes that it starts inherit a file lock. As long as one of them holds the lock, the
+command counts as running.
 
 The shell around the command writes the exit code to a file, so a later run can read it.
 """
@@ -18,8 +18,8 @@ from typing import Literal
 
 from migrate.model.wording import printable
 
-# "running" while the command or a process that it has started is alive. Then the exit code, or
-# "unknown" if no code was written. None if the command was never run.
+# "running" as long as the command or a process that it has started is alive; later the exit code,
+# or "unknown" if no code was written. None if the command was never run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
 _LOG_LINES = 15
@@ -97,7 +97,7 @@ class Command:
         return self._process.pid
 
     def last_lines(self) -> tuple[str, ...]:
-        """Return the last lines of the output, for the terminal only: they may hold secrets."""
+        """Return the last lines of the output. Do not store them: they may hold secrets."""
         if not self.log.exists():
             return ()
         with self.log.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Decide each step by the facts: return an action, or why there is nothing to do; no I/O here.
+"""Decide each step by the facts: return an action, or the reason to do nothing; no I/O here.
 
 The steps ``check``, ``stop`` and ``clean`` depend on Flink's job, the later steps on the target.
 Each function raises ``Refused`` if the user must change something first, and ``CutOverStopped`` if
@@ -42,7 +42,7 @@ def decide_check(facts: Facts) -> Decision:
 
 
 def _check_stoppable(facts: Facts, job: JobToStop) -> None:
-    """Refuse a job that ended without a savepoint, if no run has begun to stop it."""
+    """Refuse a job that ended without a savepoint, unless a run has begun to stop it."""
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:
@@ -171,7 +171,7 @@ def _usable_content(facts: Facts) -> Content:
 
 
 def _check_verified_before_moved_on(facts: Facts) -> None:
-    """Refuse a group if others committed before this record had verified and started it."""
+    """Refuse a group if others committed before it was verified and ``start`` was run."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):
@@ -185,7 +185,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 
 
 def _check_not_started_again(facts: Facts) -> None:
-    """Raise an error if Flink's job was started again: its output is newer than the savepoint."""
+    """Raise an error if Flink's job was started again: its output is then beyond the savepoint."""
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if Flink did not answer, the run has logged a warning
@@ -260,7 +260,7 @@ def decide_start(facts: Facts) -> Decision:
         case 0:
             return Done("an earlier run has started the command, and it has ended well")
         case None | "unknown" if begun:
-            return Done(reason)  # somebody else has started it: do not start a second query
+            return Done(reason)  # somebody else has started the query: do not start a second one
         case "unknown":
             raise CutOverStopped(START_END_UNKNOWN)
     # The command was never run, or it failed. Starting is safe: a query repeats its planned batch.

@@ -24,8 +24,8 @@ from migrate.targets.source_options import SparkSource
 
 Offsets = Mapping[TopicPartition, int]
 
-# A fact that a step needs. "job" is read only until the record has the savepoint of the stop.
-# "ended job" is the job after its end; reading it waits for the end.
+# The name of a fact that a step needs. "job" is read only until the record has the savepoint of the
+# stop. "ended job" is the same job; the read waits for the job's end.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")
@@ -42,7 +42,7 @@ def require(fact: _Fact | Unavailable | None) -> _Fact:
     """Return a fact, or raise the error if the fact could not be read."""
     if isinstance(fact, Unavailable):
         raise fact.error
-    assert fact is not None  # otherwise ``Step.needs`` lacks this fact
+    assert fact is not None  # ``Step.needs`` must name every fact that the step uses
     return fact
 
 
@@ -84,7 +84,7 @@ class JobToStop:
 
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it.
-        trigger_id: the trigger id of the newest stop, or of the next stop if the newest failed.
+        trigger_id: the trigger id of the newest stop; if it has failed, that of the next stop.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
         savepoints: the complete savepoints of stops in ``folder``, the newest last; empty while the
@@ -155,7 +155,7 @@ class GroupFacts:
         }
 
     def assigned(self, partitions: Offsets) -> set[TopicPartition]:
-        """Return those of the partitions that are assigned to members of the group."""
+        """Return the ``partitions`` that are assigned to members of the group."""
         assigned = (member.assigned for member in self.view.members)
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 

@@ -22,7 +22,7 @@ from migrate.planning import Plan
 from migrate.report.cut_over import PartitionReport, PlanReport
 from migrate.state.taken_states import TakenStates, log_states, take_states
 
-# How messages describe the states that the spec names.
+# The text in messages about the states that the spec names.
 _HANDED_TO_PRIME = "is handed to the command that primes"
 
 
@@ -33,7 +33,7 @@ class PlannedMove:
     Attributes:
         plan: the plan.
         states: the keyed states (taken, left behind, unreadable), or None if reading failed.
-        streams: the topics by the number of the stream; empty if the query has one stream.
+        streams: the topics, by the number of the stream; empty if the spec names no streams.
     """
 
     plan: Plan

@@ -21,7 +21,7 @@ from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
 from migrate.model.errors import Refused
 from migrate.storage.uris import path_of
 
-# How long to wait for Flink to report a change, in addition to its web.refresh-interval.
+# The time in which Flink reports a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
 # The longest time without an answer from the JobManager. A failover takes less.
 MAX_SILENCE_SECONDS = 20.0
@@ -35,8 +35,8 @@ _ATTEMPTS = 1000
 def read_job(context: CutOverContext) -> JobToStop:
     """Return the job that this cut-over stops, as Flink reports it.
 
-    After a run has begun to stop a job, that job is returned, even if another job has the same name
-    now.
+    If an earlier run has begun to stop a job, return that job, even if another job has the same
+    name now.
 
     Raises:
         Refused: no job has the name or id in the spec, or several running jobs have it.
@@ -50,7 +50,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # If a stop was requested, it writes to the folder in the record.
+    # A stop that was requested before writes to the folder in the record.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)
@@ -99,8 +99,8 @@ def _newest_attempt(
 ) -> tuple[str, StopAttempt | None]:
     """Return the first trigger id whose stop has not failed, and the progress of this stop.
 
-    The progress is None if the stop was not requested yet. With ``skip_ended``, stops that have
-    ended are skipped, too.
+    The progress is None if the stop was not requested yet. With ``skip_ended``, skip all stops that
+    have ended.
 
     Raises:
         CutOverStopped: too many stops have failed.
@@ -116,10 +116,10 @@ def _newest_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
-    """Wait for the job's end, and return the job.
+    """Return the job as soon as it has ended, or as it is after ``MAX_SILENCE_SECONDS``.
 
     A JobManager of a single job exits with the job. If the JobManager does not answer, and the
-    recorded stop has finished, the recorded job is returned with state ``UNKNOWN``.
+    record says that the stop has finished, return the recorded job with state ``UNKNOWN``.
     """
     job = None
     for _ in poll(MAX_SILENCE_SECONDS):
@@ -270,7 +270,8 @@ def job_started_again(
     """Return the newest job that has continued the work of the stopped job, or None.
 
     A job counts if it was restored from the savepoint, or if it matches ``stopped_job`` or
-    ``job_name``. A later job that has ended counts, too: its output is newer than the savepoint.
+    ``job_name`` as described there. A job that has ended counts, too: its output is newer than the
+    savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.

@@ -1,4 +1,4 @@
-"""Refuse a cut-over before the job's stop, if it would be refused after the stop.
+"""Refuse a cut-over before the stop of the job if it would be refused after the stop.
 
 The plan is made from the newest checkpoint of the running job. Nothing is changed.
 """
@@ -32,7 +32,7 @@ from migrate.targets.group.commit import write_obstacles
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
-# How often to read the newest checkpoint, because Flink may delete a checkpoint while it is read.
+# The number of attempts to read the newest checkpoint: Flink may delete it during an attempt.
 _TRIES = 4
 
 
@@ -132,7 +132,7 @@ def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> No
 def _check_plan(context: CutOverContext, chk: str, checked: list[str]) -> None:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    A plan is not refused because the job still runs.
+    That the job still runs is no reason to refuse the plan.
 
     Raises:
         Refused: the plan must not be applied.

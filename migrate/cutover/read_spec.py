@@ -17,7 +17,7 @@ from migrate.model.errors import InputError
 from migrate.model.wording import hint, join_some, printable
 from migrate.storage.json_models import Model
 
-# In bytes; no spec is this large. PyYAML takes five seconds to read a file of this size.
+# The maximum size of a spec, in bytes. PyYAML takes five seconds to read a file of this size.
 _LARGEST_SPEC = 262_144
 _DEEPEST = 16  # a spec has five levels
 _MOST_DIGITS = 20
@@ -164,7 +164,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def _keys(parents: list[str]) -> list[str]:
-    """Return the keys that the spec allows below a list of parent keys."""
+    """Return the keys that the spec allows below a key, which is given with its parents."""
     model: Any = Spec
     for name in parents:
         field = model.model_fields.get(name.replace("-", "_"))

@@ -130,7 +130,7 @@ class Record:
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, command: str) -> None:
-        """Add a run to the record."""
+        """Add a run to the record; ``command`` is what the user asked for."""
         run = RunReport(
             number=len(self.model.runs) + 1,
             asked=command,
@@ -172,7 +172,7 @@ class Record:
 
 
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield each change of the spec that is forbidden since the job's stop or the first write."""
+    """Yield the changes of the spec that the job's stop, or the first write, forbids."""
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):
@@ -181,8 +181,8 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         # The stop writes to the recorded folder, no matter what the spec says now.
         yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
-        # The spec named a savepoint before: others stopped that job. The job that the spec names
-        # now was not stopped.
+        # The spec named a savepoint before, of a job that others stopped. The job that the spec
+        # names now was not stopped.
         yield f"flink.savepoint was {flink.savepoint}, and is not there now"
     if record.moved_with is not None:
         decides = file.deciding_values()

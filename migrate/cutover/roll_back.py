@@ -38,7 +38,7 @@ def check_roll_back(facts: Facts) -> None:
 
     Raises:
         Refused: it cannot be rolled back.
-        Exception: the target could not be read. The original error is raised.
+        Exception: the target could not be read; this is the original error.
     """
     for status, does in ((facts.start_status, "starts the query"), (facts.prime_status, "primes")):
         if status == "running":
@@ -130,11 +130,13 @@ class Undo(NamedTuple):
 
 
 def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
-    """Return how to undo the write of the target, and what to do with Flink's job afterwards.
+    """Return the undo of the target's write, and what to do with Flink's job afterwards.
+
+    If nothing was written, the undo is None.
 
     Raises:
         Refused, CutOverStopped: the cut-over cannot be rolled back.
-        Exception: a needed fact could not be read. The original error is raised.
+        Exception: a needed fact could not be read; this is the original error.
     """
     _record_end_of_stop(context)
     facts = observe(context, "target", "started again")
@@ -165,7 +167,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
 
 def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
-    """Return how to undo the write of the target, or None if it was not written.
+    """Return the undo of the target's write, or None if nothing was written.
 
     Raises:
         Refused: only the user can undo the write.
@@ -222,8 +224,8 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    If a later run completed the first commit, its rollback file would restore offsets that the
-    first commit had written.
+    If a later run completed the first commit, the later file would restore offsets that the first
+    commit had written.
     """
     runs, files = context.record.model.runs, rollback_files(context.record.folder)
     created = [

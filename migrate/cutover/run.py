@@ -31,7 +31,7 @@ _BACK = "back"
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A step of a run; its state is ``done``, ``ok`` (checked in a dry run) or ``to do``."""
+    """A step of a run; ``state`` is ``done``, ``ok`` (checked in a dry run) or ``to do``."""
 
     name: str
     state: str
@@ -79,9 +79,8 @@ def cut_over(
         adopt: take over a target that another record or a person has written. The target must hold
             this plan; a group may also hold another move's offsets.
         nothing_started: only with ``back``: the user states that nothing has started from the
-            target. Needed if the tool cannot verify it.
-        confirm: called once with a question, before the first change. To stop the run it raises an
-            exception.
+            target. It is needed if the facts do not show this.
+        confirm: called once with a question, before the first change. It may raise to stop the run.
 
     Raises:
         Refused: an obstacle was found, or another run is active. Nothing was changed.
@@ -139,7 +138,7 @@ def _each_message_once() -> Iterator[None]:
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
-    """Return the facts that a step needs, and its decision. For the errors see ``Step.decide``."""
+    """Return the facts that a step needs, and its decision; errors as for ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
     if isinstance(facts.started_again, Unavailable):

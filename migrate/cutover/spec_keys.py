@@ -1,4 +1,4 @@
-"""Replace options by keys of the spec in refusals and warnings: ``cut-over`` lacks the options."""
+"""Replace options of other commands by keys of the spec, in refusals and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEYS = {
 # This option has no key in the spec.
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
-# An option, and the space before its value: a policy, or a placeholder in capitals.
+# An option and, if a value follows (a policy, or a placeholder in capitals), the space before it.
 _OPTION = re.compile(
     r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?"
 )

@@ -80,7 +80,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 def watch_group(context: CutOverContext, facts: Facts) -> None:
     """Record the members and the first commit by others for each partition of a group.
 
-    If a member has a partition while our commit is still the newest, it began at the plan.
+    A member that has a partition while our commit is still the newest began at the plan.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
@@ -106,7 +106,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
 
 
 def _check_command(context: CutOverContext) -> None:
-    """Record the exit code of the command that starts the query.
+    """Record the exit code of the command that starts the query, once it has ended.
 
     Raises:
         CutOverStopped: the command has failed, or its exit code is missing.

@@ -29,7 +29,8 @@ class Step:
         needs: the facts that ``rule`` uses.
         rule: the function that decides.
         state_during: the state of the job and the target if a run stops in the action of this step.
-        state_before: their state if a run stops before the action; if empty, ``state_during``.
+        state_before: the state of both if a run stops before the action; if empty, the same as
+            ``state_during``.
         group_title: what the step does if the target is a group; if empty, the same as ``title``.
     """
 
@@ -49,7 +50,7 @@ class Step:
 
         Raises:
             Refused, CutOverStopped: the cut-over cannot continue.
-            Exception: a needed fact could not be read. The original error is raised.
+            Exception: a needed fact could not be read; this is the original error.
         """
         if isinstance(facts.target, Unavailable):
             raise facts.target.error

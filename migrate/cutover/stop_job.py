@@ -106,7 +106,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
-    """Record that the stop was clean. Uncommitted data of sinks is checked by the step ``plan``."""
+    """Record that the stop was clean. The step ``plan`` checks uncommitted data of sinks."""
     savepoint = require(facts.savepoint)
     text, ended_ms = "the savepoint is whole", None
     if isinstance(facts.job, JobToStop):

@@ -1,8 +1,8 @@
 """Derive from the facts what the target holds, and whether work has started from it; no I/O here.
 
-As long as no work has started, Flink's job can continue from its savepoint. Once work has started,
-the job would process the same records again. So the decision to roll back and the advice to
-start Flink's job again depend on ``started_work``.
+As long as no work has started, Flink's job can continue from its savepoint. Later, the job would
+process the same records again. So the decision to roll back, and the advice to start Flink's job
+again, depend on ``started_work``.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
     if record.moved_with is None:
         return Content.NOTHING, ""
     if record.written is not None:
-        # The plan was written completely, so others have made every other commit since then.
+        # The plan was written completely, so a commit that is not ours was made after it.
         moved_on = any(partition in view.committed for partition in others)
     else:
         before = {(row.topic, row.partition): row.held for row in record.partitions}

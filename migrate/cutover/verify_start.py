@@ -6,9 +6,9 @@ The current state of the target does not show where a partition began if
 * the log start is above the planned offset, or
 * the query's log has lost its first batches.
 
-Then the record decides: an earlier verification found that the partition began at the plan, or a
-run saw members of the group while our commit was still the newest. Otherwise the outcome is
-unknown.
+In these cases the outcome is known only if the record shows it: an earlier verification found that
+the partition began at the plan, or a run saw a member with the partition while our commit was still
+the newest.
 """
 
 from __future__ import annotations

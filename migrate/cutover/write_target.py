@@ -24,7 +24,7 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class NotPrimed(CutOverStopped):
-    """The command that primes has failed. Its output must not be used."""
+    """The command that primes has failed. What it wrote must not be used."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
@@ -91,8 +91,8 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
 def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
     """Run the user's command that primes, or wait for the command that an earlier run started.
 
-    Only the user's own query can prime its state (``migrate.spark.prime``). This function checks
-    the result before anything starts from it.
+    Only a program with the user's query can prime the state (``migrate.spark.prime``). This
+    function checks the result before anything starts from it.
 
     Raises:
         NotPrimed: the command failed.

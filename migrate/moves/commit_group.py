@@ -46,7 +46,7 @@ class GroupChange:
         group: the group, as it was when the broker was asked.
         plan: the new offset of each partition.
         earlier: the last change to this group in a rollback file, or None.
-        refusals: the reasons against the change, one line each with the way out.
+        refusals: the reasons against the change, each in one line with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
         cut_over: the id of the cut-over that makes the change, or an empty string. The metadata of
@@ -156,9 +156,8 @@ def commit_group(
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:
-        Refused: with ``execute``, there are reasons against the change; nothing was written.
-            Without ``execute``, only if a given ``plan`` has refusals or no longer holds, or
-            ``sink`` cannot be read.
+        Refused: ``plan`` has refusals or no longer holds, or ``sink`` cannot be read; or, with
+            ``execute``, there are reasons against the change. Nothing was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint or the plan cannot be read.
         BrokerError: the broker did not answer, or denied the request.
@@ -245,7 +244,7 @@ def _report_group(group: GroupView, earlier: EarlierRun | None) -> None:
 
 
 def _refuse_going_back(group: GroupView, move: Plan, earlier: EarlierRun | None) -> Iterator[str]:
-    """Refuse to commit lower offsets than consumers have: records would be read again."""
+    """Refuse to set consumers back to lower offsets: they would read records again."""
     ours = earlier if earlier is not None and earlier.file.change == "commit" else None
     if ours is not None and ours.progress is ChangeProgress.APPLIED:
         return  # nobody else has committed since our change

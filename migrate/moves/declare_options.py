@@ -18,7 +18,7 @@ class Option:
 
     Attributes:
         help: the text about the option in the command line's help.
-        flags: the option's flags on the command line; by default its name, as ``--on-expired``.
+        flags: the option's flags on the command line; by default its name, like ``--on-expired``.
         metavar: the placeholder for the value in the help; by default the possible values.
         panel: the section of the help that lists the option; None for the first section.
         read: converts the texts of a repeatable option to its value; None if the option is given
@@ -47,7 +47,7 @@ class ReadArguments(TypedDict, total=False):
 
 
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
-    """Return the type and the ``Option`` of each key of a TypedDict, by the key.
+    """Return the type and the ``Option`` of each key of a TypedDict.
 
     If an option has a fixed set of values, its type is their enum; the first member is the default.
     """

@@ -27,7 +27,7 @@ from migrate.storage.files import Files, MissingExtra
 if TYPE_CHECKING:
     from migrate.inputs.flink.rest_api import FlinkJob
 
-# How long to wait for a newer checkpoint, in checkpoint intervals: more than one, because
+# The wait for a newer checkpoint, in checkpoint intervals. It is longer than one interval, because
 # checkpoints are not exactly on time.
 _INTERVALS = 2.0
 # Limits of the wait, in seconds. A shorter wait proves nothing, because a checkpoint of a busy job
@@ -88,7 +88,7 @@ def report_running_jobs(
 
 
 def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Log whether the JobManager, which runs no job now, has run this job."""
+    """Log whether a JobManager that runs no job now has run the plan's job."""
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:
@@ -117,15 +117,16 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
     """Wait until a running job would have completed a checkpoint, and check that it has not.
 
     The wait ends when twice the checkpoint interval, and at least 3 seconds, have passed since the
-    plan was made. It is needed even if Flink reported no running job, because the JobManager may
-    not be this job's. Nothing is done for a savepoint, or if the interval is unknown or too long.
+    plan was made. The wait is needed even if Flink reported no running job, because the job may
+    have another JobManager. Without a wait, return if the job stopped with a savepoint, or if the
+    interval is unknown or too long.
 
     Raises:
         Refused: the job still runs, or the cluster or the group has changed.
     """
     if interval is None or _wait_seconds(interval) > _LONGEST:
         return
-    # The plan may come from another machine, whose clock is ahead of this machine's.
+    # Not negative, even if the plan comes from a machine whose clock is ahead of this one's.
     passed = max(0.0, (datetime.now(timezone.utc) - plan.made_at).total_seconds())
     wait = _wait_seconds(interval) - passed
     if wait > 0:

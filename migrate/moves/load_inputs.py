@@ -36,7 +36,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     chk = request.chk
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
-    check_no_credentials(chk, InputError)  # credentials in a group's name, too
+    check_no_credentials(chk, InputError)  # also for a group, whose name is shown in messages
     side = parse_side(chk)
     if side.kind is SideKind.CHECKPOINT:
         extraction = read(chk, allow_external_files=request.allow_external_files)
@@ -50,7 +50,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
 
 
 def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
-    """Drop the findings ``STATE_NOT_MOVED`` about operators whose whole state moves."""
+    """Drop the findings ``STATE_NOT_MOVED`` of operators whose whole state is in ``taken``."""
     moves = {
         item.operator_id
         for item in extraction.checkpoint.operators

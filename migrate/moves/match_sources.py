@@ -31,13 +31,14 @@ def match_sources(
 ) -> list[SourceMatch]:
     """Match each source of a savepoint, cluster by cluster, with sources of the side.
 
-    A source matches the side's source of the same operator, if the side is a checkpoint of the same
-    job. Otherwise it matches every source of the side that reads its topics. If both name their
-    clusters, only positions of the same cluster match.
+    If the side has a source of the same operator, only that one matches. Otherwise every source of
+    the side that reads the same topics matches. If the source and the side name their clusters,
+    only positions of the same cluster match.
 
-    If the savepoint has several sources, a source without a partition in ``--partitions`` keeps its
-    own positions: its match is empty. If ``--partitions`` names a partition that no source has, the
-    partition counts for every source of its topic.
+    If there are several matches, a source without a partition in ``--partitions`` keeps its own
+    positions: its match has no source of the side. If
+    ``--partitions`` names a partition that no source has, the partition counts for every source of
+    its topic.
 
     Args:
         chosen: the sources of the savepoint.
@@ -124,7 +125,7 @@ def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusa
 def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Refuse topics that several sources read, perhaps on different Kafka clusters.
 
-    If no broker is asked, a source may take the positions of its own operator in any cluster.
+    Without a broker, allow sources that take the positions of their own operator.
     """
     if request.policies.one_cluster:
         return
@@ -152,7 +153,7 @@ def _refuse_topics_left_out(
     }
     own = {match.source.operator_id for match in matches}
     same = [source for source in all_side_sources if source.operator_id in own]
-    # In a checkpoint of the same job, topics of sources that were not chosen do not count.
+    # If the side is a checkpoint of the same job, only the topics of chosen sources count.
     topics = topics_of(same or all_side_sources) - taken
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
@@ -168,7 +169,7 @@ def check_topic_map(
     all_side_sources: Sequence[Source],
     chosen: Sequence[Source],
 ) -> None:
-    """Check the names of ``--topic-map``: OLD is a topic of the side, NEW of the savepoint.
+    """Check that each OLD of ``--topic-map`` is a topic of the side, and NEW of the savepoint.
 
     Raises:
         NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.

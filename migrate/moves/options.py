@@ -98,7 +98,7 @@ class SideArguments(ChoiceArguments, KafkaArguments, total=False):
 
 
 class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
-    """What to move, and what to allow. By default no move that loses or repeats records."""
+    """What to move, and what to allow. By default, lost or repeated records are refused."""
 
     source_group: Annotated[
         str | None,
@@ -197,7 +197,11 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The user's options for the connection to Kafka; the properties are ``key=value`` texts."""
+    """The user's options for the connection to Kafka.
+
+    Attributes:
+        kafka_properties: texts ``key=value``.
+    """
 
     bootstrap_servers: str | None = None
     kafka_config: Path | None = None

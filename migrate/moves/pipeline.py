@@ -153,11 +153,11 @@ def report_plans(
 
 
 def _report_origin(origin: Origin, request: Request) -> None:
-    """Log the checkpoint that is moved; if the job stopped with it, also how old the stop is."""
+    """Log the origin of the move; warn if the job stopped with it more than a day ago."""
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:
         return
-    if request.target.group is None:  # for a consumer group, ``job_stopped`` logs it
+    if request.target.group is None:  # for a group, ``report_running_jobs`` logs the stop
         log.info(STOPPED_WITH_SAVEPOINT)
     written_at = origin.written_at
     days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0

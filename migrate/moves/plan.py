@@ -109,7 +109,7 @@ def check_unmoved(request: Request, plan: Plan) -> bool:
         False if the job has run on, which ``allow_ran_on`` permits; otherwise True.
 
     Raises:
-        Refused: the cluster, the group or the job has changed.
+        Refused: the cluster, the group or the job has changed; with ``allow_ran_on`` the job may.
     """
     _, ran_on = _recheck(request, plan, "")
     return not ran_on
@@ -122,10 +122,10 @@ def _recheck(
 
     Returns:
         The cluster as it is now (None if the plan was made without a broker), and the signs that
-        the job has run on. Such signs are refused without ``allow_ran_on``.
+        the job has run on. The signs are returned only with ``allow_ran_on``.
 
     Raises:
-        Refused: the cluster, the group or the job has changed.
+        Refused: the cluster, the group or the job has changed; with ``allow_ran_on`` the job may.
     """
     snapshot, moved = None, list[str]()
     if plan.cluster_id is not None:

@@ -83,10 +83,10 @@ def _source_after_batch(plan: Plan) -> Source:
 
 
 def batches_since(plan: Plan) -> str:
-    """Return a clause about the batches of the plan's Spark query since the plan was made.
+    """Return a clause that names the newest batch of the plan's Spark query.
 
-    The text is empty if there are none. If the checkpoint location cannot be read, or belongs to
-    another query now, the text says so.
+    Return an empty text if it is the batch of the plan. If the checkpoint location cannot be read,
+    or belongs to another query now, the text says so.
     """
     files = Files()
     try:

@@ -38,7 +38,7 @@ class GroupRollback:
     """A rollback of a change to a consumer group and, once it is done, its outcome.
 
     Attributes:
-        preview: the change to roll back, the group as it is now, and the offsets that it gets.
+        preview: the change to roll back, the group as it is now, and the offsets that it would get.
         refusals: the reasons against the rollback, one line each.
         rollback_path: the file to which the group's current offsets are saved before the rollback.
         outcome: the outcome of the rollback; None until it is done.
@@ -135,7 +135,7 @@ def rollback(
     group_rollback = GroupRollback(
         preview,
         (*preview.refusals, *(() if force else preview.unless_forced)),
-        # In the folder of ``file``, because a later rollback looks for both files there.
+        # Beside ``file``: a later rollback looks in the folder of its file for earlier rollbacks.
         local_path(os.fspath(rollback_file))
         if rollback_file is not None
         else rollback_files.default_path(change.group, file.parent),

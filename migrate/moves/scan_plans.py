@@ -34,7 +34,7 @@ JOB_PLACEHOLDER = "{job}"
 
 # Planning mostly waits for stores and brokers.
 _THREADS = 8
-# In a file name: the characters of a job's label that are replaced, the greatest length of the
+# For a file name: the characters of a job's label that are replaced, the maximum length of the
 # label, and the number of digits of the digest.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_LABEL = 100
@@ -110,7 +110,7 @@ def plan_each(
         for job, plan in zip(jobs, pool.map(plan_job, jobs), strict=True):
             yield job.pointer, plan
     finally:
-        # Waiting could deadlock (see ``decoder.operator_state.fetch``).
+        # Waiting for the threads could deadlock (see ``decoder.operator_state.fetch``).
         pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -128,7 +128,7 @@ def _save_plan(request: Request, directory: Path, job: ScannedJob) -> JobPlan:
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
-    """Yield the problems that a person must judge. The job's own command only warns about them."""
+    """Yield the problems that a person must judge. The commands for one job only warn of them."""
     suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]

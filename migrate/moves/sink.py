@@ -17,7 +17,7 @@ from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
 
-# How many writers a message names; a table may remember hundreds.
+# The maximum number of writers that a message names; a table may remember hundreds.
 _NAMED = 20
 # The checkpoint id with which a Flink job commits at the end of its input:
 # IcebergWriteAggregator.finish @ Iceberg 1.10.0.
@@ -105,7 +105,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
-    """Return warnings if a sink would drop commits of a Flink job that starts without state.
+    """Return warnings if a sink may drop or hide what a Flink job without state writes.
 
     Raises:
         Refused: the sink cannot be read.
@@ -148,7 +148,7 @@ def _report_formats(name: str, memory: SinkMemory) -> None:
 
 
 def _report_new_names(memory: SinkMemory) -> None:
-    """Log the remembered writers whose names a new query cannot have."""
+    """Log the remembered writers that skip nothing of a new query, as its name is new."""
     for kind, what in (
         (WriterKind.QUERY, "queries by their ids"),
         (WriterKind.COMMIT_USER, "commit users"),

@@ -194,7 +194,7 @@ def _refuse_unnamed_clusters(
 ) -> Iterator[str]:
     """Refuse topics that several sources read, perhaps on two clusters.
 
-    Nothing is refused if no broker was asked: each Spark source gets its own positions then.
+    Without a broker, nothing is refused: each Spark source then gets its own positions.
     """
     if snapshot is None or policies.one_cluster:
         return

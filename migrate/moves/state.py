@@ -74,10 +74,10 @@ def read_state(
 ) -> Iterator[pa.RecordBatch]:
     """Return the entries of a keyed state as Arrow record batches of some thousand rows each.
 
-    The columns are ``key_group, key, namespace, map_key, value, last_access``, without those that
-    the state lacks. ``migrate.state.type_mapping`` has their types. All batches have the same
-    schema. A state without entries gives one batch without rows. One key group is in memory at a
-    time.
+    The columns are ``key_group, key, namespace, map_key, value, last_access``; a column that the
+    state lacks is left out. ``migrate.state.type_mapping`` has their types. All batches have the
+    same schema. A state without entries gives one batch without rows. One key group is in memory at
+    a time.
 
     Args:
         chk: as for ``inspect``.

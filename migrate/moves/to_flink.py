@@ -52,8 +52,8 @@ class NewSavepoint:
 
     Attributes:
         path: the savepoint's directory: an absolute path, or the URL that was named.
-        partitions: the planned partitions by operator id; ``current`` is the position in the old
-            savepoint.
+        partitions: the planned partitions, by operator id; ``current`` is the offset up to which
+            the old savepoint's state has counted records.
         warnings: warnings for the user.
     """
 
@@ -202,13 +202,13 @@ def _check_outside(directory: LocalDirectory | RemoteDirectory, pointer: str) ->
 
 
 def _keep_partition_findings(side: Extraction) -> Extraction:
-    """Return a side that is the savepoint itself, with only its findings about partitions."""
+    """Return a side, which is the savepoint itself, with only its findings about partitions."""
     findings = tuple(finding for finding in side.findings if finding.code.policy.by_partition)
     return replace(side, findings=findings)
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
-    """Return the plans' refusals; name the operator unless all plans have the same refusal."""
+    """Yield the plans' refusals, with the operator's name unless all plans have the refusal."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):

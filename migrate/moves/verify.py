@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
     from migrate.storage.uris import AnyPath
 
-# How targets are named.
+# The forms of a target's name, for messages.
 TARGETS = "spark:DIR or group:NAME"
 _PLAN = "plan:"
 
@@ -167,7 +167,7 @@ class _Expected(NamedTuple):
 
     Attributes:
         positions: the expected position of each partition.
-        new_at_earliest: whether a new partition should start at ``earliest``.
+        new_at_earliest: whether a new partition must start at the log start.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
     """
 
@@ -251,7 +251,7 @@ def _verify_query(
     run_with: KafkaConfig | None,
     settings: Mapping[str, str] | None,
 ) -> Verification:
-    """Check where a query started or, with ``run_with``, where Spark begins with a copy of it.
+    """Check where a query started or, with ``run_with``, where Spark begins on a copy.
 
     Args:
         side: the query.
