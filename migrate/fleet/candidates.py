@@ -29,7 +29,7 @@ _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed in bytes of metadata.
 _OPEN_COST = 32 * 1024
-# How many checkpoints of an object store are read ahead. botocore keeps ten connections.
+# The number of checkpoints of an object store that are read ahead; botocore keeps ten connections.
 _READ_AHEAD = 8
 # Larger metadata is not read ahead.
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
@@ -63,7 +63,7 @@ class Candidate:
         job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
             for a savepoint, only its own number (-1 if it has none); None for the other
             checkpoints. ``mark_newest`` sets these numbers.
-        failure: the reason why this directory could not be listed, or None.
+        failure: the reason why this directory could not be listed; None if it could.
     """
 
     pointer: str
@@ -149,7 +149,7 @@ def split_candidates(
 def read_candidate(
     candidate: Candidate, files: Files, *, allow_external_files: bool = False
 ) -> Extraction | Failure:
-    """Read one checkpoint, or return why it could not be read."""
+    """Read one checkpoint; return a ``Failure`` if it cannot be read."""
     if candidate.failure is not None:
         return candidate.failure
     path = candidate.pointer
@@ -195,8 +195,8 @@ class ReadCheckpoint(NamedTuple):
 
     Attributes:
         newest: whether the outcome is that of the job's newest checkpoint.
-        listed: whether the checkpoint counts in the totals of the scan. False if it replaces a
-            vanished checkpoint, and counts already as another candidate.
+        listed: whether this checkpoint counts in the totals of the scan. False if it was read in
+            place of a vanished checkpoint, and is also a candidate, which counts.
     """
 
     candidate: Candidate

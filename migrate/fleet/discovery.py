@@ -45,8 +45,8 @@ class _Visit(NamedTuple):
 
     Attributes:
         is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint.
-        choices: the names of the ``chk-<n>`` in a job's directory, newest first, if only the newest
-            complete one is wanted.
+        choices: if only the newest complete ``chk-<n>`` of a job's directory is wanted, the names
+            of all of them, newest first; otherwise empty.
     """
 
     path: str
@@ -68,7 +68,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
             parts of a path. They are local paths, or URLs that ``files`` can read.
         files: the file systems to search.
-        latest_only: of each job's directory, return only the newest complete ``chk-<n>``, or the
+        latest_only: return only the newest complete ``chk-<n>`` of each job's directory, or the
             newest one if none is complete. All savepoints are returned.
 
     Raises:
@@ -95,7 +95,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             batches = [level[start : start + size] for start in range(0, len(level), size)]
             steps = chain.from_iterable(pool.map(walk.visit_all, batches))
     unique: Iterable[Candidate] = by_pointer.values()
-    if latest_only:  # here too, as a root may be a glob of checkpoints (chk-*)
+    if latest_only:  # a root may be a glob of checkpoints (chk-*)
         unique = (marked for marked in mark_newest(unique) if marked.job_numbers is not None)
     return sorted(unique, key=_sort_key)
 
@@ -215,7 +215,7 @@ def is_glob(path: str) -> bool:
 def _matches(pattern: str, files: Files) -> list[str]:
     """Return the directories that match a glob, sorted; the glob is an absolute path or a URL.
 
-    If the last part of the glob matches ``_metadata``, such files are returned as well.
+    ``_metadata`` files that the glob matches are returned as well.
 
     Raises:
         OSError, MissingExtra: a directory in which to search cannot be listed.

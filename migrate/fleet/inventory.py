@@ -18,7 +18,7 @@ from migrate.model.wording import counted, join_some
 _UNLISTABLE_KINDS = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
-# How many missing topics a line names.
+# The maximum number of missing topics that a line names.
 _MAX_TOPICS = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
@@ -32,13 +32,13 @@ _NAMES = [column.name for column in VIEWS[CheckpointView.CHECKPOINTS]]
 
 @dataclass(frozen=True, slots=True)
 class ScannedJob:
-    """A job, represented by its newest complete checkpoint, or a savepoint.
+    """A job (represented by its newest complete checkpoint), or a savepoint without a job.
 
     Attributes:
         pointer: the checkpoint's directory, the argument CHK of the other commands.
         job_id: the job's id, if it is the name of the job's directory.
-        checkpoint_id, checkpoint_kind, stop, written_at: facts about the checkpoint; None if it
-            could not be read.
+        checkpoint_id, checkpoint_kind, stop, written_at: facts about the checkpoint. They are None
+            if it could not be read, except a ``checkpoint_id`` that the path contains.
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
         positions: the number of topic-partitions of each source, added up.
@@ -47,7 +47,7 @@ class ScannedJob:
         lag_unknown: the number of positions whose lag is unknown.
         obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
             ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``.
-        why_not: the same reasons in words.
+        why_not: the obstacles in words.
         to_check: the codes of what to check before the job moves, sorted.
         error_kind, error: why the checkpoint could not be read.
     """
@@ -130,12 +130,14 @@ class Totals:
     """An inventory in numbers.
 
     Attributes:
-        jobs, savepoints: the number of jobs, and of savepoints. The other numbers include both.
+        jobs, savepoints: the number of jobs, and of savepoints without a job. All numbers below,
+            except ``unlistable``, count both together.
         unlistable: the number of missing roots and of directories that could not be listed.
         obstacles: for each obstacle, the number of jobs that have it; most frequent first.
         to_check: for each check to make before a move, the number of movable jobs that need it;
             most frequent first.
-        errors: for each kind of error, the number of unreadable jobs; most frequent first.
+        errors: for each kind of error, the number of unreadable jobs and of unlistable directories;
+            most frequent first.
     """
 
     jobs: int
@@ -176,13 +178,13 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
 
 
 def _is_unlistable(job: ScannedJob) -> bool:
-    """Return whether this is a missing or unlistable directory that is not named as a savepoint."""
+    """Return whether this is a missing or unlistable directory without the name of a savepoint."""
     named = posixpath.basename(job.pointer).startswith("savepoint-")
     return job.error_kind in _UNLISTABLE_KINDS and not named
 
 
 def most_frequent(codes: Iterable[str]) -> dict[str, int]:
-    """Return how often each code occurs, the most frequent first."""
+    """Return the number of occurrences of each code, the most frequent code first."""
     return dict(sorted(Counter(codes).items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -192,10 +194,10 @@ class JobPlan:
 
     Attributes:
         group: the consumer group that the plan moves; None if the plan is for Spark.
-        file: the name of the plan's file, or None.
+        file: the name of the plan's file; None without a plan.
         warnings: the warnings of the plan.
         reasons: why there is no plan.
-        failure: the error that ended the planning, perhaps a bug of ours, or None.
+        failure: the error that ended the planning, perhaps a bug of ours; None if there was none.
     """
 
     group: str | None
@@ -212,7 +214,7 @@ class Inventory:
     Attributes:
         jobs: all jobs, each represented by its newest complete checkpoint, and all savepoints;
             sorted by pointer.
-        checkpoints, unreadable: the number of checkpoints, and of those that could not be read.
+        checkpoints, unreadable: the number of checkpoints, and of unreadable ones among them.
         plans: the plan of each job, by the job's pointer; None if no plans were asked for.
     """
 

@@ -27,7 +27,7 @@ _POLICIES = Policies()
 
 
 class Lag(NamedTuple):
-    """The lag of one position; the numbers are None if the state names the position's cluster.
+    """The lag of one position; only ``topic`` is set if the state names the position's cluster.
 
     Attributes:
         log_start, log_end: the bounds of the partition's log; None if the broker does not have the
@@ -54,7 +54,8 @@ def topics_to_ask(positions: Iterable[Position]) -> set[str]:
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
     """Return the lag of a position, as a plan computes it.
 
-    The result is empty if the state names the position's cluster, which may not be the broker's.
+    If the state names the position's cluster, the result has only the topic, because the broker may
+    be of another cluster.
     """
     if position.cluster is not None:
         return Lag(position.topic)

@@ -47,7 +47,7 @@ _PATHS = frozenset({"path", "paths"})
 
 
 def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
-    """Parse Spark's options; upper and lower case of names and known values do not matter.
+    """Parse Spark's options; the case of names and known values does not matter.
 
     ``topic`` may be several topics, separated by commas.
 

@@ -107,9 +107,9 @@ def view_rows(
 ) -> Iterator[Row]:
     """Yield the rows of one checkpoint, in the order of the columns ``VIEWS[view]``.
 
-    With a selection, only the positions and operators of selected sources have rows, but all
-    findings. A checkpoint without a selected source has no rows. A checkpoint that could not be
-    read has one row, with its error.
+    With a selection, only selected sources have rows of positions and operators. A checkpoint with
+    a selected source has rows of all its findings; one without a selected source has no rows. A
+    checkpoint that could not be read has one row, with its error.
     """
     if isinstance(outcome, Failure):
         yield _failed_row(view, candidate, outcome)
@@ -162,10 +162,10 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
-    """Return why a checkpoint, with all its Kafka sources, cannot be moved as it is.
+    """Return the reasons why a checkpoint, with all its Kafka sources, cannot be moved as it is.
 
-    Whatever the user must decide is an obstacle: whether to allow loss or repetition, the name of
-    Flink's consumer group, the choice of a cluster or source. A partition that is still at
+    Each decision that the user must make is an obstacle: whether to allow loss or repetition, the
+    name of Flink's consumer group, the choice of a cluster or source. A partition that is still at
     ``earliest`` is no obstacle, because any broker resolves it.
     """
     checked = findings_to_check(extraction)

@@ -1,6 +1,6 @@
 """Run a scan: read each checkpoint once, ask the broker once, and write the tables.
 
-``scan_locally`` runs a scan with processes of this machine, ``migrate.spark.scan_on_spark`` runs it
+``scan_locally`` runs a scan with processes of this machine; ``migrate.spark.scan_on_spark`` runs it
 on Spark. Both use the functions of this module that handle one checkpoint.
 
 On this machine, if no broker is asked, the rows of each checkpoint are written as soon as the
@@ -41,18 +41,18 @@ AskBroker = Callable[[set[str]], ClusterSnapshot]
 _Result = TypeVar("_Result")
 _Chunk = tuple[int, list[Candidate]]
 
-# The highest average number of candidates in a chunk: few, so that no process waits long for the
-# last chunk of another process.
+# The highest average number of candidates in a chunk. It is low, so that no process waits long for
+# the last chunk of another process.
 _MAX_CANDIDATES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """The parts of a scan's result, and the tables to write.
+    """The options that determine a scan's result.
 
     Attributes:
         with_lag: whether the result has the lag, for which a broker is asked.
-        output: the tables to write, or None.
+        output: the tables to write; None: no tables.
     """
 
     with_lag: bool = False
@@ -124,7 +124,7 @@ def _scanned(read: ReadCheckpoint, request: ScanRequest) -> ScannedCheckpoint:
 
 @dataclass(slots=True)
 class ScanSummary:
-    """The jobs of some checkpoints, the number of checkpoints, and how many are unreadable."""
+    """The jobs of some checkpoints, and the numbers of checkpoints and of unreadable ones."""
 
     jobs: list[ScannedJob] = field(default_factory=list)
     checkpoints: int = 0

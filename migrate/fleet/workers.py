@@ -24,8 +24,8 @@ from migrate.model.errors import ServiceError
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# How often an item is tried, each time in a new worker process: a process that ended may have been
-# killed because memory ran out.
+# The number of attempts for an item. After a worker process has ended, perhaps for lack of memory,
+# the next attempt is in a new one.
 _ATTEMPTS = 4
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from migrate.fleet.workers import serve; serve()"
 # A container's processor limit, as a quota and a period: one file in cgroup v2, two files in v1.
@@ -38,7 +38,7 @@ class _WorkerTraceback(Exception):
 
 
 def cores() -> int:
-    """Return how many processors this process may use (by affinity and the container's limit)."""
+    """Return the number of processors that affinity and the container allow this process."""
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS

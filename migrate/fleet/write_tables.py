@@ -126,7 +126,7 @@ def _upload(files: Files, folder: Path, table: str) -> None:
 
 @contextmanager
 def _folder_in(target: Path) -> Iterator[str]:
-    """Yield a temporary folder in the target directory, from which tables can be renamed."""
+    """Yield a temporary folder in the target directory, so that tables can be renamed out of it."""
     created = not target.exists()
     folder = target / f".migrate-{token_hex(8)}.tmp"
     try:

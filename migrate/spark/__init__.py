@@ -6,8 +6,8 @@ Names are loaded when they are first used, because PySpark is installed only wit
 - ``FlinkCheckpointDataSource``: the data source ``flink_checkpoint`` of Spark 4;
   ``read_checkpoints``: the function for Spark 3.5 and later.
 - ``FlinkStateDataSource`` and ``read_keyed_state``: the same for keyed state.
-- ``prime``: make a checkpoint location from which a query starts with Flink's keyed state, over the
-  rows of ``aggregate_rows`` or ``seen_rows``.
+- ``prime``: make a checkpoint location from which a query starts with Flink's keyed state;
+  ``aggregate_rows`` and ``seen_rows`` make the rows that it needs.
 - ``unexpired``: leave out a state's expired entries.
 - ``initial_state``: pass a state to a stateful processor of your own.
 - ``CommitToGroup``: commit a query's offsets to a consumer group.
@@ -58,7 +58,7 @@ _NAMES = {
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)
-# What to use before Spark 4.
+# The functions to use instead of the data sources before Spark 4.
 _INSTEAD = {
     "FlinkCheckpointDataSource": "read_checkpoints(spark, PATH, view=…)",
     "FlinkStateDataSource": "read_keyed_state(spark, CHK, operator=…, state=…)",

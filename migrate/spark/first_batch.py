@@ -73,7 +73,8 @@ def _session(conf: dict[str, str]) -> SparkSession:
 def _connector_package(conf: dict[str, str]) -> dict[str, str]:
     """Return the setting that downloads the Kafka connector.
 
-    Return no setting if the connector is installed or the user has set jars or packages.
+    Return no setting if the connector is installed, the user has set jars or packages, or the
+    version of Spark cannot be determined.
     """
     # PySpark gives this function no types.
     jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]
@@ -116,7 +117,7 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
 def _planned_start(query: StreamingQuery) -> str:
     """Return the planned start offsets of the source's scan.
 
-    The plan has them; ``recentProgress`` has them only from the second batch on.
+    They are read from the plan, because ``recentProgress`` has them only from the second batch on.
     """
     execution = query._jsq.streamingQuery().lastExecution()
     leaves = execution.executedPlan().collectLeaves()

@@ -6,13 +6,13 @@ import re
 
 _LAST_LINES = 4
 _NOISE = ("at ", "WARNING:", "Using Spark's default log4j")
-# What Java prints before the name of an exception.
+# What py4j or Java prints before the name of an exception.
 _JAVA_PREFIX = re.compile(r"^\s*(: |Caused by: )?")
 _CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b")
 
 
 def summarize_failure(message: str) -> str:
-    """Return the first line of a message, and the last exception of Java or Python in it."""
+    """Return a message's first line, and the last later line that begins with an exception."""
     lines = [_JAVA_PREFIX.sub("", line).rstrip() for line in message.splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
     return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"

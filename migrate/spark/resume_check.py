@@ -1,9 +1,9 @@
 """Check with a real Spark at which offsets a seeded query starts to read.
 
 For each Kafka source in the checkpoint location a separate query runs. It reads the topics of the
-source's seed, up to a limit on records, into a ``noop`` sink. It starts at the offsets at which the
-user's query starts, because they depend only on the seed. The queries run on copies of the seeds,
-so the location does not change.
+source's seed, up to a limit on records, into a ``noop`` sink. Start offsets depend only on the
+seed, so this query starts at the same offsets as the user's query. The queries run on copies of the
+seeds, so the location does not change.
 
 Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
 ``kafka_options`` translates librdkafka's properties to them, as far as a consumer needs them;
@@ -64,8 +64,8 @@ _FILES = {
 _CREDENTIALS = ("sasl.username", "sasl.password")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
-# Properties with these prefixes are never left out: without them Spark would log in as another
-# user, or trust any server.
+# A property with one of these prefixes is an error if it cannot be translated: without it, Spark
+# would log in as another user, or trust any server.
 _MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -185,13 +185,13 @@ def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
 
 
 def kafka_options(config: KafkaConfig) -> dict[str, str]:
-    """Return the ``kafka.*`` options with which Spark connects as librdkafka does.
+    """Return the ``kafka.*`` options with which Spark connects in the same way as librdkafka.
 
     Properties that only tune librdkafka are left out.
 
     Raises:
-        ConfigError: a property of a log-in or a certificate cannot be translated, or a file cannot
-            be read.
+        ConfigError: a property of a log-in or a certificate, or one that is not text, cannot be
+            translated; or a file cannot be read.
     """
     texts = {name: value for name, value in config.items() if isinstance(value, str)}
     java: dict[str, str] = {}

@@ -44,7 +44,8 @@ _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
 # The size of an Arrow batch for Spark, in bytes; a batch with one giant checkpoint may be larger.
 _BATCH_BYTES = 4 * 1024 * 1024
-# How many persisted chunks a task reads: the start of a task takes longer than to read their rows.
+# The number of persisted chunks that a task reads. To start a task takes longer than to read the
+# rows of a chunk.
 _CHUNKS_PER_TASK = 8
 # The time between two reports of progress, in seconds.
 _INTERVAL = 0.2
@@ -62,7 +63,7 @@ def scan_on_spark(
     Args:
         spark: the session.
         candidates: the checkpoints, as ``mark_newest`` returns them.
-        output: where the tables are written; None writes none.
+        output: the tables to write; None: no tables.
         ask_broker: the function that reads log ranges of topics; None asks no broker.
         progress: the function that reports progress.
 
@@ -96,7 +97,7 @@ def scan_on_spark(
 def _report_progress(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
     """Report at intervals how many tasks of Spark's active stages are done.
 
-    Spark Connect has no status tracker, so that nothing is reported.
+    With Spark Connect nothing is reported, because it has no status tracker.
     """
     if progress is None or "connect" in type(spark).__module__:
         yield

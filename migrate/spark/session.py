@@ -35,7 +35,10 @@ _LOCAL = re.compile(r"local(\[|$)")
 
 
 def runs_on_spark(master: str | None) -> bool:
-    """Return whether a command runs on Spark: with a named master, or in an existing session.
+    """Return whether a command runs on Spark.
+
+    It does if a master is named, if ``spark-submit`` has started this process, or if there is a
+    session.
 
     Raises:
         UsageError: a master is named, but PySpark is not installed.
@@ -57,13 +60,16 @@ def session(
     Under ``spark-submit`` a session is started with the settings of ``spark-submit``.
 
     Args:
-        master: the master of a new session; None if there is a session (``runs_on_spark``).
-        settings: the settings of a new session.
+        master: the master of a new session; None if there is a session already, or under
+            ``spark-submit``.
+        settings: the settings of a new session; ignored under ``spark-submit``.
 
     Raises:
-        UsageError: a master is named although there is a session, or no session can be started
-            with this master.
-        ServiceError: Spark failed inside of the ``with`` block, or did not start.
+        UsageError: a master is named although there is a session, or under ``spark-submit``; no
+            master is named, and there is neither; the master's URL is not valid; or Spark's JVM
+            did not start.
+        ServiceError: the session did not start for another reason, or Spark failed inside of the
+            ``with`` block.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

@@ -6,9 +6,9 @@
 The driver reads the checkpoint's metadata and the headers of its state files; the executors read
 ranges of key groups. An entry is always read completely, even if not all columns are selected.
 
-With the option ``key`` only the key group of that key is read. Filters are not pushed down
-(``pushFilters``, from Spark 4.1 on) because of a bug in Spark 4.1.1: pushed filters also apply to
-later reads of the same DataFrame without a filter. Spark 4.1.1 keeps the filters with the source,
+With the option ``key`` only the key group of that key is read. A bug in Spark 4.1.1 prevents the
+use of pushed filters (``pushFilters``, from Spark 4.1 on): they also apply to later reads of the
+same DataFrame without a filter. Spark 4.1.1 keeps the filters with the source,
 which all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them with each
 scan.
 

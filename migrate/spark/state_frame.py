@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def struct_type(table: Table) -> StructType:
-    """Return a table's schema; the metadata of its columns names the savepoint."""
+    """Return a table's schema; for a single state, the columns' metadata names the savepoint."""
     metadata = metadata_of(table)
     return StructType([struct_field(column, metadata) for column in table.columns])
 

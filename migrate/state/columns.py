@@ -1,6 +1,6 @@
 """The columns of a keyed state.
 
-They are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some of them.
+The columns are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def columns(state: KeyedState) -> tuple[Column, ...]:
 
 
 def namespace_type(state: KeyedState) -> ColumnType | None:
-    """Return the namespace type, or None for VoidNamespace and the global window."""
+    """Return the namespace type; None if there is no namespace, or if it cannot be read."""
     return None if state.namespace in NO_NAMESPACE else column_type(state.namespace)
 
 

@@ -20,8 +20,9 @@ from migrate.state.type_mapping import column_type
 class StateRow(NamedTuple):
     """A row of the list; the names of its fields are part of the command contract.
 
-    ``name`` is the operator's name. A type is None if the state has no such part, or if the part
-    cannot be read. A readable state has a ``reason`` too, if single values may be unreadable.
+    ``name`` is the operator's name. A type is None if the state does not have that part, or if the
+    part cannot be read. ``reason`` says why a state is unreadable, or which values of a readable
+    state may be unreadable.
     """
 
     operator_id: str
@@ -59,8 +60,8 @@ def ddl(type_: ColumnType | None) -> str | None:
     return type_.ddl if type_ is not None else None
 
 
-# The state of windows in a DataStream job, and the state that maps each session to the window under
-# which its contents are stored. The states of SQL have other names.
+# The names of two states in DataStream jobs: the contents of windows, and the map from each session
+# to the window under which its contents are stored. SQL uses other names.
 WINDOW_CONTENTS = "window-contents"
 MERGING_WINDOWS = "merging-window-set"
 _TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")
@@ -81,7 +82,7 @@ _MEANINGS = {
     "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
-# Meanings that apply only if the operator also has a certain state, which is the key here.
+# Meanings that apply only if the operator also has another state; the key is that state's name.
 _CONDITIONAL_MEANINGS = {
     WINDOW_CONTENTS: {
         "count": "elements counted by the window's trigger",

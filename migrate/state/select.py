@@ -45,7 +45,7 @@ def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedSt
     """Return the only state with this name.
 
     Raises:
-        NoSuchName: no state has this name.
+        NoSuchName: no state has this name, or there is no such operator.
         Refused: several operators have a state with this name.
         DecodeError: no known state has this name, but the states of an operator could not be read.
     """

@@ -58,7 +58,7 @@ _NAMES = ("operator", "state", "view", "key", "allowExternalFiles")
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
-    """Parse Spark's options without the path; upper and lower case of names do not matter.
+    """Parse Spark's options without the path; the case of names does not matter.
 
     Raises:
         UsageError: an unknown name or value; the message names the known ones.
@@ -91,7 +91,7 @@ class Slice:
         state: the state, without its parts.
         part: the subtask's part.
         key_groups: the numbers of the key groups.
-        size: approximately how many bytes to read.
+        size: the approximate number of bytes to read.
     """
 
     state: KeyedState
@@ -132,7 +132,7 @@ class Table:
                 bytes_left = _CHUNK_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # At least one chunk: Spark adds a partition to an empty list, differently in each version.
+        # For an empty list, Spark would add a partition whose value depends on Spark's version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -246,8 +246,8 @@ _LISTED = tuple(
 def _timer_table(keyed: KeyedStates) -> Table:
     """Return the table of all timers.
 
-    If the states have keys of different types, the column ``key`` holds JSON; likewise the column
-    ``namespace``.
+    The column ``key`` holds JSON if the states have keys of different types. The same applies to
+    the column ``namespace``.
     """
     for unread in keyed.unread:
         raise unread.error

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 # Between two of these types, a cast is exact if a cast there and back returns the same value. For
-# other types this proves nothing. 1700000000000 can be cast to a timestamp (as seconds) and back.
-# Other casts of times depend on the session's time zone. FLOAT 0.1 can be cast to DOUBLE and back,
-# but is not equal to DOUBLE 0.1.
+# other types this proves nothing:
+# - Milliseconds, such as BIGINT 1700000000000, can be cast to a TIMESTAMP and back, but the cast
+#   takes them as seconds.
+# - Other casts of times depend on the session's time zone.
+# - FLOAT 0.1 can be cast to DOUBLE and back, but is not equal to DOUBLE 0.1.
 _PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 
 def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
-    """Return a schema that is given as a StructType or as DDL."""
+    """Return a schema as a StructType, also if it is given as DDL."""
     return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
 
 

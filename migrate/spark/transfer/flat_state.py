@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# Operators whose expected state can be computed from the rows. For other operators the user gives
-# the expected state.
+# After priming, Spark's state is compared with an expected state. For these operators it is
+# computed from the rows that primed the query; for others the user gives it.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
@@ -42,7 +42,7 @@ class Field(NamedTuple):
         name: Spark's name of the field.
         type: the type of the field.
         in_average: whether the field is the sum or the count of an average.
-        path: the column path of the stored field, such as ``key._0``: fields are named by number.
+        path: the path of the stored field, such as ``key._0``; stored fields are numbered.
     """
 
     name: str
@@ -113,9 +113,12 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
             ``_0``, ``_1``….
         key: the stored schema of the key.
         value: the stored schema of the value.
+
+    Raises:
+        Refused: the key has several windows.
     """
     keys, values = _fields("key", key), _fields("value", value, _average_fields(value))
-    # The DECIMAL sum of no values is stored as 0; a flag in the next field marks such a sum.
+    # The DECIMAL sum of no values is stored as 0, with a flag in the next field.
     flags = {
         values[number - 1].path: field.path
         for number, field in enumerate(values)

@@ -53,9 +53,9 @@ def initial_state(
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        Refused: the location has a committed batch 0, so that Spark would ignore the state; the
-            location is not seeded, or was seeded from another savepoint, so that the query would
-            begin at other offsets; there is neither a state nor a committed batch; or as for
+        Refused: the location has a committed batch 0, so Spark would ignore the state; the
+            location is not seeded, or was seeded from another savepoint, so the query would begin
+            at other offsets; there is neither a state nor a committed batch; or as for
             ``aggregate_rows``.
         UsageError: ``columns`` or ``keys`` do not fit the schema.
         InputError: the location is damaged.

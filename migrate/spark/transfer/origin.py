@@ -65,10 +65,11 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 
 
 def may_expire(state: DataFrame) -> bool:
-    """Return whether rows may come from expired entries of a state with a time to live.
+    """Return whether a DataFrame may contain expired entries of a state with a time to live.
 
     The DataFrame's plan shows every state that is read. Spark Connect does not show the plan, so
-    that only the DataFrame's own columns are checked.
+    only the DataFrame's own columns are checked there. If no column has metadata of a state, a
+    column ``last_access`` shows that entries may expire.
     """
     plan = getattr(state, "_jdf", None)
     marks = (
@@ -116,7 +117,7 @@ def _unexpired_calls(schema: StructType) -> set[str]:
 
 
 def _expiry_marks(schema: StructType) -> list[bool]:
-    """Return, for each column of a state in the schema, whether its entries may have expired."""
+    """Return, for each column that has metadata of a state, whether its entries may expire."""
     return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
 
 
@@ -125,8 +126,8 @@ def contradictions(
 ) -> Iterator[str]:
     """Yield a message for each partition that does not start at its offset in the savepoints.
 
-    Topics that no savepoint reads, and partitions without a position in a savepoint, are not
-    compared.
+    Not compared are topics that only ``origins`` or only ``starts`` have, and partitions without a
+    position in a savepoint.
 
     Raises:
         DecodeError: a savepoint cannot be read.

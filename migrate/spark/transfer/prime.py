@@ -21,7 +21,7 @@ the next batch.
         "checkpointLocation", "/checkpoints/orders"
     )…
 
-The location is created only after Spark's state was compared with Flink's, key by key.
+The location is created only if Spark's state is equal to Flink's, which is checked key by key.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
     Args:
         rows: the rows of Flink's state.
         state: Spark's state.
-        order: indexes of ``rows.values``, in an order of ``value_orders``.
+        order: indexes of ``rows.values``; one of the orders that ``value_orders`` yields.
     """
     keys = key_order(rows.keys, state)
     types = [field.dataType for field in rows.expected.schema.fields]
@@ -115,10 +115,10 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return the sum of a DECIMAL as Spark stores it.
+    """Return a value as Spark stores it.
 
-    For a DECIMAL of at most 8 digits, Spark adds up unscaled BIGINTs (DecimalAggregates @ Spark
-    4.0.0).
+    Only the sum of a DECIMAL of at most 8 digits differs: Spark adds up unscaled BIGINTs
+    (DecimalAggregates @ Spark 4.0.0).
     """
     is_long_sum = field.name == "sum" and isinstance(field.type, LongType)
     if is_long_sum and isinstance(flink_type, DecimalType) and 0 < flink_type.scale <= 8:
@@ -205,8 +205,8 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
     Args:
         state: Spark's state.
         flink: Flink's entries, with the columns of Spark's state.
-        is_sample: whether ``flink`` is a sample, so that keys that only Spark has are no errors. An
-            empty sample is the complete state.
+        is_sample: whether ``flink`` is a sample. Then keys that only Spark has are no errors. If
+            the sample is empty, Flink's state is empty too, and Spark's must be.
     """
     join_type = "left_outer" if is_sample else "full_outer"
     key, values = state.key_columns, state.value_columns

@@ -41,8 +41,8 @@ from migrate.state.column_types import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# A small machine needs some minutes for this many rows. For more records, the query should sum a
-# weight instead of counting rows (see _check_row_count).
+# The default limit: a small machine needs some minutes to make so many rows. For more records, the
+# query should sum a weight instead of counting rows (see _check_row_count).
 MOST_ROWS = 50_000_000
 
 
@@ -313,7 +313,7 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
 
 
 def _check_row_count(entries: DataFrame, most_rows: int) -> int | None:
-    """Check the number of rows to make, and return the end of the first window."""
+    """Check the number of rows to make, and return the earliest end of a window."""
     first = F.min("end") if "end" in entries.columns else F.lit(None)
     (totals,) = entries.agg(F.sum("n").alias("rows"), first.alias("first")).collect()
     if (totals["rows"] or 0) > most_rows:

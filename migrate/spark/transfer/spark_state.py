@@ -54,7 +54,7 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
         checkpoint: the query's checkpoint location.
         batch: the number of the batch.
         work: a temporary directory that the executors share; with Spark 3.5 it must exist until the
-            state has been read.
+            returned state has been used.
 
     Raises:
         Refused: the query does not have exactly one state store, or this Spark cannot read it.

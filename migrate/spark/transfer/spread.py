@@ -49,7 +49,7 @@ class ColumnAggregates:
     Attributes:
         column: the stream's column.
         type: the type of the stream's column.
-        by_kind: the entries' columns, by kind: ``count``, ``sum``, ``min`` or ``max``.
+        by_kind: the names of the entries' columns, by kind: ``count``, ``sum``, ``min``, ``max``.
     """
 
     column: str
@@ -84,7 +84,7 @@ class ColumnAggregates:
 
 
 def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
-    """Return the type of a value; a sum has more digits than its column."""
+    """Return the type of a value; an exact sum has more digits than its column."""
     if value.kind == "count" or value.column is None:
         return LongType()
     type_ = types[value.column]

@@ -27,7 +27,7 @@ from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expir
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# A time to live in milliseconds; None keeps every entry; ``...`` means that the user gave none.
+# A time to live in milliseconds. None keeps every entry; ``...`` means that the user did not say.
 TimeToLive = int | None | EllipsisType
 
 
@@ -92,8 +92,8 @@ def unexpired(
         Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time.
-        UsageError: the state has no time to live, the column ``last_access`` is missing, or the
-            time of the stop is not known.
+        UsageError: ``ttl_ms`` is a number, but not positive, or the state has no time to live; the
+            column ``last_access`` is missing; or the time of the stop is not known.
         DecodeError: the checkpoint cannot be read.
     """
     return leave_out_expired(state, ttl_ms, stopped_at_ms)[0]
@@ -203,7 +203,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or elements of lists, that were last used after a time."""
+    """Return the entries, or elements of lists, last used after a time, or at no known time."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))

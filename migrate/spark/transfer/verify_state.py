@@ -61,8 +61,8 @@ def verify_state(
         expect: Spark SQL expressions over Flink's columns, one for each field of Spark's key and
             value, in their order. The default is the parts of Flink's key, the window, and the
             parts of the value.
-        sample: how many of Flink's keys to compare; None compares all. In a sample, keys that only
-            Spark has are no errors.
+        sample: the number of Flink's keys to compare; None compares all. With a sample, keys that
+            only Spark has are no errors.
         conf: settings for a new Spark session.
         ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
@@ -108,7 +108,7 @@ def _work_directory(
 def primed_batch(directory: str) -> int:
     """Return the number of the last batch that primed the query.
 
-    A batch that primes ends at the offsets at which Kafka's first batch begins.
+    A batch that primes ends at the offsets of the seed, where the first batch from Kafka begins.
 
     Raises:
         Refused: there is no such batch, or it is no longer in the log.
@@ -135,7 +135,7 @@ def _flink_state(
     options: Mapping[str, str | bool],
     has_window: bool,
 ) -> DataFrame:
-    """Return Flink's state: only windows that have not fired, and sessions by current window."""
+    """Return Flink's state without fired windows, and with each session's current window."""
     flink = read_keyed_state(spark, savepoint, state=state, **options)
     if not has_window:
         return flink

@@ -14,7 +14,7 @@ from migrate.spark.transfer.rows import StateRows
 def check_watermark(
     has_watermark: bool, watermark_ms: int | None, rows: Sequence[StateRows]
 ) -> None:
-    """Check that the given watermark is between Flink's fired and pending windows.
+    """Check that the given watermark is between the ends of Flink's fired and pending windows.
 
     Args:
         has_watermark: whether the query has a watermark.

@@ -56,7 +56,8 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
 
     A window that has not fired has a timer at its last millisecond. If the job allows late records,
     Flink keeps a fired window until a later timer. Fired windows are left out, because Spark would
-    fire them again.
+    fire them again. If the job allows no late records, or this is not the state
+    ``window-contents``, the state is returned unchanged.
 
     Args:
         state: Flink's state.
@@ -155,7 +156,7 @@ def split_into_panes(
     replaced by the same equation, and so on. This gives each pane as sums and differences of
     windows.
 
-    Windows before the first one in the state have fired, so no panes are made before its start.
+    Windows before the state's first window have fired, so the first pane begins with that window.
 
     Args:
         entries: a row for each window: the key, ``start``, ``end``, ``n`` and the sums.

@@ -29,8 +29,9 @@ _MICROS_PER_MILLI = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# With more columns than this, each has fewer rows, but at least _MIN_ROWS. With more than 8
-# columns, each has fewer bytes for texts, but at least _MIN_TEXT.
+# The largest number of columns that all have the requested rows. With more columns, each has fewer
+# rows, but at least _MIN_ROWS; with more than 8 columns, each has fewer bytes of text, but at least
+# _MIN_TEXT.
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -52,7 +53,7 @@ class Buffers:
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:
         count = len(program.columns)
         entries = {table for _, table in program.starts}
-        # With very many columns each has less capacity, so that their total memory is limited.
+        # With very many columns each has less capacity, to limit their total memory.
         rows = min(rows, max(_MIN_ROWS, rows * _FULL_COLUMNS // max(count, 1)))
         text_bytes = min(text_bytes, max(_MIN_TEXT, text_bytes * 8 // max(count, 1)))
         capacity = [rows if table in entries else 4 * rows for table in range(program.table_count)]
@@ -180,7 +181,7 @@ class Buffers:
         return values
 
     def _millis(self, column: int) -> _Numbers:
-        """Return the texts of a column as little-endian 8-byte numbers; 0 for null."""
+        """Return a column's texts of 8 bytes as little-endian numbers; 0 for null."""
         millis = np.zeros(len(self.numbers(column)), np.int64)
         millis[self.is_valid(column)] = self.bytes_of(column).view("<i8")
         return millis
@@ -210,6 +211,8 @@ class Buffers:
 
     def check(self, node: Node) -> None:
         """Check that Flink can have written the values of a node, and that they fit the Arrow type.
+
+        In dates and instants, the number that stands for null is marked as null.
 
         Raises:
             Rejected: a value fails the check.
@@ -309,7 +312,7 @@ def _check_utf8(array: pa.Array) -> None:
 
 
 def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
-    """Return whether the magnitude of each number is below the limit."""
+    """Return, for each number, whether its magnitude is below the limit."""
     negative = high < 0
     low = np.where(negative, -low, low).view(np.uint64)
     high = np.where(negative, ~high + (low == 0), high)

@@ -241,7 +241,7 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _add_hash(self) -> bool:
-        """Add a column for the hash of the previous column, if the hash of a key needs it.
+        """Add a column for the hash of the previous column, if that column is part of a hashed key.
 
         Returns:
             whether the column was added.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The result of a run: all bytes were read, the columns are full, or an entry was refused.
+# The result of a run: all entries were read, the columns are full, or an entry was refused.
 DONE, FULL, REFUSED = 0, 1, 2
 
 # The kinds of columns, and the indexes of ``columns[column]``: kind, table, first slot, table of
@@ -61,8 +61,8 @@ ROW = 9
 # An integer in a field of the row. a, b: the offsets of its null bit and of its first byte from the
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
-# Bytes to which a field of the row points. a, b: as for SLOT_INTEGER; c: the number of bytes, or 0
-# if the field holds this number.
+# Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as for
+# SLOT_INTEGER; c: the number of bytes, or 0 if the field holds this number.
 SLOT_SIZED = 11
 
 

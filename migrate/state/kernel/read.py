@@ -22,7 +22,7 @@ from migrate.state.kernel.program import MAX_LISTS, Unknown
 # The capacity of the buffers: the number of rows, and the bytes of text in each column.
 _ROWS = 16_384
 _TEXT_BYTES = 1 << 20
-# How many times the capacity may be doubled for a large entry.
+# The number of times that the capacity may be doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
 # The plain reader; its arguments are a key group, and the number of its entries to skip.
