@@ -172,7 +172,8 @@ def _exit_code(outcome: ChangeOutcome) -> Exit | None:
         case Applied.NOTHING:
             codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
             joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
-            # A consumer has joined the group meanwhile, or Kafka rejected the offsets.
+            # REFUSED: a consumer has joined the group meanwhile. SERVICE: Kafka rejected the
+            # change.
             return Exit.REFUSED if joined else Exit.SERVICE
         case Applied.PARTLY | Applied.UNVERIFIED:
             return Exit.NOT_VERIFIED

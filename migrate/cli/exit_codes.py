@@ -11,7 +11,7 @@ class Exit(IntEnum):
     """The exit codes; they are part of the command contract."""
 
     DIFFERENT = 1  # only from ``diff --exit-code``
-    USAGE = 2  # wrong arguments, no such source, no terminal for the question
+    USAGE = 2  # wrong arguments, no such source, or no terminal on which to ask for confirmation
     UNREADABLE = 3  # the input is missing, corrupt or unsupported
     REFUSED = 4  # the request is unsafe or ambiguous, or the user said no; nothing was written
     NOT_VERIFIED = 5  # applied only in part, or with a wrong result
@@ -36,8 +36,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
         from migrate.kafka.config import ConfigError
 
-        # Without permission, a file of Kafka properties is an unreadable input. Any other file is
-        # an output.
+        # If the file is a file of Kafka properties, an input cannot be read. Any other file is one
+        # that the command writes, so access to it was denied.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

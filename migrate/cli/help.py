@@ -18,7 +18,8 @@ from typing import Any
 # The maximum and the minimum width of the help, in columns.
 _WIDEST = 100
 _NARROWEST = 40
-# The help text of a longer flag begins on the next line.
+# The maximum length of a flag in characters. The help text of a longer flag begins on the next
+# line.
 _LONGEST_FLAG = 25
 _OPTIONS = "Options"
 # The last section: the options that every command has.

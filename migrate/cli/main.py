@@ -59,7 +59,7 @@ app = typer.Typer(
 
 
 def _placeholder() -> None:
-    """Stand in for a command that is not loaded yet."""
+    """Do nothing: the function of each command until the command is loaded."""
 
 
 for _name, _line in COMMANDS.items():
@@ -113,14 +113,14 @@ def main() -> None:
 
 
 def _exit_code(end: SystemExit) -> Any:
-    """Return the exit code. Typer's is 1 after a closed pipe (``migrate --help | head -1``).
+    """Return the exit code of the process.
 
-    In that case, return the exit code of the error that Typer was writing, or 0.
+    After a closed pipe (``migrate --help | head -1``), Typer exits with 1. Then return the exit
+    code of the error about the arguments that Typer was writing, or 0 if it was writing the help.
     """
     pipe_error = end.__context__
     if not isinstance(pipe_error, BrokenPipeError):
         return end.code
-    # Typer was writing the help, or an error about the arguments, which has an exit code.
     return getattr(pipe_error.__context__, "exit_code", 0)
 
 

@@ -62,7 +62,8 @@ def verification(
         options.append("--allow-external-files")
     if arguments.get("one_cluster"):
         options.append("--one-cluster")
-    # A job's checkpoint directory has newer checkpoints later.
+    # If ``chk`` is a job's checkpoint directory, name the checkpoint itself: the directory may have
+    # newer checkpoints later.
     number = posixpath.basename(origin.pointer)
     name = chk if number in chk.split("/")[-2:] else origin.pointer
     return command("verify", name, target, *options, kafka=arguments)

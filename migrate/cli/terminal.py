@@ -24,6 +24,7 @@ from migrate.model.wording import printable
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
 
+# The progress line shows a step after these seconds, and is drawn again at this interval.
 _AFTER_SECONDS = 2.0
 _BETWEEN_SECONDS = 0.5
 _START_OF_LINE = "\r\x1b[K"
@@ -168,7 +169,10 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler that shows the messages of the logger ``migrate``, and each warning once."""
+    """A handler that shows the messages of the logger ``migrate``.
+
+    Equal warnings are shown once, unless they have the attribute ``REPEATED``.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ _OTHER_SIDES = (
     "(topic,partition,offset), broker:earliest, broker:latest, or broker:TIME, as "
     "broker:2026-11-20T18:00:00Z"
 )
-# A side: any set of positions.
+# Help for arguments that take any set of positions, such as the two sides of diff.
 SIDE = f"a checkpoint or savepoint, {_OTHER_SIDES}."
 OUTPUT = "Output"
 SERVERS = "[env: MIGRATE_BOOTSTRAP_SERVERS]"
@@ -65,8 +65,8 @@ def with_options(
 ) -> Callable[..., None]:
     """Replace a command's TypedDict parameter by one option for each key of the TypedDict.
 
-    The command is called with a dict of the options that have a value, converted by
-    ``Option.read``.
+    The command is called with a dict of the options that have a value. An option's ``read``
+    function, if any, has converted the value.
 
     Args:
         command: a function with a parameter whose type is a TypedDict, such as ``MoveArguments``.

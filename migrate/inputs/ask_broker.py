@@ -1,4 +1,4 @@
-"""Ask the broker that the user named for log ranges and groups."""
+"""Questions to the broker that the user named, about log ranges and groups."""
 
 from __future__ import annotations
 

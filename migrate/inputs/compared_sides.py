@@ -1,7 +1,7 @@
 """The two sides of a diff, loaded together.
 
-The broker is asked for the logs of both sides' topics. A ``broker:`` side has the topics of the
-other side.
+The broker is asked for the log range (start and end) of each partition of both sides' topics. A
+``broker:`` side has the topics of the side that it is compared with.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 # The maximum number of offsets in one file. Comparing and reporting take up to 4 KB per offset.
 MOST_OFFSETS = 100_000
-# A file with 100,000 offsets has about 3 MB; parsed JSON may take thirty times the file's size.
+# The maximum size of a file in bytes. A file with 100,000 offsets has about 3 MB; parsed JSON may
+# take thirty times the file's size.
 _LARGEST_FILE = 16 * 2**20
 # The maximum number of characters of a wrong value in a message.
 _MOST_SHOWN = 60

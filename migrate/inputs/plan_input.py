@@ -38,7 +38,7 @@ class PlanInput(Protocol):
 
     @property
     def state_bytes(self) -> Mapping[str, int]:
-        """The size of each operator's state in bytes, by operator id."""
+        """By operator id, the number of bytes of state that may contain records."""
 
     @property
     def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:

@@ -2,7 +2,7 @@
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
 ``broker:earliest``, ``broker:latest`` and ``broker:TIME``. `parse_side` only parses a name, so that
-a wrong name is reported before anything is read.
+a wrong name is reported before any positions are read.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def parse_side(name: str) -> Side:
     """Parse the name of a side; a name without a known prefix names a checkpoint.
 
     Raises:
-        UsageError: nothing follows the prefix, or something else than ``earliest``, ``latest`` or a
-            time follows ``broker:``.
+        UsageError: the prefix is unknown, nothing follows it, or something else than ``earliest``,
+            ``latest`` or a time follows ``broker:``.
         InputError: a URI contains credentials, or the URI of a Spark query is of an unknown kind.
     """
     prefix, _, what = name.partition(":")
@@ -171,7 +171,7 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side from ``logs``, which contain ``side.at``."""
+    """Return the positions of a ``broker:`` side; ``logs`` are the answer for ``side.at``."""
     match side.what:
         case "earliest":
             return log_positions(side.label, logs, lambda log: log.start)

@@ -8,8 +8,8 @@
     sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
 Spark runs a batch without a commit again. So a restarted query continues at the end of its newest
-*committed* batch. If no batch is committed, the query starts at the seeds. Spark writes the seeds
-before batch 0, also from ``startingOffsets``; only the continuous trigger does not use seeds. The
+*committed* batch. If no batch is committed, the query starts at the seeds. Spark writes missing
+seeds before batch 0, from ``startingOffsets``. Only the continuous trigger does not use seeds. The
 numbers of logged batches may have gaps: asynchronous progress tracking logs only some batches.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
@@ -118,7 +118,7 @@ def starting_positions(
 
 
 def _why_no_start(directory: str, files: ByteSource) -> str:
-    """Return why a directory without the start of a Kafka source does not show where one starts."""
+    """Return the reason why a directory has no seed of a Kafka source."""
     if files.is_file(join(directory, METADATA_FILE)):
         return "a checkpoint of Flink, not of a Spark query; name it without spark:"
     if entry_numbers(files, join(directory, "commits")):
@@ -148,7 +148,7 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
 def query_id(directory: str, files: ByteSource) -> str | None:
     """Return the query's id, or None if the file ``metadata`` is missing.
 
-    If the file is missing, Spark writes it with a new id.
+    If the file is missing, Spark gives the query a new id.
 
     Raises:
         InputError: the directory is missing, or its file ``metadata`` is damaged, so that Spark

@@ -48,7 +48,7 @@ Offsets = dict[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """An entry of the offset log; ``str`` is its text.
+    """An entry of the offset log; ``str`` returns its text.
 
     Attributes:
         metadata: JSON; empty for an epoch of the continuous trigger.
@@ -178,7 +178,7 @@ def read_seed(files: ByteSource, path: str) -> Offsets | None:
 
 
 def _next_offsets(offsets: Offsets) -> Offsets:
-    """Refuse markers: Spark resolves them before it writes its logs."""
+    """Return the offsets; refuse markers, which Spark resolves before it writes its logs."""
     for (topic, partition), offset in offsets.items():
         if offset < 0:
             raise NotOffsets(f"{topic!r} partition {partition}: {offset} is not an offset")

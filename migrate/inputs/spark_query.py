@@ -95,13 +95,13 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 
 # A query with asynchronous progress tracking logs only some batches, so the output since the last
 # logged batch is beyond the positions. The offset log contains settings of the session, but not
-# this option of the query. Only stateless queries can enable it:
+# this option of the query. Only stateless queries can enable it. Source:
 # AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
 # OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
 # In Real-Time Mode, Spark logs a batch at the batch's end and commits it at once, also for stateful
-# queries. The log does not contain the trigger: MicroBatchExecution (markMicroBatchEnd) @ Spark
-# 4.2.0.
+# queries. The log does not contain the trigger. Source: MicroBatchExecution (markMicroBatchEnd) @
+# Spark 4.2.0.
 
 
 def _state_warning(directory: str, files: ByteSource) -> str | None:
@@ -159,8 +159,8 @@ class QueryStart:
         started: the query's seeds.
         resumes_at: the offsets that a restarted query reads next; None if they are not checked.
         has_run: whether a query has begun a batch in this checkpoint location.
-        continuous: whether the first batch was an epoch of the continuous trigger, which ignores a
-            seed and does not record where it started.
+        continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
+            trigger ignores a seed, and does not record where the query started.
         seeds: the seeded offsets, by source.
         batches: (number, end offsets by source) of each committed batch, the oldest first; empty
             for the continuous trigger.

@@ -25,7 +25,7 @@ QUIET.propagate = False
 
 _DEFAULTS = {
     # librdkafka 2.16 drops its list of brokers when its last connection ends ("rebootstrap"). A
-    # request at that moment hangs, as do all later ones, and a thread of librdkafka spins.
+    # request at that moment and all later requests hang, and a thread of librdkafka spins.
     "metadata.recovery.strategy": "none",
     # A restarting broker is back within seconds, so reconnect at least once a second.
     "reconnect.backoff.max.ms": "1000",
@@ -34,8 +34,8 @@ _DEFAULTS = {
 # confluent-kafka expects Python objects for these names. It ignores text, or fails.
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
-# The resource to which an error denies access. Reading needs the permission DESCRIBE (Kafka's
-# AclOperation). Commits and deletions need other permissions, and have their own messages.
+# By error code, the resource to which access is denied. Reading needs the permission DESCRIBE
+# (Kafka's AclOperation). Commits and deletions need other permissions, and have their own messages.
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
@@ -129,7 +129,7 @@ class Connection:
                     f"TLS verification failed at {self._servers}: {reason}; check that "
                     "ssl.ca.location holds the authority, and that the certificate is for this host"
                 )
-            # A TLS alert from the broker, as for a missing client certificate, lacks the code _SSL.
+            # A TLS alert of the broker, as for a missing client certificate, lacks the code _SSL.
             if failure.code() == KafkaError._SSL or "SSL routines:" in text:
                 return BrokerError(f"TLS failed at {self._servers}: {reason}")
         return None
@@ -177,7 +177,8 @@ class Connection:
         """Return the BrokerError of a failed request.
 
         Args:
-            what: the subject of the request: ``the cluster``, ``topic NAME`` or ``group NAME``.
+            what: the subject of the request, such as ``the cluster``, ``group NAME`` or
+                ``TOPIC-PARTITION``.
             error: the error of confluent-kafka.
         """
         code = kafka_error(error).code()

@@ -79,8 +79,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
             description = describe()  # the group may have been created after the first request
     kind = _GROUP_TYPES.get(description.type, "unknown")
     if exists and description.state is ConsumerGroupState.DEAD:
-        # Kafka describes share and streams groups as DEAD, like missing groups. Only streams groups
-        # commit offsets.
+        # Kafka describes share and streams groups as DEAD, like missing groups. A share group
+        # commits no offsets.
         kind = "streams" if committed else "unknown"
     members = tuple(
         Member(
@@ -125,8 +125,8 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], F
 def _is_listed(connection: Connection, group: str) -> bool:
     """Return whether a group that Kafka describes as DEAD exists as a share or streams group.
 
-    Only this deprecated request lists such a group. If the request fails, the group counts as
-    missing, which is safe: Kafka refuses commits for a share group (GROUP_ID_NOT_FOUND).
+    Only the deprecated ``list_groups`` lists such a group. If the request fails, the group counts
+    as missing, which is safe: Kafka refuses commits for a share group (GROUP_ID_NOT_FOUND).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

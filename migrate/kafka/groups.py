@@ -64,7 +64,8 @@ class ConsumerGroups:
     """The consumer groups of a cluster.
 
     Requests share one connection. After a failure, the next request opens a new connection.
-    The methods that only read may raise BrokerError.
+    If the broker does not answer, the methods that only read raise BrokerError; ``commit`` and
+    ``delete`` return the failure.
     """
 
     def __init__(self, config: KafkaConfig) -> None:

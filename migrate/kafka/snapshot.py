@@ -19,8 +19,8 @@ from migrate.model.wording import close_names
 # The maximum number of missing topics for which similar names are searched.
 _MAX_MISSPELT = 5
 
-# A topic's id is 16 bytes in base64: with the standard alphabet from librdkafka, and with the
-# alphabet for URLs in Kafka's tools.
+# A topic's id is 16 bytes in base64. librdkafka writes it with the standard alphabet, Kafka's tools
+# with the alphabet for URLs.
 _NO_TOPIC_ID = "A" * 22
 _URL_ALPHABET = str.maketrans("+/", "-_")
 
@@ -138,7 +138,10 @@ def _matching_topics(connection: Connection, pattern: TopicPattern) -> set[str]:
 
 
 def _close_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return existing topics with similar names for each missing topic; none if listing fails."""
+    """Return existing topics with similar names for each missing topic.
+
+    There are none if many topics are missing, or if the topics cannot be listed.
+    """
     if len(missing) > _MAX_MISSPELT:
         return {}
     try:

@@ -1,7 +1,7 @@
 """Outcomes of transactions, read from the cluster's transaction log, ``__transaction_state``.
 
 librdkafka does not have the request DescribeTransactions, so the outcomes are read from the log.
-This needs the permission READ on the topic. A transactional id is in partition
+This needs the permission READ on the topic. The records of a transactional id are in partition
 ``abs(id.hashCode()) % partitions``. Each change of a transaction's state is a record::
 
     key    i16 version 0, i16 n, n bytes transactional id
@@ -46,6 +46,7 @@ _OUTCOMES = {
 # Seconds for reading the log. A compacted partition is seldom larger than its newest segment (100
 # MB by default).
 _READ_SECONDS = 60.0
+# The maximum number of records that are read at once, and the seconds to wait for them.
 _AT_ONCE = 10_000
 _WAIT = 0.1
 
@@ -81,7 +82,7 @@ def transaction_outcomes(
 
 
 def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> Outcome:
-    """Return the outcome of a transaction; ``changes`` are its id's records in log order."""
+    """Return a transaction's outcome from the changes of its transactional id, in log order."""
     _, producer_id, epoch = transaction
     outcome = Outcome.UNKNOWN
     for change in changes:

@@ -24,7 +24,7 @@ class LogRange:
 
     Attributes:
         start: the log start offset.
-        end: the log end offset: the offset of the next record to be written.
+        end: the log end offset, which the next record will get.
         first_since: the offset of the first record at or after ``Question.since``, or the log end
             if there is no such record; None if ``since`` is None.
         first_at: the same for ``Question.at``.
@@ -73,9 +73,9 @@ class GroupView:
     Attributes:
         exists: whether the group exists.
         state: Kafka's name of the state: Empty, Stable, Dead, PreparingRebalance, …
-        type: classic, consumer, streams (a group of Kafka Streams), or unknown. An unknown group is
-            a share group, or a streams group without committed offsets: librdkafka cannot
-            distinguish them.
+        type: classic, consumer, streams (a group of Kafka Streams), or unknown. If an existing
+            group's type is unknown, it is a share group, or a streams group without committed
+            offsets. librdkafka cannot distinguish these two.
         committed: the committed offsets of the group in all topics.
         alike: the existing groups with a similar name, if the group does not exist.
     """
@@ -104,7 +104,7 @@ class Outcome(str, Enum):
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # another cluster's, or no longer in the transaction log
+    UNKNOWN = "unknown"  # in another cluster, or no longer in the transaction log
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ class ClusterSnapshot:
         source_group: the consumer group of the input: the Flink job's, or the group to move from.
         target_group: the consumer group to commit offsets for.
         alike: for each topic that does not exist, the existing topics with a similar name.
-        matched_topics: other topics that match the question's pattern, each with the time of its
-            first record with a timestamp, in milliseconds of the epoch, or None.
+        matched_topics: for each other topic that matches the question's pattern, the time of its
+            first record with a timestamp, in milliseconds of the epoch; None without such a record.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
-        transactions_error: why the outcomes could not be read.
+        transactions_error: why the outcomes could not be read; empty if they were read.
     """
 
     topics: dict[str, dict[int, LogRange]]

@@ -24,7 +24,7 @@ class NoSuchName(UsageError):
     Args:
         problem: what is wrong.
         name: the unknown name; the message suggests the known names closest to it.
-        known: the known names; the message shows the values of a mapping instead of its keys.
+        known: the known names; if this is a mapping, the message shows its values, not its keys.
         others: the end of the message, such as "there are: 'a', 'b'".
     """
 
@@ -35,7 +35,7 @@ class NoSuchName(UsageError):
 
 
 class InputError(MigrateError):
-    """An input that is missing, damaged, or of another kind or version."""
+    """An input that is missing or damaged, or has a wrong kind or an unknown version."""
 
 
 class Refused(MigrateError):

@@ -16,8 +16,8 @@ class Explanation(NamedTuple):
     """The explanation of a code, in Markdown without links.
 
     Attributes:
-        severity: its severity, in words.
-        meaning: what it says of the input, or of the move.
+        severity: the severity in words.
+        meaning: what the finding or the warning says about the input or the move.
         advice: what the user can do; empty if there is nothing to do.
         section: the page and section of docs/ that explain more; empty if there is none.
     """

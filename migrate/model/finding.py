@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Severity(str, Enum):
-    """The severity: a blocker stops a move; after a warning, records may be repeated or missed."""
+    """The severity: a blocker stops a move; a warning says what a move may repeat or miss."""
 
     BLOCKER = "blocker"
     WARNING = "warning"
@@ -25,11 +25,11 @@ class CodePolicy(NamedTuple):
     Attributes:
         job_wide: whether the finding is about the whole job; a blocker then counts for every
             source.
-        another_source: whether the finding is about a source that cannot be chosen; it is dropped
-            if the user names other sources.
+        another_source: whether the finding is about a source that cannot be chosen. Such a finding
+            is dropped if the user chooses sources by name.
         unread: whether the finding is about a Kafka source that cannot be read. If the checkpoint
             has no other source, the plan shows this finding, not the error "no Kafka source".
-        by_partition: whether the plan reports the finding again for each partition.
+        by_partition: whether the plan reports the finding for each partition instead.
         undecided: whether a warning needs a choice by the user before the job can move.
         shown_for_groups: whether a move to a consumer group shows the finding at any severity.
         allowed: whether the user's policies allow the move despite the finding.
@@ -54,7 +54,7 @@ class Code(str, Enum):
     DAMAGED_SOURCE = "damaged-source", CodePolicy(another_source=True, unread=True)
     FILES_IN_PROGRESS = "files-in-progress", CodePolicy()
     FINISHED_OPERATORS = "finished-operators", CodePolicy()
-    # Only a consumer group as the input has this finding.
+    # Only a plan that is made from a consumer group has this finding.
     GROUP_READS = (
         "group-reads",
         CodePolicy(
@@ -79,7 +79,7 @@ class Code(str, Enum):
     NO_ENUMERATOR = "no-enumerator", CodePolicy()
     NOT_A_STOP = "not-a-stop", CodePolicy()
     NUMBERING_BEGAN_ANEW = "numbering-began-anew", CodePolicy()
-    # A Spark query has this finding if its output may be ahead of its positions.
+    # Only a Spark query has this finding: its output may be ahead of its positions.
     OUTPUT_BEYOND = "output-beyond", CodePolicy()
     PENDING_TRANSACTIONS = "pending-transactions", CodePolicy(undecided=True)
     QUERY_STATE = "query-state", CodePolicy()

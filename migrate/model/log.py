@@ -19,7 +19,7 @@ REPEATED = "repeated"
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Log the begin and the end of a stage such as "reading chk-7", with its duration.
+    """Log the beginning and the end of a stage such as "reading chk-7", and its duration.
 
     The log records have the attribute ``STAGE``: the command line shows a long stage while it runs.
     """

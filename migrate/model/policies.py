@@ -1,4 +1,4 @@
-"""Policies: the user's choices; by default a move may not lose or repeat records."""
+"""The user's choices about a move; by default, a move may not lose or repeat records."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# Limits the memory that a mistyped range takes; a Kafka topic has far fewer partitions.
+# The maximum number of partitions in a range: a mistyped range must not fill the memory.
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -123,8 +123,8 @@ class Policies:
     Attributes:
         topic_map: the topics' names at the target, by their names in the input.
         partitions: the partitions to move, by the topic's name in the input; None: all.
-        topic_pattern: the pattern by which the job finds its topics. A matching topic that is not
-            in the checkpoint has new partitions.
+        topic_pattern: the pattern by which the job finds its topics. All partitions of a matching
+            topic that is not in the checkpoint are new partitions.
         unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
         one_cluster: whether all sources of a topic read it on the same Kafka cluster.
     """

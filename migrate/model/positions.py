@@ -1,7 +1,7 @@
 """Positions of topic-partitions, their origin and their target.
 
 A start is a next offset (the offset of the next record to read, >= 0), a ``Marker``, or unknown.
-``extract`` translates the numbers that Flink stores as markers (-1, -2, -3, Long.MIN_VALUE).
+``migrate.inputs.flink`` translates the numbers that Flink stores as markers, such as -1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Target:
 
     Attributes:
         title: the target in words.
-        command: the command that writes the target, in words.
+        command: the words of the command that writes the target.
         group: the consumer group's name; None for any other target.
     """
 
@@ -55,7 +55,8 @@ class Origin:
     """The origin of positions: a checkpoint, a batch of a Spark query, or another input.
 
     Attributes:
-        kind: ``checkpoint`` (also for a savepoint), ``batch``, or ``positions`` for another input.
+        kind: ``checkpoint`` (also for a savepoint), ``batch`` of a Spark query, or ``positions``
+            for another input.
         pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
@@ -77,7 +78,7 @@ class Origin:
 
     @property
     def title(self) -> str:
-        """Return ``checkpoint 42``, ``savepoint 43`` or ``batch 7``."""
+        """Return ``checkpoint 42``, ``savepoint 43``, ``batch 7`` or ``positions``."""
         if self.kind == "positions":
             return self.kind
         # Flink names the directory of a savepoint savepoint-<job>-<random>.
@@ -98,7 +99,7 @@ class PositionState(str, Enum):
 
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
-    LATEST = "latest"  # assigned, no record read yet; its start was the log end at that time
+    LATEST = "latest"  # assigned, no record read yet; started at the log end of that time
     COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
     FINISHED = "finished"  # of a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
@@ -127,7 +128,8 @@ Start: TypeAlias = int | Marker | Unknown
 class Position(NamedTuple):
     """One topic-partition of one source.
 
-    A source may have 100,000 positions, and a frozen dataclass takes four times as long to create.
+    This is a named tuple, because a source may have 100,000 positions, and creating a frozen
+    dataclass takes four times as long.
 
     Attributes:
         start: the next offset to read, a marker, or None if it is not in the state.

@@ -1,7 +1,7 @@
 """Redaction of text of libraries and services, which may hold passwords.
 
-``password="SECRET"`` is shown as ``password=…``: the values of names such as ``password`` are
-redacted, and the credentials of URLs.
+The values of names such as ``password``, and the credentials of URLs, are replaced by ``…``:
+``password="SECRET"`` becomes ``password=…``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _SECRET_NAMES = (
     r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?:api|access|account|private|secret)[._-]?key"
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
-# Names that are also ordinary words (`unexpected token: x`). They count before `=`; in quotes, also
-# before `:`, `=>` and `->`.
+# Names that are also ordinary words (`unexpected token: x`). The text after such a name is redacted
+# only after `=`; if the name is in quotes, also after `:`, `=>` and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
-# A name after a slash does not count, because `/key=` in a path is the name of a partition.
+# A name after a slash does not count: in a path such as `/key=5`, it is the name of a column.
 _NAMED_SECRET = re.compile(
     rf"""
     (?<![/\w.-])

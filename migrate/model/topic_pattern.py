@@ -63,7 +63,7 @@ class TopicPattern:
     excluded: frozenset[str] = frozenset()
 
     def matching(self, topics: Iterable[str]) -> list[str]:
-        """Return the topics that match, sorted."""
+        """Return the topics that match, sorted; at most 20 if the pattern is a suggested one."""
         pattern = _compiled(self.text)
         excluded = _INTERNAL | self.excluded
         matches = sorted(
@@ -76,7 +76,7 @@ def topic_pattern(text: str) -> TopicPattern:
     """Parse ``--topic-pattern``.
 
     Raises:
-        UsageError: Java and Python may read the pattern differently.
+        UsageError: the pattern is empty or wrong, or Java and Python may read it differently.
     """
     if not text:
         raise UsageError("--topic-pattern: no pattern (an unset variable?)")
@@ -110,8 +110,9 @@ def suggested_pattern(
 ) -> TopicPattern | None:
     """Derive a pattern from the names of each source's topics, or return None.
 
-    The pattern is the common beginning and the common end of a source's topics, each up to a
-    separator: ``orders-eu`` and ``orders-us`` suggest ``orders-.*``.
+    The pattern has the common beginning and the common end of a source's topics, each cut at a
+    separator: ``orders-eu`` and ``orders-us`` suggest ``orders-.*``. The patterns of several
+    sources are joined by ``|``.
 
     Args:
         families: the topics of each source.

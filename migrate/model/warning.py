@@ -31,7 +31,7 @@ class WarningCode(str, Enum):
     GROUP_NOT_COMMITTED = "group-not-committed"
     GROUP_OFFSETS_LOST = "group-offsets-lost"
     JOB_MAY_RUN = "job-may-run"
-    LOOK_FAILED = "look-failed"
+    LOOK_FAILED = "look-failed"  # ``follow`` could not read the query, the brokers or the group
     MAYBE_RECREATED = "maybe-recreated"
     MERGED_POSITIONS = "merged-positions"
     MISSING_OFFSETS = "missing-offsets"

@@ -62,7 +62,7 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Suggest known names for a mistyped name; of a mapping, show the values for similar keys."""
+    """Suggest similar known names; if ``known`` is a mapping, show the values of similar keys."""
     shown = known if isinstance(known, Mapping) else {}
     return did_you_mean(shown.get(match, match) for match in close_names(name, known))
 

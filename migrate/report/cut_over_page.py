@@ -38,7 +38,7 @@ def cut_over_page(record: CutOverRecord) -> str:
 
 
 def _state(record: CutOverRecord) -> str:
-    """Return the state of the cut-over, and how the last run ended unless it was done."""
+    """Return the state of the cut-over, and the end of the last run if it says more."""
     if not record.runs:
         return "not begun"
     state, last = _STATES[record.state], record.runs[-1]

@@ -25,7 +25,7 @@ from migrate.report.table import Column, Line, numbers, table_lines
 from migrate.report.text import csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
-# For more partitions, the table has a row for each topic instead.
+# The maximum number of partitions that have a row each. For more, each topic has a row instead.
 FOLD_ABOVE = 200
 
 CSV_COLUMNS = (
@@ -251,7 +251,7 @@ def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
 
 
 def start_text(start: Start, next_offset: int | None) -> str:
-    """Return an offset, or a state with its offset if known, such as ``earliest = 5``."""
+    """Return an offset, a state with its offset if known (``earliest = 5``), or ``-``."""
     match start:
         case Unknown.ABSENT:
             return "-"

@@ -12,7 +12,7 @@ from migrate.report.page import render_page
 from migrate.report.text import difference_text
 
 # Width and inner margin of a bar in CSS pixels. diff.css has the same width. The margin has room
-# for half a mark.
+# for half of a mark, which shows a side's offset.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
 # The minimum width of a stretch: a difference of one record in a million must be visible.
 _LEAST_WIDTH = 2.0

@@ -1,6 +1,6 @@
-"""The output of ``migrate inspect``: JSON (``schemas`` has its format) and CSV.
+"""The output of ``migrate inspect`` as JSON and CSV; ``schemas`` has the format of the JSON.
 
-Each position is one line. The output is produced in pieces, because a source may have 100,000
+Each position is on one line. The output is produced in pieces, because a source may have 100,000
 positions.
 """
 
@@ -17,7 +17,7 @@ from migrate.inputs.flink.source import Source
 from migrate.model.positions import Position
 from migrate.report.text import LINES_AT_ONCE, csv_pieces
 
-# Names of attributes, and of the fields with their values in the reports in ``schemas``.
+# The names of attributes to report. The fields of the reports in ``schemas`` have the same names.
 _SOURCE = (
     *("operator_id", "name", "uid", "kind", "parallelism", "max_parallelism"),
     "initial_discovery_finished",

@@ -23,7 +23,7 @@ _STOPPED = {
 
 
 def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
-    """Return tables of positions and operators, and the findings; fitted to a terminal's width."""
+    """Return tables of positions and operators that fit a terminal's width, and the findings."""
     return "".join(_lines(extraction, Screen.of(out), wide))
 
 

@@ -18,7 +18,7 @@ from migrate.model.wording import printable
 
 
 def render_page(name: str, **values: object) -> str:
-    """Return a page in ASCII, which has the same bytes in every encoding.
+    """Return a page in ASCII; other characters are written as character references.
 
     Args:
         name: the template's name: its files are ``<name>.html``, ``<name>.css`` and, if the page
@@ -47,7 +47,7 @@ def render_page(name: str, **values: object) -> str:
 
 
 def _template_value(value: object) -> object:
-    """Return a value for a template: None is an empty text, control characters are escaped."""
+    """Return a value for a template: an empty text for None, control characters escaped."""
     if value is None:
         return ""
     if isinstance(value, Enum):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield the lines of a table: a row for each job, and a total.
 
-    Paths below the current folder are shown relative to that folder, or with ``wide`` in full.
+    Paths below the current folder are shown relative to that folder; with ``wide``, in full.
     """
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs
@@ -42,10 +42,11 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
 
 
 def _moves(job: ScannedJob, inventory: Inventory) -> str:
-    """Return whether the checkpoint, the broker or the planner showed an obstacle to a move.
+    """Return the cell MOVES.
 
     Returns:
-        ``yes`` or ``check`` if there is none, ``no`` if there is one, or ``unreadable``.
+        ``yes`` without an obstacle, ``check`` if there is something to check first, ``no`` with an
+        obstacle or a refused plan, or ``unreadable``.
     """
     if not job.readable:
         return "unreadable"
@@ -55,7 +56,10 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
 
 
 def _refused(job: ScannedJob, plans: Mapping[str, JobPlan] | None) -> JobPlan | None:
-    """Return the refused plan of a job; None if its plan was saved, or no plans were made."""
+    """Return the result of a job's planning if no plan was saved, because it was refused or failed.
+
+    Otherwise, or if no plans were made, return None.
+    """
     plan = plans[job.pointer] if plans is not None else None
     return plan if plan is not None and plan.file is None else None
 
@@ -85,7 +89,7 @@ def _lag(job: ScannedJob) -> str:
 
 
 def summary_lines(inventory: Inventory) -> Iterator[str]:
-    """Yield the totals of all jobs."""
+    """Yield lines with the totals of all jobs and plans."""
     totals = inventory.totals
     unreadable = inventory.unreadable - totals.unlistable
     unread = f", {unreadable} of them unreadable" if unreadable else ""

@@ -1,8 +1,8 @@
 """The JSON formats of ``migrate inspect`` and ``migrate state``, and their JSON Schemas.
 
 Other programs read these formats, so they are a public contract. ``python -m
-migrate.report.schemas inspect`` (or ``state``) prints the schemas in ``docs/schemas``, and tests
-compare real output with them. No command imports this module, because the import of pydantic takes
+migrate.report.schemas inspect`` (or ``state``) prints a schema of ``docs/schemas``. Tests compare
+real output with the schemas. No command imports this module, because the import of pydantic takes
 longer than reading a checkpoint.
 """
 

@@ -1,4 +1,4 @@
-"""Keyed states and their entries as JSON (``schemas`` has its format), CSV and tables."""
+"""Keyed states and their entries as JSON (the format is in ``schemas``), CSV and tables."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _cells(state: KeyedState, siblings: Sequence[KeyedState]) -> dict[str, str]:
 
 
 def entries_table(state: KeyedState, entries: Iterable[Entry], out: TextIO) -> str:
-    """Return a table of entries, which must all fit into memory."""
+    """Return a table of entries; all entries must fit into memory."""
     rows = [entry_json(state, entry) for entry in entries]
     return table_text(map(_entry_column, _names(state)), rows, out)
 

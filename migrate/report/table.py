@@ -1,6 +1,6 @@
 """Tables as text.
 
-If a table is wider than the terminal, three steps make it narrower, until it fits:
+If a table is wider than the terminal, these steps make it narrower, until it fits:
 
 1. Headings are written on two lines.
 2. The least important columns are left out. The last line of the output names them.

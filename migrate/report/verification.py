@@ -170,7 +170,7 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
 
 
 def _about_lost_evidence(verification: Verification) -> Iterator[str]:
-    """Yield what can no longer be verified, because the query or the log has moved on."""
+    """Yield what cannot be verified any more, because log entries or records are deleted."""
     passed = verification.passed_by_log_start
     if passed:
         topic, partition = passed[0]

@@ -27,7 +27,7 @@ __all__ = [
     "sink_memory",
 ]
 
-# The reader of each format, by a file or directory that identifies the format.
+# The reader of each format, by the directory that identifies the format.
 _FORMATS: Mapping[str, Callable[[Directory], SinkMemory | None]] = {
     spark_files.LOG: spark_files.read_log,
     delta.LOG: delta.read_log,

@@ -29,8 +29,9 @@ from decoder.keyed_state.types import AvroKind
 from migrate.sinks.directory import UnreadableSink
 
 _MAGIC = b"Obj\x01"
+# The size of a sync marker in bytes.
 _MARKER = 16
-# The deepest nesting of values: a record may contain records of its own type.
+# The deepest nesting of values that is read: a record may contain records of its own type.
 _DEEPEST = 64
 _SIZES = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
 _METADATA = types.AvroMap(types.AvroScalar(AvroKind.BYTES))
@@ -41,11 +42,11 @@ def is_avro(content: bytes) -> bool:
 
 
 def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
-    """Read a field of the last record in a file; the field is a map of strings, or null.
+    """Return the map in a field of the last record; empty if the field is missing or null.
 
     Raises:
-        UnreadableSink: the file is damaged or compressed, or does not contain records with such a
-            field.
+        UnreadableSink: the file is damaged or compressed, does not contain records, or the field
+            is not a map.
     """
     try:
         entries = _last_record(Cursor(content, what, start=len(_MAGIC))).get(field) or {}

@@ -1,4 +1,4 @@
-"""Read the files of a sink's directory, up to a maximum size, and check their content."""
+"""A sink's directory, and checks of its files' size and content."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from decoder.storage import join
 from migrate.model.wording import clipped
 from migrate.storage.files import Files
 
-# The largest file in bytes. A commit that lists thousands of data files has a few megabytes.
+# The maximum size of a file in bytes. A commit that lists thousands of data files has a few
+# megabytes.
 LARGEST = 64 << 20
-# The most files of a log that are read. Most writers keep some tens of files.
+# The maximum number of files of a log that are read. Most writers keep a few dozen files.
 MOST_FILES = 1_000
 # The maximum number of characters of a text from the sink in a message.
 _SHOWN = 60

@@ -2,7 +2,7 @@
 
 The table's timeline stores the last batch of each identifier. A completed commit contains the map
 ``extraMetadata``, whose key ``_hudi_streaming_sink_checkpoint`` has a JSON object with a batch for
-each identifier. The newest commit with the identifier counts, except archived commits. The
+each identifier. The newest commit with the identifier counts. Archived commits do not count. The
 identifier is the option ``hoodie.datasource.write.streaming.checkpoint.identifier``. All queries
 without this option share one identifier.
 

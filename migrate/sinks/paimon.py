@@ -20,7 +20,7 @@ from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 LOG = "snapshot"
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{1,19})")
-# The number of the newest snapshots that are read.
+# The maximum number of snapshots that are read, the newest first.
 _MOST = 100
 
 

@@ -1,11 +1,11 @@
-"""The last number of each writer that a sink stores."""
+"""The last number that a sink stores for each writer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-# The identifier of queries that do not set one: DataSourceWriteOptions @ Hudi 1.1.1.
+# Hudi's identifier of queries that do not set one. Source: DataSourceWriteOptions @ Hudi 1.1.1.
 DEFAULT_IDENTIFIER = "default_single_writer"
 
 
@@ -32,7 +32,7 @@ class WriterKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The last number of a writer; the sink skips the writer's numbers up to ``last``."""
+    """The last number of a writer; the sink may skip the writer's numbers up to ``last``."""
 
     kind: WriterKind
     name: str
@@ -41,7 +41,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class SinkMemory:
-    """The numbers that a sink, or the log of one format in it, stores.
+    """The numbers that a sink stores, or that the log of one of its formats stores.
 
     Attributes:
         formats: the names of its formats, such as ``a Delta table``; empty if unknown.

@@ -44,7 +44,7 @@ class _Store(NamedTuple):
         protocol: fsspec's name of the store's protocol.
         extra: the extra of this package that installs the library.
         options: arguments of fsspec's file system.
-        range_options: arguments of ``cat_file`` when it reads a range.
+        range_options: arguments of ``cat_file`` for reading a range.
     """
 
     protocol: str
@@ -73,7 +73,7 @@ _STORES = {
 }
 # The schemes that messages name; the others are synonyms.
 SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
-# What to do about errors of the stores' libraries, by a part of their text.
+# What to do about errors of the stores' libraries, by a part of the error's text.
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY",
@@ -81,7 +81,7 @@ _ADVICE = {
     "webhdfs://",
 }
 
-# How many bytes of a file are read into memory at a time.
+# The maximum number of bytes that ``Files.pieces`` reads at a time.
 _PIECE_BYTES = 8 * 1024 * 1024
 _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -140,9 +140,9 @@ class Files:
             return data
 
     def pieces(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield ``size`` bytes of a file from ``start`` on, or up to its end for None.
+        """Yield a file's bytes from ``start`` on, in pieces.
 
-        A file that ends earlier yields fewer bytes.
+        They are ``size`` bytes, or fewer if the file ends earlier; without ``size``, all bytes.
         """
         done = 0
         while size is None or done < size:
@@ -236,7 +236,9 @@ class Files:
         with self._file_system(path) as (system, name):
             out = system.open(name, "wb")
         try:
-            for piece in pieces:  # outside of _file_system: this reads from another store
+            # ``pieces`` may read from another store, whose errors are not this store's. So the loop
+            # is outside of _file_system.
+            for piece in pieces:
                 with self._file_system(path):
                     out.write(piece)
         finally:
@@ -309,7 +311,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error, without secrets."""
+    """Return the first line of an error without secrets, and advice if there is any."""
     from migrate.model.secrets import redact_secrets  # here: its patterns take time to compile
 
     lines = str(error).strip().splitlines()

@@ -95,7 +95,7 @@ def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a written model, with a title."""
+    """Return the JSON Schema of a model or TypedDict in its written form, with a title."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **TypeAdapter(shape).json_schema(mode="serialization"),

@@ -184,12 +184,13 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
     """Write a new directory, local or in a store.
 
     The context yields a path to read the written files back, and a function that writes a file. If
-    the context fails, all written files are removed; the error names files that a store does not
-    remove. If the process is killed, the files written so far remain in a store.
+    the context fails, all written files are removed; the error names the files of a store that
+    could not be removed. If the process is killed, the files written so far remain in a store.
 
     Args:
-        location: a local path, or a URL in a store; it must not exist.
-        files: writes to the stores.
+        location: a local path that is missing or an empty directory; or a URL in a store, where
+            the caller checks that the directory is new.
+        files: the storage to write to, for a URL.
 
     Raises:
         OSError: the directory cannot be written.
@@ -277,6 +278,7 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
+    """Replace the path of a system error by the user's name of the directory."""
     try:
         yield
     except OSError as error:

@@ -14,7 +14,7 @@ from migrate.model.errors import InputError, MigrateError, UsageError
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
-# One slash is enough: in file:/data the host is left out.
+# One slash is enough, because ``file:/data`` is a URI without a host.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
@@ -54,7 +54,7 @@ def local_path(name: str) -> Path:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is a directory or below it; both are results of ``from_uri``."""
+    """Return whether a path is equal to or below a directory; ``from_uri`` has returned both."""
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
     return Path(path).resolve().is_relative_to(Path(directory).resolve())

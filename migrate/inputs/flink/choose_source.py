@@ -26,7 +26,7 @@ from migrate.model.positions import (
     format_start,
 )
 
-# The prefix of a value of ``--source`` that is a topic.
+# The prefix of a value of ``--source`` that names a topic.
 TOPIC_PREFIX = "topic:"
 
 
@@ -80,8 +80,8 @@ def choose_known(extraction: PlanInput, choice: Choice) -> Known:
 def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
     """Return the sources with this name, or all sources for None.
 
-    The list is empty if no source can be read, because all are damaged or of an unknown kind. Their
-    findings then block the plan.
+    Without a name, the list is empty if no source can be read, because all are damaged or of an
+    unknown kind. The findings about these sources then block the plan.
 
     Raises:
         NoSuchName: no source has this name, or the checkpoint has no Kafka source.

@@ -1,4 +1,4 @@
-"""The Kafka sources of a decoded checkpoint, with their positions, and the findings about it."""
+"""The Kafka sources of a decoded checkpoint, their positions, and the checkpoint's findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions of a KafkaSource, merged from reader state and enumerator state as Flink restores them.
+"""Positions of a KafkaSource, merged from its reader state and its enumerator state as in Flink.
 
 A reader's split has the position of its partition. A partition that is only in the enumerator's
 state is finished, not yet assigned, or unresolved.
@@ -78,8 +78,8 @@ def _entries_without_reader(
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
 
-    If there are none, as usual, no EnumeratorEntry is created: ``entries`` may be Rows, which
-    create entries on demand.
+    Usually there are none. Then no EnumeratorEntry is created, because ``entries`` may be Rows,
+    which create entries on demand.
     """
     if enumerator is None:
         return []
@@ -93,7 +93,7 @@ def _entries_without_reader(
 def _group_duplicates(
     reader_splits: Iterable[ReaderSplit], duplicates: set[TopicPartition]
 ) -> Iterable[list[ReaderSplit]]:
-    """Return the splits of each topic-partition that occurs twice, as only in damaged state."""
+    """Return the splits of each topic-partition that occurs twice; only damaged state has any."""
     copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in duplicates}
     for reader_split in reader_splits if duplicates else ():
         place = (reader_split.split.topic, reader_split.split.partition)
@@ -103,7 +103,7 @@ def _group_duplicates(
 
 
 def _unread_position(split: Split, subtask: int, cluster: str | None) -> Position:
-    """Return the position of a split of which no record was read yet."""
+    """Return the position of a split from which no record was read yet."""
     topic, partition, stop = split.topic, split.partition, split.stopping_offset
     if split.starting_offset in _MARKERS:
         marker = _MARKERS[split.starting_offset]
@@ -129,7 +129,10 @@ def _ambiguous_position(copies: list[ReaderSplit], cluster: str | None) -> Posit
 
 
 def _finished_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    """Return the position of an assigned split without a reader: it was read to its end."""
+    """Return the position of an assigned entry without a reader, which was read to its end.
+
+    The position is unresolved if the state does not have the end.
+    """
     split = entry.split
     finished_at = _finished_offset(split) if split is not None else None
     if split is not None and finished_at is not None:
@@ -154,9 +157,9 @@ def _finished_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
 def _finished_offset(split: Split) -> int | None:
     """Return the next offset of a finished split, or None if it is not known.
 
-    The next offset is the stop, or the start if it is higher. The start ``earliest`` was not
-    higher, because the split was read to its end. The starts ``latest`` and ``committed`` may have
-    been higher, so the next offset is not known.
+    The next offset is the stop, or the start if the start is higher. A start ``earliest`` counts as
+    not higher. A start ``latest`` or ``committed`` may have been higher, so the next offset is not
+    known.
     """
     stop, start = split.stopping_offset, split.starting_offset
     if stop is None or stop < 0:

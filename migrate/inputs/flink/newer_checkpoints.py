@@ -1,8 +1,8 @@
 """Newer checkpoints in the directory of a checkpoint, and the job's checkpoint interval.
 
 A consumer group without members does not show that a job has stopped, because KafkaSource joins no
-group. A newer checkpoint shows that the job ran on. If the checkpoint interval is known, a missing
-newer checkpoint shows that the job has stopped.
+group. A newer checkpoint shows that the job ran on. If the checkpoint interval is known, and no
+newer checkpoint is written for longer than that, the job has stopped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class NewerCheckpoints:
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order in which they were written.
-        interval: the longest time in seconds between two of the last checkpoints: an upper bound of
-            the job's checkpoint interval. None if there are fewer than two checkpoints.
+        interval: the longest time in seconds between successive checkpoints among the last ones, an
+            upper bound of the job's checkpoint interval; None if fewer than two have a known time.
     """
 
     newer: tuple[int, ...]

@@ -24,7 +24,8 @@ from migrate.inputs.flink.rest_client import UnknownToFlink, get, printable_text
 
 # Flink reports this path for a checkpoint that exists only in the JobManager's memory.
 _NO_PATH = "<checkpoint-not-externally-addressable>"
-# The states that a job never leaves. SUSPENDED is not one: another JobManager can recover the job.
+# The states that a job never leaves. SUSPENDED is not among them, because another JobManager can
+# recover the job.
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 
@@ -55,10 +56,11 @@ class RunningJob:
 
     Attributes:
         idle_tasks: the names and states of the tasks that are not running.
-        checkpoint: the path of the newest completed checkpoint, if there is one and it has a path.
+        checkpoint: the path of the newest completed checkpoint; None if there is no completed
+            checkpoint, or it has no path.
         ended_with: the number and the path of the newest savepoint, unless a checkpoint was
-            completed after it.
-        failed: why the newest checkpoint failed, if it failed.
+            completed after it; then None.
+        failed: why the newest checkpoint failed; None if it did not fail.
     """
 
     job: FlinkJob
@@ -118,7 +120,7 @@ class JobManager:
         return get(self._url, _Configuration, "/config").version
 
     def refresh_seconds(self) -> float:
-        """Return the maximum age of the JobManager's answers in seconds, web.refresh-interval."""
+        """Return the maximum age of the JobManager's answers in seconds (web.refresh-interval)."""
         return get(self._url, _Configuration, "/config").refresh_ms / 1000
 
     def jobs(self) -> Sequence[FlinkJob]:
@@ -161,7 +163,7 @@ class JobManager:
         )
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
-        """Stop a job with a savepoint in a folder; do nothing if the trigger id is known."""
+        """Stop a job with a savepoint in a folder; do nothing if Flink knows the trigger id."""
         body = {
             "targetDirectory": folder,
             "drain": drain,

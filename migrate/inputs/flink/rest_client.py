@@ -18,12 +18,13 @@ from migrate.model.errors import ServiceError, UsageError
 from migrate.model.secrets import redact_secrets
 from migrate.model.wording import clipped, printable
 
-# Seconds for one connect or read: a JobManager answers from memory, and its answers are small.
+# Seconds for one connect or read. A JobManager answers from memory, and its answers are small.
 TIMEOUT = 10.0
 # Seconds for a request with its redirects.
 DEADLINE = 30.0
-# In bytes, for a wrong address that sends anything. The job overview has about 500 bytes per job,
-# and a job's details have about 2 KB per vertex. Parsed JSON may take twenty times as much.
+# The maximum size of an answer in bytes; a wrong address may send anything. The job overview has
+# about 500 bytes per job, and a job's details have about 2 KB per vertex. Parsed JSON may take
+# twenty times as much.
 _LARGEST_ANSWER = 16 * 2**20
 # The maximum number of characters of a text from Flink in a message.
 _LONGEST_TEXT = 2_000
@@ -53,7 +54,12 @@ def check_address(url: str) -> None:
 
 
 def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
-    """Return the answer to ``GET <url><path>``; raises as `request` does."""
+    """Return the answer to ``GET <url><path>``.
+
+    Raises:
+        FlinkRestError: the answer has another form, or as for ``request``.
+        UsageError: as for ``request``.
+    """
     try:
         return answer_type.model_validate_json(request(url, path))
     except ValidationError as error:

@@ -10,15 +10,17 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.storage.files import SCHEMES, Files
 
-# The maximum number of a directory's entries that are searched, and that a message names.
+# The maximum number of a directory's entries that are searched.
 _MOST_CHILDREN = 200
+# The maximum number of paths that a message names.
 _MAX_NAMED = 5
 # The number of bytes that are read to recognise JSON.
 _HEAD = 100
 # Entries of a Spark query's checkpoint location.
 _SPARK_NAMES = {"metadata", "offsets", "sources"}
-# The errors with suggestions. Others get none: a store that did not answer would not answer again.
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
+# The errors for which the store is searched for another path. It is not searched for other errors:
+# a store that did not answer would not answer again.
 _KINDS_WITH_SUGGESTION = (ErrorKind.NOT_FOUND, *_DAMAGED)
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -46,7 +48,7 @@ def raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> Non
 
 
 def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
-    """Return what is wrong, and what to name instead."""
+    """Return the error's text, with a suggestion if there is one."""
     if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
         return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
     if error.kind is ErrorKind.NOT_FOUND and pointer.startswith("spark:"):

@@ -105,7 +105,7 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
     """Return whether these properties contain the brokers' addresses.
 
     Raises:
-        ConfigError: as ``kafka_config`` does.
+        ConfigError: the file cannot be read, or a text is not a property.
     """
     layers = {**(read_file(file) if file is not None else {}), **read_arguments(properties)}
     return any(layers.get(name) for name in _SERVERS)

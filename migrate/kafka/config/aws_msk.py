@@ -41,7 +41,7 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
     """Return the credentials in the options of an IAMLoginModule; None for another module.
 
     Raises:
-        ConfigError: the signer does not have an option of the module.
+        ConfigError: the module has an option that the signer lacks.
     """
     if module.name != "IAMLoginModule":
         return None

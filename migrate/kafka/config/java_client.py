@@ -11,8 +11,8 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common properties of Java clients that are dropped, by the reason. This tool only reads a
-# cluster's partitions and groups, and alters a group's offsets.
+# Common properties of Java clients that are dropped, by the reason. Apart from the transaction log,
+# this tool reads no records.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",
@@ -121,7 +121,7 @@ _RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
 
-# librdkafka's values, by librdkafka's name and the Java client's value, where they differ.
+# The values that librdkafka writes differently, by librdkafka's name and the Java client's value.
 _VALUES = {
     ("socket.receive.buffer.bytes", "-1"): "0",
     ("socket.send.buffer.bytes", "-1"): "0",

@@ -27,7 +27,8 @@ STORE_PROPERTIES = frozenset(
 )
 
 
-# In bytes. The certificates of all authorities that a machine trusts have about 200 KB.
+# The maximum size of a store in bytes. The certificates of all authorities that a machine trusts
+# have about 200 KB.
 MAX_STORE_BYTES = 16 * 1024 * 1024
 
 
@@ -42,8 +43,8 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
 
     A layer is the properties of a file, or those of the command line.
 
-    The kind of a store is determined from the file's content, not from ``ssl.*store.type``: with
-    the default type JKS, Java also reads PKCS12 files.
+    The kind of a store is determined from the file's content, not from ``ssl.*store.type``,
+    because with the default type JKS, Java also reads PKCS12 files.
 
     Raises:
         ConfigError: a file cannot be read, or librdkafka does not support the file's format; the

@@ -1,9 +1,10 @@
 """The parser of ``sasl.jaas.config``: one log-in module, a control flag, and options.
 
-The grammar is that of the Java client, whose JaasConfig uses java.io.StreamTokenizer; source:
-org.apache.kafka.common.security.JaasConfig and JaasContext @ kafka-clients 4.1.1. This parser is
-stricter in two points: it refuses a single slash, which begins a comment in Java, and a quote that
-is not closed on the same line.
+The grammar is that of the Java client, which uses java.io.StreamTokenizer. This parser is stricter
+in two points: it refuses a single slash, which begins a comment in Java, and a quote that is not
+closed on the same line.
+
+Source: org.apache.kafka.common.security.{JaasConfig, JaasContext} @ kafka-clients 4.1.1.
 """
 
 from __future__ import annotations

@@ -24,11 +24,12 @@ _SECRET_NAME = re.compile(
 # where it is a whole word.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
+# Secrets with fewer characters are hidden only where they are whole words.
 _SHORT = 4
 # The largest file of properties, in bytes. A file with a chain of certificates has about 10 KB.
 MAX_BYTES = 1024 * 1024
-# The form of all property names of librdkafka and of the Java client. Another text may be part of a
-# password or private key on the wrong line, and must not be shown.
+# The form of all property names of librdkafka and of the Java client. Text of any other form may be
+# part of a password or private key on the wrong line, so it must not be shown.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[=:\s]")
@@ -63,7 +64,7 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret values, or the others; longest first, because one may contain another."""
+    """Return the secret or the other values, the longest first: one may contain another."""
     values = {
         value
         for name, value in config.items()

@@ -24,7 +24,7 @@ from migrate.inputs.flink.source import KafkaState
 from migrate.model.finding import Code, Finding, blocker, note, warning
 from migrate.model.wording import counted
 
-# migrate.sinks describes the sinks that remember checkpoint ids.
+# A part of messages. ``migrate.sinks`` describes the sinks that remember checkpoint ids.
 SINKS_THAT_REMEMBER = (
     "a sink that remembers checkpoint ids may drop records of a Flink job that starts from these "
     "offsets without state; --sink TABLE asks the table"
@@ -32,7 +32,7 @@ SINKS_THAT_REMEMBER = (
 
 
 def is_last_output(checkpoint: Checkpoint) -> bool:
-    """Return whether the job ended with this checkpoint: no output came after it."""
+    """Return whether the job ended with this checkpoint, so that no output came after it."""
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
@@ -113,8 +113,8 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
-        # In a job's directory, the checkpoint with the highest number is read, whichever run wrote
-        # it.
+        # The checkpoint with the highest number was read, and a later run wrote one with a lower
+        # number.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
             "lower (or these are copies without their times), so"
@@ -129,7 +129,8 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
 def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     """Return the finding about checkpoints whose times contradict their numbers.
 
-    They are from two runs of the job, or copies with other times. The user must decide.
+    The checkpoints are from two runs of the job, or are copies with other times. The user must find
+    out which one is the last.
     """
     lower = [other for other in others if other < number]
     when, other, order = (

@@ -47,7 +47,8 @@ _BEAM_BUFFERS = {
 # If the commit after a stop fails, `flink stop` ends with StopWithSavepointStoppingException @
 # Flink 1.15.4 to 2.2.0.
 _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
-# List states without records. SinkWriterOperator @ Flink 2.0.0 stores whether its input has ended.
+# List states without records. In this one, SinkWriterOperator @ Flink 2.0.0 stores whether its
+# input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy says so, or at
 # the end of input. A stop with a savepoint reaches the end of input only with --drain.
@@ -123,14 +124,14 @@ def findings_of_operator(
 
 
 def state_bytes(operator: Operator) -> int:
-    """Return the size in bytes of the state of an operator that may contain records."""
+    """Return the number of bytes of an operator's state, as far as it may contain records."""
     return sum(size for size, _ in _state_sizes(operator))
 
 
 def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
-    """Return (size in bytes, name) of the keyed state and of the operator state, unless empty.
+    """Return (size in bytes, kind) of the keyed state and of the operator state.
 
-    Operator state counts only if it may contain records.
+    Empty state is left out, and operator state that cannot contain records.
     """
     has_records = any(
         state.byte_offsets and state.name not in _WITHOUT_RECORDS

@@ -95,9 +95,11 @@ def _position_findings(source: Source) -> Iterator[Finding]:
 def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the finding about a FlinkKafkaConsumer that was stopped with a savepoint.
 
-    Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint, and a
-    stopped consumer stores the offsets of the checkpoint before: SourceStreamTask @ Flink 1.10.3,
-    1.13.6, 1.14.6, 1.15.4, 1.20.3; FlinkKafkaConsumerBase.snapshotState @ connector 3.4.0-1.20.
+    Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint. A
+    stopped consumer stores the offsets of the checkpoint before.
+
+    Source: SourceStreamTask @ Flink 1.10.3, 1.13.6, 1.14.6, 1.15.4, 1.20.3;
+    FlinkKafkaConsumerBase.snapshotState @ connector 3.4.0-1.20.
     """
     stop = checkpoint.type.stop
     if stop is StopKind.NONE or checkpoint.metadata_version == _METADATA_2:
