@@ -33,7 +33,7 @@ from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
 # The number of attempts to read the newest checkpoint: Flink may delete it during an attempt.
-_TRIES = 4
+_ATTEMPTS = 4
 
 
 def check(context: CutOverContext, facts: Facts) -> str:
@@ -100,7 +100,7 @@ def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> No
     """
     if job.state != "RUNNING":
         raise Refused(f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING")
-    for attempt in range(_TRIES):
+    for attempt in range(_ATTEMPTS):
         details, problems = context.flink.details(job.job_id), list[str]()
         if details.idle_tasks:
             problems.append(f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}")
@@ -125,7 +125,7 @@ def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> No
                 )
             return _check_plan(context, directory, checked)
         except DecodeError as error:
-            if error.kind is not ErrorKind.NOT_FOUND or attempt == _TRIES - 1:
+            if error.kind is not ErrorKind.NOT_FOUND or attempt == _ATTEMPTS - 1:
                 raise
 
 

@@ -80,7 +80,7 @@ def listed_source(
             _position(topic, partition, start)
             for (topic, partition), start in sorted(positions.starts.items())
         ),
-        listed=True,
+        is_from_position_list=True,
     )
 
 

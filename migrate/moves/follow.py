@@ -67,7 +67,7 @@ def follow(
         raise UsageError("follow takes a Spark query: name its checkpoint location spark:DIR")
     if not group:
         raise UsageError("--group: no name (an unset variable?)")
-    if not brokers.is_named:
+    if not brokers.is_given:
         raise UsageError("follow needs a broker: add --bootstrap-servers HOST:PORT")
     try:
         pause = parse_duration(every)

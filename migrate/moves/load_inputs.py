@@ -85,13 +85,13 @@ def ask_about(
     policies = request.policies
     _check_names(policies, topics_of(chosen))
     if policies.topic_pattern is not None:
-        if not request.kafka.is_named:
+        if not request.kafka.is_given:
             raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
         if not may_have_a_pattern(chosen):
             raise UsageError(
                 "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
             )
-    if not request.kafka.is_named:
+    if not request.kafka.is_given:
         if request.source_group is not None:
             raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
         return None

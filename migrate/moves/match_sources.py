@@ -137,7 +137,7 @@ def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -
     }
     for topic in shared_topics(match.source for match in moving):
         ids = {source.operator_id for source in topic.sources}
-        if topic.may_be_two_topics and (request.kafka.is_named or from_others & ids):
+        if topic.may_be_two_topics and (request.kafka.is_given or from_others & ids):
             yield topic.refuse_unnamed_cluster()
 
 

@@ -208,7 +208,7 @@ class Kafka:
     kafka_properties: Sequence[str] = ()
 
     @property
-    def is_named(self) -> bool:
+    def is_given(self) -> bool:
         """Whether the user has set one of the options, so that a broker is asked.
 
         An empty address (of an unset shell variable) counts, too; ``config`` refuses it.
@@ -232,7 +232,7 @@ class Kafka:
     @property
     def broker(self) -> KafkaConfig | None:
         """The properties of ``config``; None if the user named no broker."""
-        return self.config() if self.is_named else None
+        return self.config() if self.is_given else None
 
     def config(self) -> KafkaConfig:
         """Return librdkafka's properties.
@@ -307,7 +307,7 @@ def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) 
         raise UsageError("--group: no name (an unset variable?)")
     if target.group is not None and target.group.startswith("group:"):
         raise UsageError(f"--group {target.group}: give the name without the prefix group:")
-    if target.group is not None and not brokers.is_named:
+    if target.group is not None and not brokers.is_given:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
     return Request(
         chosen.allow_external_files,

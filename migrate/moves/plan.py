@@ -85,7 +85,7 @@ def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
         plan = read_plan(local_path(name))
     if plan.target != request.target:
         raise UsageError(f"{name} is a plan for {shlex.join(plan.target.command)}")
-    if plan.cluster_id is not None and not request.kafka.is_named:
+    if plan.cluster_id is not None and not request.kafka.is_given:
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     if plan.origin.stopped and plan.target.group is None:

@@ -146,7 +146,11 @@ def rollback(
     return replace(group_rollback, outcome=group_rollback.execute()) if execute else group_rollback
 
 
-def _brokers(named: str, arguments: KafkaArguments) -> Kafka:
+def _brokers(servers_in_file: str, arguments: KafkaArguments) -> Kafka:
     """Return the brokers of the arguments or, if these name none, those of the file."""
     connection = kafka(arguments)
-    return connection if connection.names_brokers else replace(connection, bootstrap_servers=named)
+    return (
+        connection
+        if connection.names_brokers
+        else replace(connection, bootstrap_servers=servers_in_file)
+    )

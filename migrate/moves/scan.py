@@ -74,7 +74,7 @@ def scan(
     if plans is not None:
         from migrate.moves.scan_plans import check_plans
 
-        check_plans(local_path(os.fspath(plans)), group, broker=broker.is_named)
+        check_plans(local_path(os.fspath(plans)), group, broker=broker.is_given)
     elif group is not None:
         raise UsageError("--group says for which groups --plans DIR is to plan: add that")
     if not roots:
@@ -93,7 +93,7 @@ def scan(
     def ask(topics: set[str]) -> ClusterSnapshot:
         return ask_broker(broker.config(), Question(frozenset(topics)))
 
-    ask_about = ask if broker.is_named else None
+    ask_about = ask if broker.is_given else None
     if on_spark:
         summary = _scan_on_spark(master, candidates, tables, ask_about, progress)
     else:

@@ -198,7 +198,7 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
         return _Expected(PositionSet(moved, plan.next_offsets), False, plan)
     extraction = read(moved, allow_external_files=choice.allow_external_files)
     chosen = choose(extraction, choice)
-    at_earliest = all(source.absent_start_at_earliest for source in chosen)
+    at_earliest = all(source.starts_absent_partitions_at_log_start for source in chosen)
     shared = shared_topics(chosen)
     for topic in shared:
         if one_cluster and topic.differing:

@@ -161,12 +161,12 @@ def new_partition(
     as_flink: bool,
     policies: Policies,
     *,
-    listed: bool = False,
+    from_position_list: bool = False,
 ) -> PlannedPartition:
     """Plan a partition that is in no source of the checkpoint.
 
-    ``as_flink``: whether Flink would start it at the log start. ``listed``: whether the positions
-    are not from a checkpoint.
+    ``as_flink``: whether Flink would start it at the log start. ``from_position_list``: whether the
+    positions are not from a checkpoint.
     """
     size = log.end - log.start
     new = PlannedPartition(
@@ -198,7 +198,7 @@ def new_partition(
             return refused(
                 Verdict.UNRESOLVED,
                 "it is not among the positions, and where their reader would start it is not known"
-                if listed
+                if from_position_list
                 else "it is not in the checkpoint, and where Flink would start it is the job's "
                 "starting policy, which is not in the state",
             )
@@ -208,7 +208,7 @@ def new_partition(
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)
         case NewPartitions.FAIL:
-            there = "among the positions" if listed else "in the checkpoint"
+            there = "among the positions" if from_position_list else "in the checkpoint"
             return refused(Verdict.NEW_PARTITION, f"it is not {there}")
 
 

@@ -85,7 +85,7 @@ class PlannedPartition(PartitionRow):
         return self.next_offset - self.current
 
     @property
-    def ran_on(self) -> int:
+    def ran_on_by(self) -> int:
         """Number of offsets from the checkpoint up to the committed offset of Flink's group.
 
         A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that

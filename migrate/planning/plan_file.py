@@ -169,8 +169,8 @@ def plan_file(plan: Plan) -> PlanFile:
 
 def checksum(content: Mapping[str, Any]) -> str:
     """Return the checksum of a plan's JSON without its field ``sha256``."""
-    decided = {name: value for name, value in content.items() if name != "sha256"}
-    canonical = json.dumps(decided, sort_keys=True, separators=(",", ":"))
+    hashed = {name: value for name, value in content.items() if name != "sha256"}
+    canonical = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 

@@ -43,7 +43,7 @@ from migrate.planning.shared_topics import (
 )
 from migrate.planning.transactions import resolve_transactions, transactions_to_ask
 
-REFUSED_BY_DEFAULT: Policies = Policies()
+DEFAULT_POLICIES: Policies = Policies()
 
 # The maximum number of partitions that a refusal names.
 _MAX_NAMED = 20
@@ -87,7 +87,7 @@ def make_plan(
     plan_input: PlanInput,
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,
-    policies: Policies = REFUSED_BY_DEFAULT,
+    policies: Policies = DEFAULT_POLICIES,
     *,
     target: Target = SPARK,
     named: bool = False,
@@ -118,7 +118,7 @@ def make_plan(
     if not refusals:
         partitions = _plan_partitions(moved, snapshot, policies)
         newer_checkpoint = any(finding.code is Code.RAN_ON for finding in findings)
-        if newer_checkpoint and not any(partition.ran_on for partition in partitions):
+        if newer_checkpoint and not any(partition.ran_on_by for partition in partitions):
             # The job ran on, but it is not known how far.
             partitions = [replace(partition, repeated=None) for partition in partitions]
         refusals += refuse_partitions(partitions)
@@ -264,12 +264,14 @@ def _new_partitions(
         for topic, partitions in (policies.partitions or {}).items()
     }
     for topic, readers in readers_by_topic.items():
-        as_flink = all(source.absent_start_at_earliest for source in readers)
-        listed = any(source.listed for source in readers)
+        as_flink = all(source.starts_absent_partitions_at_log_start for source in readers)
+        from_list = any(source.is_from_position_list for source in readers)
         for partition, log in snapshot.topics.get(topic, {}).items():
             is_selected = policies.partitions is None or partition in selected.get(topic, ())
             if is_selected and (topic, partition) not in known:
-                yield new_partition(topic, partition, log, as_flink, policies, listed=listed)
+                yield new_partition(
+                    topic, partition, log, as_flink, policies, from_position_list=from_list
+                )
 
 
 def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
@@ -283,9 +285,9 @@ def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> 
         current=target.next_offset(planned.topic, planned.partition) if target else None,
         flink_committed=flink_committed(planned.topic, planned.partition, snapshot),
     )
-    if not planned.ran_on:
+    if not planned.ran_on_by:
         return planned
-    # Otherwise ``ran_on`` would be 0; a broker that resolves a next offset has the log.
+    # Otherwise ``ran_on_by`` would be 0; a broker that resolves a next offset has the log.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

@@ -121,7 +121,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
             f"{counted(len(older), 'partition')} held records before the checkpoint, which does "
             f"not list them (the first is {first.name}: up to {first.undiscovered})",
         )
-    beyond = [planned for planned in partitions if planned.ran_on]
+    beyond = [planned for planned in partitions if planned.ran_on_by]
     if beyond:
         yield warning_text(
             Code.RAN_ON, f"{_describe_ran_on(beyond)}: these records will be emitted again"
@@ -146,7 +146,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
 
 def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
     """Refuse the move if Flink's own group proves that the job ran on."""
-    beyond = [planned for planned in partitions if planned.ran_on]
+    beyond = [planned for planned in partitions if planned.ran_on_by]
     if beyond:
         yield Refusal(
             f"{_describe_ran_on(beyond)}, and what Flink emitted since would be emitted again",
@@ -290,7 +290,7 @@ def _describe_ran_on(beyond: Sequence[PlannedPartition]) -> str:
     first = beyond[0]
     return (
         "the job ran on after this checkpoint: Flink's group has committed "
-        f"{counted(sum(planned.ran_on for planned in beyond), 'record')} beyond "
+        f"{counted(sum(planned.ran_on_by for planned in beyond), 'record')} beyond "
         f"{counted(len(beyond), 'partition')} (the first is {first.name}: committed "
         f"{first.flink_committed}, to go on from {first.next_offset})"
     )

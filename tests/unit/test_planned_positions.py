@@ -316,7 +316,7 @@ def test_what_follows_from_the_fields_of_a_partition(
 ) -> None:
     planned = PlannedPartition("t", 0, Verdict.OK, **{"next_offset": None, **fields})
     assert planned.difference == difference
-    assert planned.ran_on == ran_on
+    assert planned.ran_on_by == ran_on
     assert planned.read_already == read_already
     assert planned.records_left == left
 

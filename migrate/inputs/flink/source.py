@@ -54,8 +54,8 @@ class Source:
         positions: sorted by cluster, topic and partition.
         brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
             (``host:port``, separated by commas).
-        listed: whether the source was made from the positions of another input, not from a
-            checkpoint.
+        is_from_position_list: whether the source was made from the positions of another input, not
+            from a checkpoint.
     """
 
     operator_id: str
@@ -67,7 +67,7 @@ class Source:
     discovery_finished: Mapping[str | None, bool | None]
     positions: tuple[Position, ...]
     brokers: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    listed: bool = False
+    is_from_position_list: bool = False
 
     @property
     def topics(self) -> frozenset[str]:
@@ -92,7 +92,7 @@ class Source:
         return None if None in finished else True
 
     @property
-    def absent_start_at_earliest(self) -> bool:
+    def starts_absent_partitions_at_log_start(self) -> bool:
         """Whether the restored job starts partitions that are not in the state at the log start.
 
         A FlinkKafkaConsumer always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.

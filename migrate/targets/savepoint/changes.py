@@ -65,7 +65,7 @@ def source_change(
             if position is not None:
                 unknown.append(partition)
                 continue
-            if source.absent_start_at_earliest:
+            if source.starts_absent_partitions_at_log_start:
                 continue  # Flink discovers the partition, and starts it at the same offset
         if planned.problem or (position is None and planned.next_offset is None):
             continue
@@ -108,7 +108,7 @@ def _keeps_position(position: Position, policies: Policies) -> bool:
 def _refusals(
     source: Source, side: str, unknown: Sequence[TopicPartition], gone: Sequence[TopicPartition]
 ) -> Iterator[Refusal]:
-    reader = "the query" if source.listed else f"operator {source.operator_id}"
+    reader = "the query" if source.is_from_position_list else f"operator {source.operator_id}"
     if unknown:
         yield Refusal(
             f"{side} does not tell where {_names(unknown)} "

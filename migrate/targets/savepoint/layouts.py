@@ -91,8 +91,11 @@ def relative_file(path: str, size: int) -> bytes:
     return u8(_RELATIVE) + utf(path) + i64(size)
 
 
-def operator_state(states: tuple[NamedState, ...], stream: bytes) -> bytes:
-    """Return an ``i32`` of 1 (present) and a partitionable OperatorStateHandle with this stream."""
+def operator_state(states: tuple[NamedState, ...], stream_handle: bytes) -> bytes:
+    """Return an ``i32`` of 1 (present) and a partitionable OperatorStateHandle.
+
+    ``stream_handle`` is the encoded handle of its stream.
+    """
     named = b"".join(
         utf(state.name)
         + u8(state.mode.value)
@@ -100,7 +103,7 @@ def operator_state(states: tuple[NamedState, ...], stream: bytes) -> bytes:
         + b"".join(map(i64, state.byte_offsets))
         for state in states
     )
-    return i32(_PRESENT) + u8(_PARTITIONABLE) + i32(len(states)) + named + stream
+    return i32(_PRESENT) + u8(_PARTITIONABLE) + i32(len(states)) + named + stream_handle
 
 
 def no_operator_state() -> bytes:

@@ -18,7 +18,7 @@ from decoder.kafka.source import (
 )
 from decoder.kafka.split import Split
 
-_FIRST_WITH_SPLITS = 3  # the enumerator version whose entries hold complete splits
+_VERSION_WITH_SPLITS = 3  # the enumerator version whose entries hold complete splits
 
 
 class ClusterPartition(NamedTuple):
@@ -83,7 +83,7 @@ def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     for key, next_offset in changes.items():
         if next_offset is None or key in read_already or key.cluster not in enumerators:
             continue
-        has_splits = enumerators[key.cluster].version == _FIRST_WITH_SPLITS
+        has_splits = enumerators[key.cluster].version == _VERSION_WITH_SPLITS
         split = Split(key.topic, key.partition, next_offset, None) if has_splits else None
         after[key] = AssignmentStatus.ASSIGNED, known[key][1] if key in known else split
     return after

@@ -44,7 +44,7 @@ from migrate.targets.savepoint.kafka_state import (
 from migrate.targets.savepoint.layouts import Element, Kept, blob, with_elements
 from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges
 
-_NEWEST_CLUSTER_SPLITS = 3  # from this enumerator version on, readers write splits of version 2
+_FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
 
 class NewState(NamedTuple):
@@ -226,7 +226,7 @@ def _element_maker(
     index = source.source_index if isinstance(source, HybridSource) else None
     version = 1
     if isinstance(current, DynamicKafkaSource) and current.enumerator is not None:
-        version = 2 if current.enumerator.version >= _NEWEST_CLUSTER_SPLITS else 1
+        version = 2 if current.enumerator.version >= _FIRST_WITH_SPLITS_V2 else 1
     return lambda key, at: reader_element(
         key.topic,
         key.partition,

@@ -55,7 +55,7 @@ def state_mismatches(
     }
     sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
     if not sizes:
-        return [], _changed(_position_changes(changes, partial(_read_effect, origin=origin)))
+        return [], _warnings(_position_changes(changes, partial(_read_effect, origin=origin)))
     lines = _position_changes(changes)
     if not lines:
         return [], []
@@ -64,7 +64,7 @@ def state_mismatches(
         f"{sum(sizes)} bytes of state, which is that of the savepoint's own positions"
     )
     if allowed:
-        return [], [warning_text(WarningCode.STATE_MISMATCH, own_state), *_changed(lines)]
+        return [], [warning_text(WarningCode.STATE_MISMATCH, own_state), *_warnings(lines)]
     return [
         Refusal(
             f"{own_state}: {join_some(lines, MOST_NAMED, '; ')}",
@@ -73,13 +73,13 @@ def state_mismatches(
     ], []
 
 
-def _changed(lines: Iterable[str]) -> list[WarningText]:
+def _warnings(lines: Iterable[str]) -> list[WarningText]:
     return [warning_text(WarningCode.POSITION_CHANGED, line) for line in lines]
 
 
 def position_warnings(changes: Iterable[SourceChange]) -> list[WarningText]:
     """Return a warning for each changed position of a job or query with state."""
-    return _changed(_position_changes(changes))
+    return _warnings(_position_changes(changes))
 
 
 def _state_effect(by: int | None) -> str:
