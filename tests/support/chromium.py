@@ -1,7 +1,7 @@
 """A headless Chromium for the tests of HTML pages.
 
-Chromium must be on the PATH; on Debian, root installs it if it is missing. Without Chromium these
-tests are skipped.
+Chromium must be on the PATH. If it is missing, the tests install it with apt-get when they run as
+root. Otherwise these tests are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NoChromium(RuntimeError):
 
 @contextmanager
 def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
-    """Start a browser that records its requests and the errors on its console.
+    """Start a browser that records its requests and its console's messages.
 
     Raises:
         NoChromium: no browser or driver is installed.

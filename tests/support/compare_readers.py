@@ -22,9 +22,9 @@ class KernelResult(NamedTuple):
 
     Attributes:
         supported: whether the kernel supports the type of the state.
-        handed_over: key groups that the kernel left to the plain reader, and in each the number of
-            entries that the kernel had read.
-        rows: the number of rows, or None if both readers raised an error.
+        handed_over: for each key group that the kernel left to the plain reader, its number, and
+            the number of its entries that the kernel had read.
+        rows: the number of rows; None if the type is not supported or both readers raised an error.
     """
 
     supported: bool

@@ -34,7 +34,7 @@ _ROWS: tuple[tuple[str, int, Start, Start, int, int], ...] = (
 
 
 def example() -> Diff:
-    """Return a comparison of a checkpoint with a group that has every kind of row."""
+    """Return a comparison of a checkpoint with a group, with every kind of row."""
     logs: dict[str, dict[int, LogRange]] = {}
     left: dict[tuple[str, int], Start] = {}
     right: dict[tuple[str, int], Start] = {}

@@ -49,7 +49,8 @@ def submit_driver(
     import pyspark
 
     with tempfile.TemporaryDirectory() as work:
-        # The workers of a local cluster write into Spark's directory. Give them one of links.
+        # The workers of a local cluster write into Spark's directory, so give them a directory of
+        # links to Spark's files.
         home = Path(work, "spark")
         home.mkdir()
         for entry in Path(pyspark.__path__[0]).iterdir():

@@ -17,7 +17,8 @@ from migrate.spark import add_package, read_checkpoints, read_keyed_state
 def read_outcomes(spark: SparkSession, root: str) -> list[Any]:
     """Read the checkpoints with the function and with the data source, and return both outcomes.
 
-    An outcome is the number of rows by kind of error, or the message of an error.
+    An outcome is the number of rows by kind of error, or the message of an error. That of the data
+    source is None before Spark 4.
     """
     return [_outcome(read, spark, root) for read in (_function, _data_source)]
 

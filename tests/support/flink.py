@@ -46,8 +46,8 @@ RELEASES = {
     "beam-sdf": ("1.19.0", "Beam 2.62.0"),
 }
 
-# The versions that `make test` runs: the oldest, the last before 2.0, and the newest. Of the other
-# versions `make test` reads golden checkpoints.
+# The versions that `make test` runs: the oldest, the last before 2.0, and the newest. It reads
+# golden checkpoints of the other versions.
 RUN_BY_TESTS = ("1.15", "1.20", "2.2")
 
 
@@ -396,8 +396,8 @@ def dump_states(
 ) -> list[dict[str, Any]]:
     """Read checkpoints with Flink itself, and return one JSON object for each checkpoint.
 
-    `checkpoints` are operator ids by directory and kind (see `KINDS`). The object has ids, sizes
-    and state names, and the stored state of these operators.
+    `checkpoints` are operator ids by directory and kind (see `KINDS`). An object has ids, sizes and
+    state names, and the stored state of the operators in `checkpoints`.
     """
     arguments = [
         f"{path.absolute()}="

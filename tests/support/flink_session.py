@@ -187,7 +187,7 @@ def _saved(printed: str) -> str:
 
 
 def run(command: list[str]) -> str:
-    """Run a program and return its output; an error shows the last lines of it."""
+    """Run a program and return its output; an error shows the output's last lines."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

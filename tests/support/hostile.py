@@ -1,8 +1,8 @@
 """Hostile checkpoints, which try to cost their reader too much time or memory.
 
-``write_attack`` writes one into an empty ``chk-1`` directory. ``python -m tests.support.hostile
-POINTER`` reads a checkpoint, and prints the outcome, the time and the growth of memory. Without a
-pointer, it prints a table of all attacks.
+``write_attack`` writes such a checkpoint into an empty ``chk-1`` directory. The command ``python -m
+tests.support.hostile POINTER`` reads a checkpoint, and prints the outcome, the time and the growth
+of memory. Without a pointer, the command prints a table of all attacks.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 ROOTS = HERE / "jars.toml"
 LOCK = HERE / "jars.lock"
 
-# Parallel downloads hide the registry's latency; more would be a load for it.
+# The number of parallel downloads. They hide the registry's latency; more would be a load for it.
 _DOWNLOADS = 8
 _TIMEOUT_SECONDS = 120
 

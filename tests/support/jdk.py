@@ -1,6 +1,6 @@
 """Find a JDK, and run our small Java programs with it.
 
-The oldest suitable JDK is used: Flink 1.15 and Spark 4.0 run on 17, but not on the newest.
+The oldest suitable JDK is used, because Flink 1.15 and Spark 4.0 run on 17, but not on the newest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _OPENS = tuple(
 _EXPORTS = ("--add-exports", "java.base/sun.net.util=ALL-UNNAMED")
 # The programs run for seconds, so a quick start matters more than peak speed.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# Makes slf4j-simple, which every set with Flink or Kafka has, log only warnings and errors.
+# This property makes slf4j-simple log only warnings and errors. Each set of jars with Flink or
+# Kafka contains slf4j-simple.
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
@@ -98,7 +99,7 @@ def run_java(
 def java_lines(
     main: str, classpath: Sequence[Path], args: Iterable[str], heap: str
 ) -> Iterator[dict[str, Any]]:
-    """Run a main class that prints lines of JSON, and yield each object at once."""
+    """Run a main class that prints lines of JSON, and yield each object when it is printed."""
     command = java_command(main, classpath, args, heap)
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -1,8 +1,8 @@
 """A real Kafka broker for the tests: one node on 127.0.0.1.
 
 The broker runs in a container if a Docker engine is available, or else as a local process from the
-published jars. The environment variable KAFKA_RELEASE selects another release in jars.toml.
-Releases before 3.3 run with ZooKeeper, later ones in KRaft mode.
+published jars. The environment variable KAFKA_RELEASE selects another release in jars.toml, which
+always runs as a local process. Releases before 3.3 run with ZooKeeper, later ones in KRaft mode.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class BrokerError(RuntimeError):
 
 
 class _Node(Protocol):
-    """A way to run the broker. After a stop and a start it has the same data and address."""
+    """A way to run the broker. A restarted broker has the same data and address."""
 
     bootstrap_servers: str
     # The addresses of all listeners, by name.
@@ -250,7 +250,8 @@ class Broker(Service):
         settings: the broker's settings, in addition to those that every test broker has.
         listeners: the security protocols of further listeners, by name. A broker with further
             listeners is a local process, because their settings name local files.
-        kept: the place of a broker that keeps running; None ends it with this process.
+        kept: the directory and port of a broker that may outlive this process; None for a broker
+            that ``close`` stops.
     """
 
     def __init__(
@@ -363,7 +364,8 @@ class Broker(Service):
             reported.append(message.offset())
         offsets = [offset for offset in reported if offset is not None]
         if len(offsets) < len(reported):
-            # The broker reports no offset for a repeated batch. Such a batch is the end of the log.
+            # The broker reports no offset for a batch that the producer sent twice. Its records are
+            # then the last of the log.
             _, end = self.watermarks(topic)[partition]
             offsets = list(range(end - len(reported), end))
             if any(offset not in (None, at) for offset, at in zip(reported, offsets, strict=True)):
@@ -465,7 +467,7 @@ class Broker(Service):
         return self._admin_client
 
     def _client_config(self) -> dict[str, Any]:
-        # Log only emergencies: until the broker answers, every client logs errors to stderr.
+        # Log only emergencies. Otherwise every client logs errors until the broker answers.
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "log_level": 0,

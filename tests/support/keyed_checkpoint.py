@@ -14,9 +14,9 @@ OPERATOR = "0123456789abcdef0123456789abcdef"
 
 
 def write_totals(directory: Path, count: int, name: str = "total") -> Path:
-    """Write a canonical savepoint whose state `name` has the value n for the key `name-<n>`.
+    """Write a canonical savepoint with one state, in the file `totals`.
 
-    The file `totals` contains the state.
+    The state, called `name`, has the value n for the key `name-` followed by n in 60 digits.
     """
     keys = (f"name-{number:060}" for number in range(count))
     entries = tuple(

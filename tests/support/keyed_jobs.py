@@ -23,7 +23,7 @@ ASYNC_STATE = ("2.2",)
 
 
 def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
-    """Return the compiled jobs and jars of a Flink version; `pojo` names a folder."""
+    """Return the compiled jobs and jars of a Flink version; `pojo` is the folder of POJOs."""
     jars = classpath(f"flink-{version}-state")
     span = "time" if version.startswith("1.") else "duration"
     sources = [

@@ -44,7 +44,7 @@ def assert_same_rows(actual: pa.Table, expected: Iterable[dict[str, Any]]) -> No
 
 
 def with_numbers(table: pa.Table) -> pa.Table:
-    """Replace dates by days or microseconds since the epoch: Python's dates end in year 9999."""
+    """Replace dates and timestamps by numbers, because Python's dates end in year 9999."""
     return table.cast(pa.schema([(field.name, _numbers(field.type)) for field in table.schema]))
 
 

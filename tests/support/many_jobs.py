@@ -1,9 +1,8 @@
 """Generate thousands of checkpoints of many jobs, with the expected content of each checkpoint.
 
 Each checkpoint is a copy of a golden checkpoint, whose content Flink's own classes have read. The
-copy has other topic names of the same length, unless the bytes contain a checksum
-or a hash of the topics. Some checkpoints are damaged or half-written, or a test deletes them during
-a scan.
+copy has other topic names of the same length, unless the bytes contain a checksum or a hash of the
+topics. Some checkpoints are damaged or half-written, or a test deletes them during a scan.
 
     python -m tests.support.many_jobs DIR --checkpoints 10000
 """
@@ -29,7 +28,8 @@ METADATA = "_metadata"
 _NUMBER = slice(8, 16)
 _MOST_RETAINED = 3
 _JOBS_PER_TEAM = 100
-# One job in so many has a damaged newest checkpoint, or one that is deleted during a scan.
+# One job in _DAMAGED_EVERY has a damaged newest checkpoint. The newest checkpoint of one job in
+# _VANISHING_EVERY is deleted during a scan.
 _DAMAGED_EVERY = 20
 _VANISHING_EVERY = 25
 _DIGITS = string.digits + string.ascii_lowercase
@@ -64,7 +64,7 @@ class Expected:
         job: the job id; None for a savepoint, whose path contains no job id.
         number: the checkpoint id in the metadata.
         template: the name of the golden checkpoint that was copied.
-        positions: the positions in it before any damage.
+        positions: the positions in the checkpoint before any damage.
     """
 
     job: str | None

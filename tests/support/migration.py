@@ -59,7 +59,7 @@ class FlinkResult:
     """The records that Flink has processed, and the records in Kafka before Spark starts.
 
     `processed` are the records that Flink's exactly-once sink committed. `truth` are the records
-    that a plain consumer reads from Kafka. Our decoder reads neither.
+    that a plain consumer reads from Kafka. Our decoder is used for neither of them.
     """
 
     bootstrap_servers: str

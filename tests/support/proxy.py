@@ -39,7 +39,10 @@ class Fault(Enum):
 
 
 class Trap:
-    """A trap for requests of one kind: the first `after` pass, and the next `times` are caught."""
+    """A trap for requests of one kind.
+
+    The first `after` requests pass, and the next `times` requests are caught.
+    """
 
     def __init__(self, api: Api, fault: Fault, times: int, after: int) -> None:
         self.api = api

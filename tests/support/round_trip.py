@@ -41,8 +41,9 @@ def restore_sources(
 ) -> list[Parsed]:
     """Restore the sources with these operator ids from each checkpoint directory, with Flink.
 
-    The results are by hexadecimal operator id. A result has the elements of operator state and the
-    splits of each subtask, and the state of the enumerator.
+    Returns:
+        for each checkpoint, its sources by hexadecimal operator id. A source has the elements of
+        operator state and the splits of each subtask, and the state of the enumerator.
     """
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as requests:
         for checkpoint, operator_ids in checkpoints:
@@ -55,7 +56,8 @@ def restore_sources(
 def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[Any]:
     """Decode elements of a KafkaSink's "writer" or "committer" list states with Flink.
 
-    A writer element has a prefix and the open transactions, a committer element has requests.
+    A decoded writer element has a prefix and the open transactions. A decoded committer element has
+    requests.
     """
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as requests:
         requests.writelines(f"{kind} {element.hex()}\n" for kind, element in elements)

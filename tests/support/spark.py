@@ -31,7 +31,7 @@ _DELTA = f"delta-{pyspark_version}"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
-# So few that a query has several micro-batches.
+# The maximum number of records in a micro-batch: so low that a query has several micro-batches.
 _RECORDS_PER_BATCH = 400
 
 

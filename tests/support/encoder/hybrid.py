@@ -12,7 +12,14 @@ from tests.support.encoder.data_output import DataOutput
 def encode_hybrid_split(
     source_index: int, split_id: str, split: bytes, split_version: int = 0
 ) -> bytes:
-    """Encode a split of the source at `source_index`; version 0 is the only version."""
+    """Encode a split in version 0 of HybridSource's split serializer, the only one.
+
+    Args:
+        source_index: the index of the source that has the inner split.
+        split_id: the id of the split.
+        split: the inner split.
+        split_version: the version of the inner split.
+    """
     out = DataOutput()
     out.i32(source_index)
     out.utf(split_id)
@@ -24,7 +31,13 @@ def encode_hybrid_split(
 def encode_hybrid_enumerator(
     source_index: int, enumerator_version: int, enumerator: bytes
 ) -> bytes:
-    """Encode the enumerator of the current source; version 0 is the only version."""
+    """Encode an enumerator in version 0 of HybridSource's enumerator serializer, the only one.
+
+    Args:
+        source_index: the index of the current source.
+        enumerator_version: the version of the current source's enumerator.
+        enumerator: the enumerator of the current source.
+    """
     out = DataOutput()
     out.i32(source_index)
     out.i32(enumerator_version)

@@ -4,8 +4,8 @@ The layouts are those of the connector's `KafkaPartitionSplitSerializer` and
 `KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
 `SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. DynamicKafkaSource has the
 layouts of `DynamicKafkaSourceSplitSerializer` and `DynamicKafkaSourceEnumStateSerializer`
-(connectors 3.4.0-1.20 and 5.0.0-2.2). Split version 2 and enumerator version 3 are unreleased: they
-are as on the main branch of June 2026.
+(connectors 3.4.0-1.20 and 5.0.0-2.2). Its split version 2 and enumerator version 3 are unreleased,
+and follow the connector's main branch of June 2026.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EnumeratorSplit:
 
 @dataclass(frozen=True, slots=True)
 class StreamCluster:
-    """The topics of a DynamicKafkaSource's stream on one cluster; initializers are Java objects."""
+    """The topics of a DynamicKafkaSource's stream on one cluster, and serialized initializers."""
 
     topics: Sequence[str]
     bootstrap_servers: str
@@ -63,7 +63,7 @@ class StreamCluster:
 
 
 def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING_OFFSET) -> bytes:
-    """Encode a split as `KafkaPartitionSplitSerializer` does; version 0 is the only version."""
+    """Encode a split in version 0 of `KafkaPartitionSplitSerializer`, the only one."""
     out = DataOutput()
     out.utf(topic)
     out.i32(partition)

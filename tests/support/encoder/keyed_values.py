@@ -239,7 +239,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class NullableOf:
-    """A nullable value. With `padding`, the length of a value, a null has the same length."""
+    """A nullable value; `padding` is the length of a value if nulls are padded to it, else 0."""
 
     of: Serializer
     padding: int = 0

@@ -12,7 +12,7 @@ _Value = TypeVar("_Value")
 MAX_PARALLELISM = 2**15
 HIGHEST_INT = 2**31 - 1
 HIGHEST_LONG = 2**63 - 1
-# The sum of a few such sizes fits into a long.
+# The highest size: the sum of a few sizes fits into a long.
 _HIGHEST_SIZE = 2**48
 
 # Modified UTF-8 differs from UTF-8 in NUL and in characters beyond U+FFFF.
@@ -25,7 +25,7 @@ longs = st.integers(-(2**63), HIGHEST_LONG)
 sizes = st.integers(0, _HIGHEST_SIZE)
 offset_lists = st.lists(sizes, max_size=4).map(tuple)
 
-# Without dots, double slashes, and blanks at the ends, which Flink's Path would remove.
+# Paths without dots, double slashes, and blanks at the ends, which Flink's Path would remove.
 relative_paths = st.lists(st.text("abc0-_ü", min_size=1, max_size=6), min_size=1, max_size=2).map(
     "/".join
 )
