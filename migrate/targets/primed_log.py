@@ -7,7 +7,7 @@ begins. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0``
 for batch 1. The state is not changed.
 
 The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
-from this file. Batch 1 finds late records by it.
+from this file to find the late records of batch 1.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of

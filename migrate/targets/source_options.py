@@ -155,7 +155,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield the options for a Java key store or trust store, which librdkafka does not use."""
+    """Yield the options for a Java key store or trust store. librdkafka's files do not fit."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
