@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -15,6 +16,9 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+
+from tests.support.golden_topics import create_golden_topics, topic_map
+from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.slow
 
@@ -101,6 +105,27 @@ def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path, w
     assert not imported.startswith(str(ROOT))
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_the_wheel_alone_moves_a_checkpoint_on_each_python(
+    version: str, wheel: Path, broker: Broker, tmp_path: Path
+) -> None:
+    python = _interpreter(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not installed")
+    migrate = _install(wheel, python, tmp_path / "empty") / "migrate"
+    names = create_golden_topics(broker, "payments")
+    place: list[str | Path] = [_checkpoint(), "-b", broker.bootstrap_servers, *topic_map(names)]
+    query, group = tmp_path / "query", f"wheel-{names['payments']}"
+    _run(migrate, "to-spark", *place, "--allow-ran-on", "--checkpoint-dir", query)
+    execute: list[str | Path] = ["--rollback-file", tmp_path / "back.json", "--execute", "--yes"]
+    _run(migrate, "commit-group", *place, "--allow-ran-on", "--group", group, *execute)
+    topic = names["payments"]
+    positions = (query / "sources/0/0").read_bytes().splitlines()[-1]
+    assert json.loads(positions) == {topic: {"0": 24, "1": 13}}
+    assert broker.committed(group) == {(topic, 0): 24, (topic, 1): 13}
+
+
 @pytest.mark.parametrize(
     ("extra", "arguments"),
     [
@@ -145,6 +170,18 @@ def test_beside_another_package_of_its_name_one_line_says_so(wheel: Path, tmp_pa
 def test_uvx_runs_the_wheel(wheel: Path) -> None:
     uvx: list[str | Path] = [UV, "tool", "run", "--python", sys.executable, "--constraints", LOCK]
     assert "to-spark" in _run(*uvx, "--from", wheel, "migrate", "--help").stdout
+
+
+def _interpreter(version: str) -> str | None:
+    """Return a Python of this version, on the PATH or of pyenv, or None."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    of_pyenv = map(str, pyenv.glob(f"versions/{version}.*/bin/python"))
+    for candidate in (f"python{version}", *of_pyenv):
+        # A shim of pyenv may be there without its Python.
+        command = [candidate, "-c", "import sys; print(sys.executable)"]
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
+    return None
 
 
 def _install(wheel: Path, python: str, home: Path) -> Path:
