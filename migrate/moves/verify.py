@@ -283,7 +283,7 @@ def _run(side: Side, broker: KafkaConfig, settings: Mapping[str, str]) -> Positi
     with timed("running Spark on a copy of the seed"):
         resume = run_first_batch(side.label, side.what, broker, settings)
     log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
-    return resume.started
+    return resume.start_positions
 
 
 def _verify_group(

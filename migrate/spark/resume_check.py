@@ -87,12 +87,12 @@ class Resume:
 
     Attributes:
         spark: the version of Spark that ran them.
-        started: the planned start offset of every partition in the seed.
+        start_positions: the planned start offset of every partition in the seed.
         records: the number of records in the first batches.
     """
 
     spark: str
-    started: PositionSet
+    start_positions: PositionSet
     records: int
 
 

@@ -210,7 +210,7 @@ def test_verify_run_sees_where_it_starts(servers: str, tmp_path: Path) -> None:
     resume = run_first_batch(
         "spark:query", str(tmp_path / "query"), kafka_config(servers, None, ()), conf
     )
-    assert resume.started.starts == POSITIONS
+    assert resume.start_positions.starts == POSITIONS
     assert resume.records == len(records_from(POSITIONS))
     assert json.loads((tmp_path / "query" / "metadata").read_text()).keys() == {"id"}
 

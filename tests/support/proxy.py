@@ -32,10 +32,10 @@ class Api(IntEnum):
 class Fault(Enum):
     """The fault of a request that a trap catches."""
 
-    CUT = "the connection ends before the broker has it"
-    HOLD = "it waits until the trap is released, and goes on to the broker"
-    LOSE_ANSWER = "the broker does it, and the connection ends instead of an answer"
-    HOLD_ANSWER = "the broker does it, and the answer waits until the trap is released"
+    CUT = "the connection ends before the broker has the request"
+    HOLD = "the request waits until the trap is released, and is then sent to the broker"
+    LOSE_ANSWER = "the broker executes the request, and the connection ends before the answer"
+    HOLD_ANSWER = "the broker executes the request; the answer waits for the trap's release"
 
 
 class Trap:

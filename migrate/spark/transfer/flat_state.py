@@ -28,7 +28,7 @@ JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", 
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
-    DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark, which keeps until when it keeps",
+    DEDUPLICATE_WITHIN: "dropDuplicatesWithinWatermark, which also stores when a key expires",
     LIMIT: "a limit",
 }
 # Fields that Spark adds to stored values.
