@@ -78,7 +78,7 @@ class Stream:
         return self._stream.size
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**attributes_without(self, "_whole"), "_ahead": (0, b"")}
+        return {**attributes_without(self, "_whole"), "_read_ahead": (0, b"")}
 
     @cached_property
     def _whole(self) -> bytes | None:

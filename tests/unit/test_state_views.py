@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from decoder.keyed_state import streams
 from migrate.model.errors import UsageError
 from migrate.state import views
 from migrate.state.views import (
@@ -97,6 +98,14 @@ def test_what_was_read_is_not_sent_to_another_process(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 500)
     (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
     assert sum(batch.num_rows for batch in read_chunk(chunk)) == 500
+    assert len(pickle.dumps(chunk)) < (chk / "totals").stat().st_size // 8
+
+
+def test_what_was_read_ahead_is_not_sent_to_another_process(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "savepoint-1", 20_000)
+    assert (chk / "totals").stat().st_size > streams._MAX_WHOLE_BYTES
+    (chunk,) = open_table(str(chk), StateOptions(state="total")).split()
+    next(iter(read_chunk(chunk)))
     assert len(pickle.dumps(chunk)) < (chk / "totals").stat().st_size // 8
 
 
