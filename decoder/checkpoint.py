@@ -125,8 +125,8 @@ def read_checkpoint(
                 continue
             # In a job's directory the highest number is read, so a newer sibling with a lower
             # number does not restart the read.
-            newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
-            if newest or _names_checkpoint(path, metadata_path) or restarts == _MAX_RESTARTS:
+            is_newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
+            if is_newest or _names_checkpoint(path, metadata_path) or restarts == _MAX_RESTARTS:
                 return checkpoint
             restarts += 1
             metadata_path = _find_metadata(path, files)
@@ -306,10 +306,10 @@ def list_checkpoints(
     with translate_os_errors(path):
         names = files.list_directory(path)
         if names is None:
-            a_file = files.is_file(path)
+            is_file = files.is_file(path)
             raise DecodeError(
                 ErrorKind.NOT_FOUND,
-                "a file: name a job's checkpoint directory" if a_file else "no such directory",
+                "a file: name a job's checkpoint directory" if is_file else "no such directory",
                 file=path,
             )
         from concurrent.futures import ThreadPoolExecutor  # used only here; it imports logging

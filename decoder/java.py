@@ -31,4 +31,4 @@ def signed_32(value: int) -> int:
 @lru_cache(maxsize=256)
 def _powers(count: int) -> tuple[int, ...]:
     """Return the powers of 31 from ``count`` - 1 down to 0, modulo 2**32."""
-    return tuple(pow(31, place, 1 << 32) for place in reversed(range(count)))
+    return tuple(pow(31, exponent, 1 << 32) for exponent in reversed(range(count)))

@@ -103,7 +103,7 @@ def decompress_blocks(blocks: Iterable[bytes], label: str) -> Iterator[bytes]:
     Raises:
         DecodeError: the streams are cut short, or not in this format.
     """
-    left = begun = b""
+    left = identifier = b""
     for block in blocks:
         data = left + block
         end = position = 0
@@ -114,7 +114,7 @@ def decompress_blocks(blocks: Iterable[bytes], label: str) -> Iterator[bytes]:
             end = position
         left = data[end:]
         if end:
-            yield decompress_stream(begun + data[:end], label, end * _MAX_RATIO)
-            begun = _STREAM_IDENTIFIER
+            yield decompress_stream(identifier + data[:end], label, end * _MAX_RATIO)
+            identifier = _STREAM_IDENTIFIER
     if left:
         Cursor(left, label).raw(len(left) + 1, "snappy chunk")

@@ -100,11 +100,11 @@ def read_uniform_entries(
 
 
 @lru_cache(1024)
-def _entry_struct(topic: int, before_topic: int, numbers: str) -> Struct:
-    """Return the layout of a head and its numbers; ``topic`` is the topic's length in bytes."""
-    if not 0 < topic <= _LONGEST_TOPIC:
+def _entry_struct(topic_bytes: int, before_topic: int, numbers: str) -> Struct:
+    """Return the layout of a head, whose topic has this length, and of its numbers."""
+    if not 0 < topic_bytes <= _LONGEST_TOPIC:
         raise _NeedsStrictReader
-    return Struct(f">{before_topic + 2 + topic}s{numbers}")
+    return Struct(f">{before_topic + 2 + topic_bytes}s{numbers}")
 
 
 def _unpacked_elements(elements: PlainElements) -> _Rows:
@@ -152,10 +152,10 @@ def _splits(
         raise _NeedsStrictReader
     if min(starts) < COMMITTED and min(set(starts) - {NOT_SET}, default=0) < COMMITTED:
         raise _NeedsStrictReader
-    known_stops = set(stops)
-    if known_stops == {NOT_SET}:
+    distinct_stops = set(stops)
+    if distinct_stops == {NOT_SET}:
         return SplitColumns(topics, partitions, starts, (None,) * len(stops))
-    if min(known_stops - {NOT_SET, LATEST, COMMITTED}, default=0) < 0:
+    if min(distinct_stops - {NOT_SET, LATEST, COMMITTED}, default=0) < 0:
         raise _NeedsStrictReader
     return SplitColumns(
         topics, partitions, starts, [None if stop == NOT_SET else stop for stop in stops]

@@ -132,7 +132,7 @@ class CanonicalReader:
         self._readers = readers
         self._number = number
         self._prefix = prefix_bytes(max_parallelism)
-        self._lengths = not (has_fixed_length(info.key) or has_fixed_length(info.namespace))
+        self._has_lengths = not (has_fixed_length(info.key) or has_fixed_length(info.namespace))
         self._kind = info.kind
 
     def batches(self, data: bytes, key_group: int, label: str) -> Iterator[list[Entry]]:
@@ -212,7 +212,7 @@ class CanonicalReader:
                 or used != value_end
                 or stored & mask != key_group & mask
                 or (actual is not None and actual != key_group)
-                or self._lengths
+                or self._has_lengths
             ):
                 return self._entry(data, key_group, start, end, value_end, label)
             return new_entry((key_group, key, None, None, value, None))
@@ -259,11 +259,11 @@ class CanonicalReader:
         key_start = position
         key, position = readers.key(key_data, position)
         readers.check_key_group(key_group, key_data, key_start, key)
-        if self._lengths:
+        if self._has_lengths:
             position = _skip_length(key_data, key_start, position)
         namespace_start = position
         namespace, position = readers.namespace(key_data, position)
-        if self._lengths:
+        if self._has_lengths:
             position = _skip_length(key_data, namespace_start, position)
         map_key = None
         if self._kind is StateKind.MAP:

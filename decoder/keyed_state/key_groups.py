@@ -155,8 +155,8 @@ def _magnitude_hash(value: int) -> int:
     size = (abs(value).bit_length() + 31) // 32 * 4
     magnitude = abs(value).to_bytes(size, "big")
     code = 0
-    for place in range(0, size, 4):
-        code = (31 * code + int.from_bytes(magnitude[place : place + 4], "big")) & _MASK
+    for position in range(0, size, 4):
+        code = (31 * code + int.from_bytes(magnitude[position : position + 4], "big")) & _MASK
     return (code if value > 0 else -code) & _MASK
 
 

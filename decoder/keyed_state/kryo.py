@@ -341,7 +341,7 @@ class _Reader:
         value = self.varlong()
         return (value >> 1) ^ -(value & 1)
 
-    def time(self) -> int:
+    def java_long(self) -> int:
         """Read an unsigned varlong as Java's signed long."""
         value = self.varlong()
         return value - (1 << 64) if value >> 63 else value
@@ -547,7 +547,7 @@ class _Reader:
         nanos.
         """
         if self._is_kryo_5:
-            return self.check(Instant(self.time(), self.varint()))
+            return self.check(Instant(self.java_long(), self.varint()))
         nanos = self.signed()
         return self.check(Instant(self.signed_long(), nanos))
 
@@ -603,7 +603,7 @@ class _Reader:
 
         The milliseconds' part below a second is not used, because the nanoseconds contain it.
         """
-        millis = self.time()
+        millis = self.java_long()
         return self.check(Instant(millis // 1000, self.varint()))
 
     def uuid(self, depth: int) -> str:
@@ -725,9 +725,9 @@ _CLASSES: dict[str, _Read] = {
     "java.lang.StringBuffer": lambda reader, _: reader.text(),
     "java.math.BigInteger": _Reader.integer,
     "java.math.BigDecimal": _Reader.decimal,
-    "java.util.Date": lambda reader, _: Instant.of_millis(reader.time()),
-    "java.sql.Date": lambda reader, _: SqlDate.of_millis(reader.time()),
-    "java.sql.Time": lambda reader, _: SqlTime.of_millis(reader.time()),
+    "java.util.Date": lambda reader, _: Instant.of_millis(reader.java_long()),
+    "java.sql.Date": lambda reader, _: SqlDate.of_millis(reader.java_long()),
+    "java.sql.Time": lambda reader, _: SqlTime.of_millis(reader.java_long()),
     "java.sql.Timestamp": _Reader.timestamp,
     "java.time.LocalDate": _Reader.date,
     "java.time.LocalTime": _Reader.time_of_day,

@@ -141,10 +141,10 @@ class _Converter:
             value = inner
         self._fail("not a list of fields")
 
-    def _number(self, fields: dict[str, JavaValue], name: str, most: int) -> int:
+    def _number(self, fields: dict[str, JavaValue], name: str, highest: int) -> int:
         value = fields.get(name)
-        if not isinstance(value, int) or not 0 <= value <= most:
-            self._fail(f"the {name} of a type is not between 0 and {most}: {value!r}")
+        if not isinstance(value, int) or not 0 <= value <= highest:
+            self._fail(f"the {name} of a type is not between 0 and {highest}: {value!r}")
         return value
 
     def _fail(self, problem: str, kind: ErrorKind = ErrorKind.CORRUPT) -> NoReturn:

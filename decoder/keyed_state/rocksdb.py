@@ -122,7 +122,7 @@ class _Database:
 
     def __init__(self, handle: IncrementalState, files: StateFiles, label: str) -> None:
         rocksdict = _import_rocksdict()
-        self._what = label
+        self._label = label
         self._directory = tempfile.TemporaryDirectory(prefix="flink-keyed-state-")
         path = Path(self._directory.name)
         for name, stream in handle.files:
@@ -152,7 +152,7 @@ class _Database:
         """Yield the rows of a column family whose keys begin with ``prefix``, in order."""
         if name not in self._families:
             raise DecodeError(
-                ErrorKind.CORRUPT, f"RocksDB has no column family {name!r}", file=self._what
+                ErrorKind.CORRUPT, f"RocksDB has no column family {name!r}", file=self._label
             )
         try:
             rows = self._db.get_column_family(name).iter()
@@ -168,7 +168,7 @@ class _Database:
             raise
         except Exception as error:
             raise DecodeError(
-                ErrorKind.CORRUPT, f"RocksDB does not read it: {error}", file=self._what
+                ErrorKind.CORRUPT, f"RocksDB does not read it: {error}", file=self._label
             ) from error
 
     def __del__(self) -> None:

@@ -159,7 +159,7 @@ def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
     short_name = name[len(_FLINK) :].rpartition(".")[2] if name.startswith(_FLINK) else ""
     reader = _Reader(cursor, kryo_version, name, version, depth)
     if short_name in _SIMPLE:
-        reader.known_versions(2, 3)
+        reader.check_version(2, 3)
         if version == 2:
             cursor.skip_utf("serializer's class")
         return _SIMPLE[short_name]
@@ -187,7 +187,7 @@ class _Reader:
         self.version = version
         self.depth = depth
 
-    def known_versions(self, *versions: int) -> None:
+    def check_version(self, *versions: int) -> None:
         if self.version not in versions:
             self.cursor.fail(
                 f"version {self.version} of {self.name} is not read here",
@@ -209,7 +209,7 @@ class _Reader:
         return tuple(self.snapshot() for _ in range(cursor.count(field)))
 
     def composite(self, make: Callable[[_Reader, int], Type]) -> Type:
-        self.known_versions(_COMPOSITE_VERSION)
+        self.check_version(_COMPOSITE_VERSION)
         if self.cursor.i32(self.name) != _COMPOSITE_MAGIC:
             self.cursor.fail("its magic number is missing", self.name, back=4)
         return make(self, self.cursor.i32(f"outer version of {self.name}"))
@@ -365,7 +365,7 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
 
 def _enum(reader: _Reader) -> Type:
     """Read ``UTF class, i32 n`` x ``UTF constant``."""
-    reader.known_versions(3)
+    reader.check_version(3)
     cursor = reader.cursor
     name = cursor.utf("class of an enum")
     field = f"constants of {name}"
@@ -378,7 +378,7 @@ def _pojo(reader: _Reader) -> Type:
     ``UTF class``; three optional maps: fields, registered subclasses, other subclasses. The values
     of the maps are snapshots.
     """
-    reader.known_versions(2)
+    reader.check_version(2)
     name = reader.cursor.utf("class of a POJO")
     fields, registered, others = (
         tuple(
@@ -410,7 +410,7 @@ def _kryo(reader: _Reader) -> Type:
     classes. A registration is ``UTF class, i32 kind`` (0: without a serializer of the job) and
     content that depends on the kind.
     """
-    reader.known_versions(2)
+    reader.check_version(2)
     name = reader.cursor.utf("class of Kryo's")
     registered: list[tuple[str, bool]] = []
     for class_name, _, value in reader.optional_map():
@@ -429,7 +429,7 @@ def _avro(reader: _Reader) -> Type:
     Version 3: class and schema, both in the encoding of ``decoder.keyed_state.strings``.
     Version 2: ``UTF class, UTF schema``. Version 1: ``UTF schema``.
     """
-    reader.known_versions(1, 2, 3)
+    reader.check_version(1, 2, 3)
     cursor = reader.cursor
     name = ""
     if reader.version == 3:
@@ -459,7 +459,7 @@ def _flink_string(cursor: Cursor) -> str:
 
 def _row_data(reader: _Reader) -> Type:
     """Read ``i32 n`` x LogicalType (Java object); the nested snapshots."""
-    reader.known_versions(3)
+    reader.check_version(3)
     cursor = reader.cursor
     types = [
         logical_type(read_object_stream(cursor), cursor)
@@ -471,14 +471,14 @@ def _row_data(reader: _Reader) -> Type:
 
 def _binary_row_data(reader: _Reader) -> Type:
     """Read ``i32`` number of fields, whose types are unknown."""
-    reader.known_versions(3)
+    reader.check_version(3)
     reader.cursor.i32("fields of a row")
     return Sql(SqlScalar(SqlKind.RAW))
 
 
 def _row_data_key(reader: _Reader) -> Type:
     """Read two pieces of generated code, each ``i32 n`` and n bytes; then the row's snapshot."""
-    reader.known_versions(0)
+    reader.check_version(0)
     reader.cursor.skip_blob("equaliser of a row")
     reader.cursor.skip_blob("hash function of a row")
     return reader.snapshot()
@@ -486,20 +486,20 @@ def _row_data_key(reader: _Reader) -> Type:
 
 def _decimal_data(reader: _Reader) -> Type:
     """Read ``i32 precision, i32 scale``."""
-    reader.known_versions(3)
+    reader.check_version(3)
     precision = reader.number("precision", _MAX_PRECISION)
     return Sql(SqlDecimal(precision, reader.number("scale", precision)))
 
 
 def _timestamp_data(reader: _Reader) -> Type:
     """Read ``i32 precision``; the snapshot does not say whether the type has a local time zone."""
-    reader.known_versions(1)
+    reader.check_version(1)
     return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))
 
 
 def _array_data(reader: _Reader) -> Type:
     """Read the element's LogicalType and serializer (Java objects)."""
-    reader.known_versions(3)
+    reader.check_version(3)
     cursor = reader.cursor
     element = logical_type(read_object_stream(cursor), cursor)
     read_object_stream(cursor)
@@ -508,7 +508,7 @@ def _array_data(reader: _Reader) -> Type:
 
 def _map_data(reader: _Reader) -> Type:
     """Read the LogicalTypes of key and value, then their serializers (Java objects)."""
-    reader.known_versions(3)
+    reader.check_version(3)
     cursor = reader.cursor
     key, value = (logical_type(read_object_stream(cursor), cursor) for _ in range(2))
     for _ in range(2):
@@ -518,14 +518,14 @@ def _map_data(reader: _Reader) -> Type:
 
 def _sorted_map(reader: _Reader) -> Type:
     """Read the comparator (Java object); the nested snapshots of key and value."""
-    reader.known_versions(3)
+    reader.check_version(3)
     read_object_stream(reader.cursor)
     return Map(*reader.two_parts())
 
 
 def _ttl_aware(reader: _Reader) -> Type:
     """Read ``bool isTtlEnabled``; the snapshot of the serializer that writes the values."""
-    reader.known_versions(1)
+    reader.check_version(1)
     reader.cursor.boolean("TTL")
     return reader.snapshot()
 

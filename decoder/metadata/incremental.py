@@ -107,28 +107,28 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
     """Step over ``count`` local paths and FILE handles; return None if they need another reader."""
-    kind = 2 + _U16.unpack_from(data, start)[0]
-    uri = _U16.unpack_from(data, start + kind + 9)[0]
-    stride = kind + _FILE.size + uri
+    type_offset = 2 + _U16.unpack_from(data, start)[0]
+    uri_bytes = _U16.unpack_from(data, start + type_offset + 9)[0]
+    stride = type_offset + _FILE.size + uri_bytes
     size = count * stride
     if size > _MAX_RUN_BYTES:
         return None
     run = data[start : start + size]
-    if len(run) != size or run[kind] != 2 or run[kind + 1] != 0:
+    if len(run) != size or run[type_offset] != 2 or run[type_offset + 1] != 0:
         return None
     # These columns must be constant: both lengths, the type, and the size's highest byte (0: the
     # size is not negative).
-    for offset in (0, 1, kind, kind + 1, kind + 9, kind + 10):
+    for offset in (0, 1, type_offset, type_offset + 1, type_offset + 9, type_offset + 10):
         column = run[offset::stride]
         if column != column[:1] * count:
             return None
-    sizes_and_uris = _sizes_and_uris(kind + 1, uri, count).unpack(run)
+    sizes_and_uris = _sizes_and_uris(type_offset + 1, uri_bytes, count).unpack(run)
     if not b"".join(sizes_and_uris[1::2]).isascii():
         return None
     return start + size, sum(sizes_and_uris[::2])
 
 
 @lru_cache(256)
-def _sizes_and_uris(before_size: int, uri: int, count: int) -> Struct:
+def _sizes_and_uris(before_size: int, uri_bytes: int, count: int) -> Struct:
     """Return the layout of (size, URI) of each handle in a run."""
-    return Struct(">" + f"{before_size}xq2x{uri}s" * count)
+    return Struct(">" + f"{before_size}xq2x{uri_bytes}s" * count)
