@@ -47,7 +47,7 @@ def verification(
         return None
     from migrate.model.policies import policies_of  # here: only moves have policies
 
-    if policies_of(arguments).change_positions:
+    if policies_of(arguments).may_change_positions:
         return None
     options = [
         word

@@ -185,11 +185,11 @@ def _final_savepoint(
         return None
     flink = context.flink
     # Ask before waiting: a JobManager of a single job may be about to exit.
-    savepoint = reported_savepoint(savepoints, flink.details(job_id).ended_with)
+    savepoint = reported_savepoint(savepoints, flink.details(job_id).newest_savepoint)
     if savepoint is not None:
         return savepoint
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
-        reported = flink.details(job_id).ended_with
+        reported = flink.details(job_id).newest_savepoint
         savepoint = reported_savepoint(_savepoints_in(context, folder), reported)
         if savepoint is not None:
             return savepoint

@@ -61,8 +61,8 @@ def load_sides(
             raise broker_needed(side.label)
     warnings: list[WarningText] = []
     loaded = {side: _load(side, broker, choice, warnings) for side in (left, right)}
-    at = left.at if left.at is not None else right.at
-    logs = ask_logs(broker, loaded[left].topics | loaded[right].topics, at)
+    time_ms = left.time_ms if left.time_ms is not None else right.time_ms
+    logs = ask_logs(broker, loaded[left].topics | loaded[right].topics, time_ms)
     for side, positions in loaded.items():
         if side.kind is SideKind.BROKER:
             loaded[side] = broker_positions(side, logs)

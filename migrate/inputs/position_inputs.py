@@ -54,13 +54,13 @@ class Side:
         label: the name with its prefix.
         what: the name without its prefix: a checkpoint's pointer, a group's name, a Spark query's
             directory, a file's path, ``earliest``, ``latest`` or a time.
-        at: the time of ``broker:TIME`` in milliseconds of the epoch; None for all other sides.
+        time_ms: the time of ``broker:TIME`` in milliseconds of the epoch; None for all other sides.
     """
 
     kind: SideKind
     label: str
     what: str
-    at: int | None = None
+    time_ms: int | None = None
 
 
 _UNKNOWN_PREFIX = re.compile(r"(?!file:)[a-z-]+:(?!/)")
@@ -157,7 +157,7 @@ def side_input(
                 raise broker_needed(side.label)
             if not topics:
                 raise UsageError(f"{name} names no topic: name partitions with --partitions")
-            positions = broker_positions(side, ask_logs(broker, topics, side.at))
+            positions = broker_positions(side, ask_logs(broker, topics, side.time_ms))
         case _:
             positions = file_positions(side)
             pointer = f"{side.kind.value}:{local_path(side.what).absolute()}"
@@ -171,7 +171,7 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side; ``logs`` are the answer for ``side.at``."""
+    """Return the positions of a ``broker:`` side; ``logs`` are the answer for ``side.time_ms``."""
     match side.what:
         case "earliest":
             return log_positions(side.label, logs, lambda log: log.start)

@@ -142,12 +142,12 @@ class QueryLocation:
     """The checkpoint location of a Spark query: its first and its current positions.
 
     Attributes:
-        started: the positions of the seeds, or None if there is no seed.
+        start_positions: the positions of the seeds, or None if there is no seed.
         committed: the positions after the newest committed batch; None if no batch is committed.
     """
 
     directory: str
-    started: PositionSet | None
+    start_positions: PositionSet | None
     committed: PositionSet | None
 
 
@@ -156,8 +156,9 @@ class QueryStart:
     """The start of a Spark query and its committed batches, from its checkpoint location.
 
     Attributes:
-        started: the query's seeds.
-        resumes_at: the offsets that a restarted query reads next; None if they are not checked.
+        start_positions: the positions at which the query started, merged from the seeds of its
+            sources; empty if Spark computes the start instead.
+        resumes_at: the offsets that a restarted query reads next; None if Spark computes the start.
         has_run: whether a query has begun a batch in this checkpoint location.
         continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed, and does not record where the query started.
@@ -166,7 +167,7 @@ class QueryStart:
             for the continuous trigger.
     """
 
-    started: PositionSet
+    start_positions: PositionSet
     resumes_at: PositionSet | None = None
     has_run: bool = False
     continuous: bool = False
@@ -174,14 +175,14 @@ class QueryStart:
     batches: Sequence[tuple[int, Mapping[str, Offsets]]] = ()
 
 
-def query_start(label: str, directory: str, *, is_planned: bool = False) -> QueryStart:
+def query_start(label: str, directory: str, *, start_from_spark: bool = False) -> QueryStart:
     """Read where a query started, and what it has committed since.
 
     Args:
         label: the name of the positions.
         directory: the checkpoint location.
-        is_planned: whether Spark plans the query to find its start. ``started`` is then empty, and
-            ``resumes_at`` is None.
+        start_from_spark: whether the caller lets Spark itself compute the start, by planning the
+            query. Then ``start_positions`` is empty, and ``resumes_at`` is None.
 
     Raises:
         InputError, Refused: as for ``starting_positions`` and ``committed_positions``.
@@ -189,7 +190,7 @@ def query_start(label: str, directory: str, *, is_planned: bool = False) -> Quer
     files = Files()
     begun, continuous = has_run(directory, files), began_continuous(directory, files)
     started, resumes_at = PositionSet(label, {}), None
-    if not is_planned:
+    if not start_from_spark:
         started = starting_positions(label, directory, files)
         resumes_at = committed_positions(label, directory, files) if begun else started
     if not begun or continuous:

@@ -102,17 +102,17 @@ class ConsumerGroups:
         remaining requests are not sent, because each might wait for its timeout.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
-        unanswered: CommitFailure | None = None
+        transient_failure: CommitFailure | None = None
         for request in _requests(group, offsets):
-            if unanswered is None:
+            if transient_failure is None:
                 failed = self._commit(group, request)
                 failures |= failed
                 if failed.keys() == request.keys():
-                    unanswered = next(
+                    transient_failure = next(
                         (failure for failure in failed.values() if failure.transient), None
                     )
             else:
-                failures |= dict.fromkeys(request, unanswered)
+                failures |= dict.fromkeys(request, transient_failure)
         return failures
 
     def _commit(

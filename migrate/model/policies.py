@@ -144,7 +144,7 @@ class Policies:
     allow_ran_on: bool = False
 
     @property
-    def change_positions(self) -> bool:
+    def may_change_positions(self) -> bool:
         """Whether a policy may change the checkpoint's positions."""
         kept = replace(self, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
         return kept != Policies()

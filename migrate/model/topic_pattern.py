@@ -106,7 +106,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 
 def suggested_pattern(
-    families: Iterable[Iterable[str]], excluded: frozenset[str] = frozenset()
+    topics_by_source: Iterable[Iterable[str]], excluded: frozenset[str] = frozenset()
 ) -> TopicPattern | None:
     """Derive a pattern from the names of each source's topics, or return None.
 
@@ -115,11 +115,11 @@ def suggested_pattern(
     sources are joined by ``|``.
 
     Args:
-        families: the topics of each source.
+        topics_by_source: the topics of each source.
         excluded: topics that are excluded, even if their names match.
     """
-    named = ({topic for topic in topics if _TOPIC.fullmatch(topic)} for topics in families)
-    texts = sorted({text for topics in named if (text := _common_pattern(sorted(topics)))})
+    valid = ({topic for topic in topics if _TOPIC.fullmatch(topic)} for topics in topics_by_source)
+    texts = sorted({text for topics in valid if (text := _common_pattern(sorted(topics)))})
     return TopicPattern("|".join(texts), True, excluded) if texts else None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.findings.checkpoint import SINKS_THAT_REMEMBER
+from migrate.inputs.flink.findings.checkpoint import SINK_MEMORY_TEXT
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
@@ -170,7 +170,7 @@ def commit_group(
     check_sink_of_a_job(sink)
     move = make_or_check_plan(request, plan)
     if sink is None and move.origin.kind == "batch":
-        warn(Code.SINK_MEMORY, SINKS_THAT_REMEMBER)
+        warn(Code.SINK_MEMORY, SINK_MEMORY_TEXT)
     change = _prepare(request, move, path, flink_rest, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change
 

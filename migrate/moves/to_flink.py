@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
-from migrate.inputs.flink.choose_source import choose, choose_known
+from migrate.inputs.flink.choose_source import choose, choose_leniently
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import topics_of
@@ -94,7 +94,7 @@ def to_flink(
     directory = _output_directory(out)
     old = read(str(request.chk), allow_external_files=request.allow_external_files)
     _check_outside(directory, old.checkpoint.pointer)
-    chosen, unknown = choose_known(old, request)
+    chosen, unknown = choose_leniently(old, request)
     topics = topics_of(chosen)
     side = side_input(
         parse_side(from_side),
@@ -104,7 +104,7 @@ def to_flink(
     )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
         side = _keep_partition_findings(side)
-    all_side_sources, unknown_to_side = choose_known(side, request)
+    all_side_sources, unknown_to_side = choose_leniently(side, request)
     if unknown & unknown_to_side:
         choose(old, request)  # raises, with the names that exist
     matches = match_sources(chosen, all_side_sources, request.policies)

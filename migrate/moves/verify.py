@@ -261,9 +261,9 @@ def _verify_query(
         settings: Spark's settings for that batch.
     """
     with timed(f"reading {side.label}"):
-        query = query_start(side.label, side.what, is_planned=run_with is not None)
+        query = query_start(side.label, side.what, start_from_spark=run_with is not None)
     if run_with is not None:
-        query = replace(query, started=_run(side, run_with, settings or {}))
+        query = replace(query, start_positions=_run(side, run_with, settings or {}))
     if snapshot is None:
         warn(WarningCode.NOT_CHECKED, NOT_CHECKED)
     verification = verify_query(

@@ -188,11 +188,11 @@ def verify_query(
     if not query.continuous:
         starts = {
             (topic, partition): 0
-            for topic in expected.topics & query.started.topics
+            for topic in expected.topics & query.start_positions.topics
             for partition, log in (logs or {}).get(topic, {}).items()
             if log.start == 0
         }
-        starts |= query.started.next_offsets
+        starts |= query.start_positions.next_offsets
     resumes_at = query.resumes_at.next_offsets if query.resumes_at is not None else {}
     target = _Target(starts, resumes_at, logs, recreated, unknown=query.continuous)
     partitions = target.verify(expected, new_at_earliest)
@@ -206,7 +206,7 @@ def verify_query(
         and log.start > partition.started
     ]
     return Verification(
-        query.started.label,
+        query.start_positions.label,
         partitions,
         query.has_run,
         query.continuous,

@@ -50,12 +50,12 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
     """
     if not job.readable:
         return "unreadable"
-    if not job.movable or _refused(job, inventory.plans) is not None:
+    if not job.movable or _without_plan(job, inventory.plans) is not None:
         return "no"
     return "check" if job.to_check else "yes"
 
 
-def _refused(job: ScannedJob, plans: Mapping[str, JobPlan] | None) -> JobPlan | None:
+def _without_plan(job: ScannedJob, plans: Mapping[str, JobPlan] | None) -> JobPlan | None:
     """Return the result of a job's planning if no plan was saved, because it was refused or failed.
 
     Otherwise, or if no plans were made, return None.
@@ -69,9 +69,9 @@ def _why(job: ScannedJob, inventory: Inventory) -> str:
         return job.error_kind or ""
     if not job.movable:
         return ", ".join(job.obstacles)
-    refused = _refused(job, inventory.plans)
-    if refused is not None:
-        return printable("; ".join(refused.reasons))
+    without_plan = _without_plan(job, inventory.plans)
+    if without_plan is not None:
+        return printable("; ".join(without_plan.reasons))
     return ", ".join(job.to_check)
 
 

@@ -109,12 +109,13 @@ class _Reader:
             case types.AvroRecord(_, fields):
                 return {name: self.value(field, depth + 1) for name, field in fields}
             case types.AvroArray(element):
-                for _ in self._runs():
+                for _ in self._run_items():
                     self.value(element, depth + 1)
             case types.AvroMap(values):
                 string = types.AvroScalar(AvroKind.STRING)
                 return {
-                    self.value(string).decode(): self.value(values, depth + 1) for _ in self._runs()
+                    self.value(string).decode(): self.value(values, depth + 1)
+                    for _ in self._run_items()
                 }
         return None
 
@@ -127,7 +128,7 @@ class _Reader:
             self._cursor.fail("more items than there are bytes", "number of items")
         return range(count)
 
-    def _runs(self) -> Iterator[int]:
+    def _run_items(self) -> Iterator[int]:
         while count := self.long("number of items"):
             if count < 0:
                 self.long("size of a run")

@@ -251,7 +251,7 @@ def test_what_a_job_ended_with(
         f"/jobs/{_JOB}/checkpoints": _checkpoints(completed, savepoint),
     }
     with answering(200, answers) as (url, _):
-        assert JobManager(url).details(_JOB).ended_with == told
+        assert JobManager(url).details(_JOB).newest_savepoint == told
 
 
 def test_a_stop_that_is_no_answer_of_flinks() -> None:

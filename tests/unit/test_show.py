@@ -93,8 +93,8 @@ def test_a_query_that_has_run(tmp_path: Path) -> None:
     assert "it stands after batch 0" in shown.stdout
     found = show(location)
     assert isinstance(found, QueryLocation)
-    assert found.started is not None and found.committed is not None
-    start = str(found.started.at("t", 0))
+    assert found.start_positions is not None and found.committed is not None
+    start = str(found.start_positions.at("t", 0))
     assert ["t", "0", start, "9"] in _rows(shown.stdout)
     assert start != "9"
 

@@ -51,14 +51,14 @@ def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
     return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
 
 
-class Known(NamedTuple):
+class LenientChoice(NamedTuple):
     """The chosen sources, and the options whose values this checkpoint does not have."""
 
     sources: list[Source]
     unknown: frozenset[str]
 
 
-def choose_known(extraction: PlanInput, choice: Choice) -> Known:
+def choose_leniently(extraction: PlanInput, choice: Choice) -> LenientChoice:
     """Return the chosen sources; ignore a name or a cluster that this checkpoint does not have.
 
     Raises:
@@ -74,7 +74,7 @@ def choose_known(extraction: PlanInput, choice: Choice) -> Known:
         sources = choose_cluster(sources, choice.cluster)
     except NoSuchName:
         unknown.add("cluster")
-    return Known(sources, frozenset(unknown))
+    return LenientChoice(sources, frozenset(unknown))
 
 
 def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:

@@ -58,7 +58,7 @@ class RunningJob:
         idle_tasks: the names and states of the tasks that are not running.
         checkpoint: the path of the newest completed checkpoint; None if there is no completed
             checkpoint, or it has no path.
-        ended_with: the number and the path of the newest savepoint, unless a checkpoint was
+        newest_savepoint: the number and the path of the newest savepoint, unless a checkpoint was
             completed after it; then None.
         failed: why the newest checkpoint failed; None if it did not fail.
     """
@@ -66,7 +66,7 @@ class RunningJob:
     job: FlinkJob
     idle_tasks: Sequence[str]
     checkpoint: str | None
-    ended_with: tuple[int, str] | None
+    newest_savepoint: tuple[int, str] | None
     failed: str | None
 
 
@@ -143,10 +143,10 @@ class JobManager:
         completed_id, path = -1, None
         if latest.completed is not None:
             completed_id, path = latest.completed.id, latest.completed.external_path
-        ended_with = problem = None
+        newest_savepoint = problem = None
         savepoint, failed = latest.savepoint, latest.failed
         if savepoint and savepoint.external_path and savepoint.id >= completed_id:
-            ended_with = (savepoint.id, savepoint.external_path)
+            newest_savepoint = (savepoint.id, savepoint.external_path)
         # A failed savepoint says nothing about the job's checkpoints.
         if failed and not failed.is_savepoint and failed.id > completed_id:
             problem = printable_text(failed.failure_message or "no reason given")
@@ -158,7 +158,7 @@ class JobManager:
                 if vertex.status != "RUNNING"
             ],
             path if path and path != _NO_PATH else None,
-            ended_with,
+            newest_savepoint,
             problem,
         )
 

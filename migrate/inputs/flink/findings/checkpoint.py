@@ -25,7 +25,7 @@ from migrate.model.finding import Code, Finding, blocker, note, warning
 from migrate.model.wording import counted
 
 # A part of messages. ``migrate.sinks`` describes the sinks that remember checkpoint ids.
-SINKS_THAT_REMEMBER = (
+SINK_MEMORY_TEXT = (
     "a sink that remembers checkpoint ids may drop records of a Flink job that starts from these "
     "offsets without state; --sink TABLE asks the table"
 )
@@ -105,7 +105,7 @@ def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     if len(committers) > files:
         yield note(
             Code.SINK_MEMORY,
-            f"the kind of the sink {', '.join(committers)} is not known; {SINKS_THAT_REMEMBER}",
+            f"the kind of the sink {', '.join(committers)} is not known; {SINK_MEMORY_TEXT}",
         )
 
 
