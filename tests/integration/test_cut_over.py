@@ -200,7 +200,8 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
 
     with pytest.raises(KeyboardInterrupt):
         cut_over(spec.path, execute=True, confirm=interrupt)
-    assert "stopped at stop: nothing was changed, and the job runs on" in caplog.messages
+    stopped = "stopped at stop: nothing was changed, and the job runs on [run-stopped]"
+    assert stopped in caplog.messages
     assert stack.flink.running() == jobs
 
     # The savepoint fails: the job runs on, and the next run stops it.

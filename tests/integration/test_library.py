@@ -48,7 +48,7 @@ def test_a_move_and_back(
     assert (done.outcome.applied, done.outcome.rollback_path) == (Applied.ALL, back)
     after = {(topic, 0): 3, (topic, 1): 4, (topic, 2): 0}
     assert broker.committed(group) == after
-    with pytest.raises(library.Refused, match=f"the group held 1 for {topic}-0 and now holds 3"):
+    with pytest.raises(library.Refused, match="the plan has been applied already"):
         looked_at.execute()  # it was looked at before the group changed
     assert library.verify(chk, f"group:{group}", bootstrap_servers=servers).verified
     assert not library.diff(chk, f"group:{group}", bootstrap_servers=servers).differs
