@@ -12,7 +12,7 @@ from migrate.planning import Verdict
 from migrate.planning.partition import plan_position
 
 TOPIC_GONE = "topic-gone"
-# For each verdict: the code of the obstacle, and its description after a number of positions.
+# For each verdict: the code of the obstacle, and the words that follow a number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
     Verdict.BEYOND_END: (

@@ -33,7 +33,8 @@ from migrate.model.positions import Position
 from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 
-# Called with the step ("read", "compared"), the number of checkpoints done, and their total.
+# A function that gets the step ("read", "compared"), the number of finished checkpoints, and the
+# total number.
 Progress = Callable[[str, int, int], None]
 # A function that asks a broker about topics.
 AskBroker = Callable[[set[str]], ClusterSnapshot]

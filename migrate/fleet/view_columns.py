@@ -65,12 +65,12 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
-    """Return a column for a sum of sizes, at most the largest long: a file may claim more."""
+    """Return a column for a sum of sizes, limited to a long, because a file may hold any size."""
     return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
 
 
 def _valid_instant(milliseconds: int | None) -> int | None:
-    """Return a time, or None if it is outside of the years 1970 to 9999: a file may claim any."""
+    """Return a time; None if there is none, or if it is not in the years 1970 to 9999."""
     if milliseconds is None or not 0 <= milliseconds <= _LAST_INSTANT:
         return None
     return milliseconds

@@ -1,8 +1,9 @@
 """Run a scan on Spark; the executors call functions of ``migrate.fleet.scan_run``.
 
-A row of the DataFrame is one pickled checkpoint. Spark persists the rows, so that each checkpoint
-is read once. The last row of each chunk is the chunk's answer: its topics if a broker is asked,
-else its summary. To compute the answers later would start more Python tasks, which is slow.
+Each row of the DataFrame is a pickled checkpoint, except the last row of each chunk. That row is
+the chunk's answer: its topics if a broker is asked, else its summary. Spark persists the rows, so
+that each checkpoint is read once. To compute the answers later would start more Python tasks, which
+is slow.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _LATE_RECORDS = 50
 
 
 class Progress(Enum):
-    """How much of a partition the Flink job has read."""
+    """The part of a partition that the Flink job has read."""
 
     UNTOUCHED = "untouched"
     PARTLY_READ = "partly read"

@@ -25,7 +25,7 @@ _NULL_HANDLE = 0
 
 
 class DistributionMode(IntEnum):
-    """How a restore distributes the elements of an operator state (`OperatorStateHandle.Mode`)."""
+    """The way a restore distributes an operator state's elements (`OperatorStateHandle.Mode`)."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
