@@ -38,8 +38,9 @@ class Siblings(NamedTuple):
     """The numbers of complete sibling checkpoints.
 
     Attributes:
-        newer: the newer checkpoints, in the order in which they were written, if it is known.
-        earlier_run: higher numbers that were written before this checkpoint, ascending.
+        newer: the newer checkpoints, in the order in which they were written, if their times are
+            known.
+        earlier_run: higher numbers, of checkpoints written before this one, ascending.
         contradicting: numbers of the checkpoint's own run whose time contradicts their number
             (lower but written later, or higher but written earlier), ascending.
     """

@@ -180,7 +180,7 @@ class StateFiles:
         raise self._not_found(label, candidates, outside)
 
     def find(self, stream: _Stream, label: str) -> str:
-        """Return the path of the file of a state stream, without reading it.
+        """Return the path of a state stream's file, without reading the file.
 
         Raises:
             DecodeError: the file is at none of its paths, or outside of the checkpoint.

@@ -1,6 +1,6 @@
 """Sequences of many splits or entries, stored as columns; the objects are made on demand.
 
-For 100,000 partitions, the objects would take 40 MB, and most of them are used only once.
+For 100,000 partitions, the objects would take 40 MB, and most are used only once.
 """
 
 from __future__ import annotations

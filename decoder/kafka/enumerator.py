@@ -56,7 +56,8 @@ class AssignmentStatus(Enum):
 class EnumeratorEntry(NamedTuple):
     """A topic-partition that the enumerator lists. ``split`` is None in versions 1 and 2.
 
-    A split's starting offset is from its discovery: it does not show how far the job has read.
+    A split's starting offset was set when the partition was discovered, so it does not show how far
+    the job has read.
     """
 
     topic: str

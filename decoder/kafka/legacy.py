@@ -95,7 +95,7 @@ def _read_new_object(cursor: Cursor, field: str) -> None:
 
 
 def read_ascii_string(cursor: Cursor, field: str) -> str:
-    """Read a string in either form; refuse null and non-ASCII text (topic names are ASCII)."""
+    """Read a string in either of Kryo's forms; refuse null and text that is not ASCII."""
     first = cursor.peek(field)
     text = bytearray()
     if first & 0x80:

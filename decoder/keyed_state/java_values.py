@@ -1,6 +1,6 @@
 """Classes for Java values that Python's own types cannot represent exactly.
 
-All of them but ``Pairs`` are immutable.
+All but ``Pairs`` are immutable.
 
 java.time has nanoseconds and years up to 999,999,999; Python's datetime has microseconds and years
 1 to 9999. ``str`` of a java.time value returns the text of Java's ``toString``.

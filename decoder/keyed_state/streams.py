@@ -40,7 +40,7 @@ class Stream:
         self._read_ahead = (0, b"")  # (start of the bytes that were read ahead, the bytes)
 
     def read(self, start: int, end: int | None) -> bytes:
-        """Read the bytes from ``start`` to ``end``, or to the end of the stream if it is None.
+        """Read the bytes from ``start`` to ``end``; None is the end of the stream.
 
         Raises:
             DecodeError: the file is missing, not the checkpoint's, or too short; or the range is

@@ -373,7 +373,8 @@ class Kryo:
 
     Attributes:
         class_name: a class that the module ``kryo`` can read.
-        registered: the classes registered after Flink's own, in the order of their ids.
+        registered: the classes registered after Flink's own, in the order of their ids. The name of
+            a class that the job's own serializer writes is empty.
         replaced: the classes that the job registered with its own serializers.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """

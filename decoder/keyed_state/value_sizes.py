@@ -59,7 +59,7 @@ def can_be_empty(type_: types.Type) -> bool:
 
 
 def avro_can_be_empty(type_: types.AvroType) -> bool:
-    """Return whether an Avro value may take no bytes; True for every reference."""
+    """Return whether an Avro value may take no bytes; for a reference, assume that it may."""
     match type_:
         case types.AvroScalar(kind):
             return kind is types.AvroKind.NULL

@@ -197,7 +197,7 @@ class CheckpointKind(Enum):
 
 
 class StopKind(Enum):
-    """Whether the job stopped with this checkpoint or savepoint."""
+    """How the job stopped with this checkpoint or savepoint, if it did."""
 
     SUSPEND = "suspend"
     TERMINATE = "terminate"

@@ -35,7 +35,7 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# Most subtasks have only few kinds of state; the bytes of several absent kinds are skipped at once.
+# Most subtasks have few kinds of state. The bytes of several absent kinds are skipped at once.
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
