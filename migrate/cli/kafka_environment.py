@@ -32,8 +32,8 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         log.info(f"{_SERVERS_VARIABLE} names the brokers: {servers}")
         arguments["bootstrap_servers"] = servers
     # Without brokers the file is not used: login settings alone are no reason to ask a broker.
-    named = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
-    if file and (named or _names_brokers(file)):
+    has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
+    if file and (has_brokers or _names_brokers(file)):
         log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {file}")
         arguments["kafka_config"] = local_path(file)
     return arguments

@@ -86,8 +86,8 @@ def parse_side(name: str) -> Side:
     if prefix == "plan":
         raise UsageError(f"{name}: plan: is for verify; apply a plan with --plan FILE")
     if prefix not in SIDE_PREFIXES:
-        there = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
-        if _UNKNOWN_PREFIX.match(name) and not there:
+        exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
+        if _UNKNOWN_PREFIX.match(name) and not exists:
             raise UsageError(
                 f"{name}: no such side; a side is CHK without a prefix, group:NAME, spark:DIR, "
                 f"json:FILE, csv:FILE, broker:earliest, broker:latest or broker:TIME"

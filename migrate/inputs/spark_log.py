@@ -250,15 +250,16 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
     )
     for source, offsets in (ended or {}).items():
         for place, offset in offsets.items():
-            again = (begins or {}).get(source, {}).get(place)
+            begun_offset = (begins or {}).get(source, {}).get(place)
             # A missing partition alone is no problem: its topic may have been deleted.
-            is_behind = again < offset if again is not None else begins == older
+            is_behind = begun_offset < offset if begun_offset is not None else begins == older
             if is_behind:
                 raise InputError(
                     f"{directory}: batch {begun} is begun and not committed, and ends {place[0]}-"
-                    f"{place[1]} {'nowhere' if again is None else f'at {again}'}, and batch "
-                    f"{committed}, which is committed, at {offset}: an unfinished repartitioning "
-                    "of the query's state (or a topic that was created again): let it end first"
+                    f"{place[1]} {'nowhere' if begun_offset is None else f'at {begun_offset}'}, "
+                    f"and batch {committed}, which is committed, at {offset}: an unfinished "
+                    "repartitioning of the query's state (or a topic that was created again): let "
+                    "it end first"
                 )
 
 

@@ -123,7 +123,7 @@ class ConsumerGroups:
                 failed = _commit_once(connection, group, request)
         except BrokerError as error:
             return dict.fromkeys(request, _no_answer(error))
-        self._drop_after(failed.values())
+        self._drop_connection_after(failed.values())
         return failed
 
     def delete(self, group: str) -> CommitFailure | None:
@@ -136,10 +136,10 @@ class ConsumerGroups:
                 failure = _delete_once(connection, group)
         except BrokerError as error:
             return _no_answer(error)
-        self._drop_after([failure] if failure is not None else [])
+        self._drop_connection_after([failure] if failure is not None else [])
         return failure
 
-    def _drop_after(self, failures: Iterable[CommitFailure]) -> None:
+    def _drop_connection_after(self, failures: Iterable[CommitFailure]) -> None:
         if any(failure.transient for failure in failures):
             self._connected = None
 

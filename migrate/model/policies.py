@@ -172,7 +172,7 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
         }
     if "topic_pattern" in values:
         values["topic_pattern"] = topic_pattern(values["topic_pattern"])
-    unresolved, since = _unresolved(arguments.get("unresolved", Unresolved.FAIL.value))
+    unresolved, since = _parse_unresolved(arguments.get("unresolved", Unresolved.FAIL.value))
     policies = Policies(**values, unresolved=unresolved, unresolved_since=since)
     if policies.topic_pattern is not None and policies.topic_map:
         raise UsageError(
@@ -194,7 +194,7 @@ def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
         raise UsageError(f"{flag} {value!r}: one of {known}") from error
 
 
-def _unresolved(text: str) -> tuple[Unresolved, int | None]:
+def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
     kind, separator, time = text.partition(":")
     if separator and kind == Unresolved.TIMESTAMP.value:
         return Unresolved.TIMESTAMP, parse_time(time, "--unresolved timestamp:")

@@ -137,7 +137,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Add to ``log.queries`` the applications that are queries by commits before the checkpoint."""
+    """Add to ``log.queries`` the queries that commits before the checkpoint name."""
     commits = _Log(dict(log.versions), log.queries)
     not_queries = {app for app in log.versions if len(app) != 36}  # a query's id is a UUID
     for name in reversed(older[-MOST_FILES:]):

@@ -58,8 +58,8 @@ class RunningJob:
         idle_tasks: the names and states of the tasks that are not running.
         checkpoint: the path of the newest completed checkpoint; None if there is no completed
             checkpoint, or it has no path.
-        newest_savepoint: the number and the path of the newest savepoint, unless a checkpoint was
-            completed after it; then None.
+        newest_savepoint: the number and the path of the newest savepoint; None if there is no
+            savepoint, or a checkpoint was completed after it.
         failed: why the newest checkpoint failed; None if it did not fail.
     """
 
