@@ -123,7 +123,7 @@ def emit_pieces(pieces: Iterable[str]) -> None:
     """Write data to stdout in pieces, for data that should not be in memory all at once.
 
     Raises:
-        OSError: as ``emit`` does.
+        OSError: as for ``emit``.
     """
     try:
         sys.stdout.writelines(pieces)

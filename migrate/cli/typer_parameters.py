@@ -70,7 +70,7 @@ def with_options(
 
     Args:
         command: a function with a parameter whose type is a TypedDict, such as ``MoveArguments``.
-        help: by option name, help texts that replace those of the TypedDict.
+        help: help texts, by option name, that replace those of the TypedDict.
     """
     parameters: list[Parameter] = []
     typeddict_parameter, declared = "", dict[str, tuple[Any, Option]]()

@@ -129,7 +129,8 @@ def verify(
     compared with its checkpoint, if that can still be read.
 
     Verify a group before its consumers start. Their first commit overwrites the offsets that they
-    started from, as a Flink job that still runs does. Such a partition has "moved on".
+    started from, and so does a commit of a Flink job that still runs. A partition with such a
+    commit has "moved on".
     """
     from migrate.report.verification import outcome_lines, summary_line, verification_table
     from migrate.spark.resume_check import QueryFailed

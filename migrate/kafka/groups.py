@@ -98,7 +98,7 @@ class ConsumerGroups:
     ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets for a group without members; return the partitions that failed.
 
-        No request is repeated. If all partitions of a request fail, one of them transiently, the
+        No request is repeated. If all partitions of a request fail, at least one transiently, the
         remaining requests are not sent, because each might wait for its timeout.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}

@@ -185,7 +185,7 @@ def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
     """Parse the value of an option with a few choices.
 
     Raises:
-        UsageError: the value is none of the choices.
+        UsageError: the value is not one of the choices.
     """
     try:
         return choices(value)

@@ -92,7 +92,7 @@ def numbers(
 def table_text(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return a table as ``table_lines`` does, as one text for the file or terminal ``out``."""
+    """Return the lines of ``table_lines`` as one text for ``out``, a file or a terminal."""
     return "".join(table_lines(columns, rows, Screen.of(out), wide=wide))
 
 

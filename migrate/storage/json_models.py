@@ -58,7 +58,7 @@ def read_file(model: type[_Model], path: Path, name: str, *, creation_hint: str)
         model: the class of the model.
         path: the file.
         name: the kind of the file, such as "rollback file of version 1", for errors.
-        creation_hint: how to make such a file, for the error about a missing file.
+        creation_hint: how to make a file of this kind, for the error about a missing file.
 
     Raises:
         InputError: the file is missing, cannot be read, or does not match the model.

@@ -50,7 +50,7 @@ def check_new(path: Path) -> None:
 
 
 def check_new_file(option: str, path: Path) -> None:
-    """Check that the new file of an option can be written, as ``check_new`` does.
+    """Check that a new file can be written, and raise errors about the option that names it.
 
     Raises:
         Refused: the path exists.
@@ -76,7 +76,7 @@ def add_path_to_errors(path: Path | str) -> Iterator[None]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file of text, as ``new_file`` does."""
+    """Write a new file of text; the errors are those of ``new_file``."""
     with new_file(path) as out:
         out.write(text.encode())
 
@@ -188,8 +188,8 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
     could not be removed. If the process is killed, the files written so far remain in a store.
 
     Args:
-        location: a local path that is missing or an empty directory; or a URL in a store, where
-            the caller checks that the directory is new.
+        location: a local path or a URL in a store. The directory must be missing or empty; in a
+            store, the caller checks this.
         files: the storage to write to, for a URL.
 
     Raises:

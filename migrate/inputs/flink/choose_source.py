@@ -117,7 +117,7 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
     because it may read another cluster.
 
     Raises:
-        NoSuchName: none of the sources reads the cluster.
+        NoSuchName: no source reads the cluster.
     """
     if cluster is None or not sources:
         return list(sources)

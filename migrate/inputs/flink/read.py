@@ -18,7 +18,7 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: as ``read_checkpoint`` does; the message may suggest another path.
+        DecodeError: as for ``read_checkpoint``; the message may suggest another path.
     """
     files = Files()
     try:

@@ -75,7 +75,7 @@ class Source:
 
     @property
     def clusters(self) -> frozenset[str | None]:
-        """The clusters of the positions; None: a cluster without a name."""
+        """The clusters of the positions; None is a cluster without a name."""
         return frozenset(position.cluster for position in self.positions)
 
     @property
@@ -102,7 +102,7 @@ class Source:
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """Return the source with the positions of one cluster; None: those without a cluster."""
+        """Return the source with the positions of one cluster only (None: without a cluster)."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},
