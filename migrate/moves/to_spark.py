@@ -110,8 +110,8 @@ def to_spark(
         with timed(f"writing {target.name}"):
             write_checkpoint(sources, target)
         log.info(
-            f"wrote {target.name}: use it as checkpointLocation; the continuous trigger and "
-            "declarative pipelines need startingOffsets"
+            f"wrote {target.name}: use it as checkpointLocation (with a continuous trigger, and in "
+            "a declarative pipeline, use startingOffsets instead)"
         )
     return SparkStart(
         streams,
