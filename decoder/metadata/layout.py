@@ -18,7 +18,7 @@ class MetadataLayout(NamedTuple):
 
     version: int
     written_by: str  # the Flink releases that write this version by default
-    # coordinator state, channel state, finished operators and subtasks; else unused fields
+    # has coordinator state, channel state, and finished operators and subtasks
     since_1_11: bool
     properties: bool  # a Java object stream of CheckpointProperties after the body
     names: bool  # operator name and uid before the operator id

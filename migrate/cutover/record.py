@@ -181,8 +181,8 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         # The stop writes to the recorded folder, no matter what the spec says now.
         yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
-        # The spec named a savepoint before, of a job that others stopped. The job that the spec
-        # names now was not stopped.
+        # An earlier spec named the savepoint of a job that this cut-over did not stop. Nobody has
+        # stopped the job that the spec names now.
         yield f"flink.savepoint was {flink.savepoint}, and is not there now"
     if record.moved_with is not None:
         decides = file.deciding_values()

@@ -99,9 +99,9 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 # AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
 # OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
-# In Real-Time Mode, Spark logs a batch at the batch's end and commits it at once, also for stateful
-# queries. The log does not contain the trigger. Source: MicroBatchExecution (markMicroBatchEnd) @
-# Spark 4.2.0.
+# In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is beyond
+# the positions. The log does not contain the trigger. Source: MicroBatchExecution
+# (markMicroBatchEnd) @ Spark 4.2.0.
 
 
 def _state_warning(directory: str, files: ByteSource) -> str | None:

@@ -1,4 +1,4 @@
-"""Delta: a sink skips versions up to the last version of its application id in the table's log.
+"""Delta: a sink skips batches up to the last ``txn`` version of its application id in the log.
 
 ``_delta_log`` contains commits and checkpoints. A commit ``<version>.json`` has one action in each
 line. A checkpoint replaces all commits up to its version. It is one file
@@ -137,7 +137,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Add to ``log.queries`` the queries that commits before the checkpoint name."""
+    """Find queries in the commits that are older than the checkpoint; add them to the log."""
     commits = _Log(dict(log.versions), log.queries)
     not_queries = {app for app in log.versions if len(app) != 36}  # a query's id is a UUID
     for name in reversed(older[-MOST_FILES:]):

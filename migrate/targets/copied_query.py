@@ -84,8 +84,8 @@ def write_copy(
         files: the object that reads the checkpoint location.
 
     Raises:
-        Refused: the query has run meanwhile, its location holds a symbolic link, or several sources
-            could read an added partition.
+        Refused: the query has run meanwhile, its location holds a symbolic link, or a partition is
+            added to a topic whose sources read different partitions.
         InputError: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
@@ -160,10 +160,10 @@ def _added_offsets(
     return added
 
 
-def _relocate_schemas(out: Path, operator: str, path: str, files: Files) -> bytes:
+def _relocate_schemas(out: Path, operator_directory: str, path: str, files: Files) -> bytes:
     """Return an operator's metadata with the paths of its state schemas in the new location."""
     version, _, metadata = files.read(path).decode().partition("\n")
-    schemas = f"/{operator}/_stateSchema/"
+    schemas = f"/{operator_directory}/_stateSchema/"
     try:
         if version != "v2":
             raise NotOffsets(f"version {version[:20]!r} is not known here; known: v2")

@@ -65,8 +65,7 @@ def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
 def migrate(*arguments: str | Path) -> Result:
     """Run ``migrate`` in this process, without a terminal.
 
-    A new process would take half a second. Tests that need one are in
-    ``tests/unit/test_process.py``.
+    A new process would take half a second. ``running`` starts one.
     """
     written: list[str] = []
     stdout, stderr = _SharedStream(written), _SharedStream(written)

@@ -16,7 +16,7 @@ _STEPS = {step.name: step for step in STEPS}
 
 
 def open_context(spec: Path, *, adopt: bool = False) -> CutOverContext:
-    """Return the context of a spec; its record is a file."""
+    """Return the context of a spec; changes of its record are written to disk."""
     file = read_spec(spec)
     file.folder.mkdir(exist_ok=True)
     return CutOverContext(file, Record(file, keep=True, replace_rolled_back=True), adopt=adopt)

@@ -318,7 +318,8 @@ def _name(attack: Callable[..., object]) -> str:
     return attack.__name__.replace("_", " ")
 
 
-# Functions that return a `_metadata`. The functions in FILE_ATTACKS write also other files.
+# Functions that return a `_metadata`. The functions in FILE_ATTACKS write it
+# themselves, most of them with other files.
 METADATA_ATTACKS: dict[str, Callable[[], bytes]] = {
     _name(attack): attack
     for attack in (

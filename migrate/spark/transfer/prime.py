@@ -157,8 +157,8 @@ def prime(
             with timed("running the query over Flink's state"):
                 batches = 1
                 if any(stream.overlapping for stream in state_rows):
-                    # The empty batch sets the watermark, so that rows for windows that Flink has
-                    # fired are late and are dropped.
+                    # Flink's watermark is written into the log of an empty batch. So the next
+                    # batch drops rows for windows that Flink has fired: they are late.
                     no_rows = [frame.limit(0) for frame in frames]
                     has_watermark = _run_batch(query, no_rows, work, stage, output_mode, names)
                     check_watermark(has_watermark, watermark_ms, state_rows)

@@ -443,7 +443,7 @@ def _walk(
         rows: for each table, the number of its rows.
         capacity: for each table, the number of rows that fit.
         used: for each column, the number of bytes of its texts.
-        at: where to start, see POSITION; on return, where the next call must start.
+        at: where to start, see POSITION; after FULL, where the next call must start.
         seen: for each state, whether its entries have begun; only in the heap backend's format.
         lists: for each depth of nested lists, the number of elements that are left.
     """
