@@ -26,7 +26,7 @@ _i32 = Struct(">i").unpack_from
 
 # The deepest nesting of a value of a recursive type; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The largest number of zero-byte items (null, an empty record) that one value may contain.
+# The largest number of zero-byte items (null, an empty record) in one array.
 _MAX_EMPTY_ITEMS = 1 << 16
 _NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 _NANOS_PER_SECOND = 1_000_000_000
@@ -162,7 +162,10 @@ def _read_blocks(read_item: _Read, may_be_empty: bool, make: type[list[Any]]) ->
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read a varint, the number of items of a block; a call of a shared function is slower."""
+    """Read the number of items of a block, a varint.
+
+    The code of varints is repeated here, because a call of a shared function would be slower.
+    """
     value = shift = 0
     while True:
         byte = data[position]

@@ -66,7 +66,7 @@ def cut_over(
     Without --execute this is a dry run on the job's newest checkpoint. It shows the obstacles that
     are visible before the stop, and the steps that an earlier run has done.
 
-    With --execute each step that is not done yet is done. After a crash, run the same command
+    With --execute it carries out the steps that remain. After a crash, run the same command
     again: it asks Flink, Kafka, the target and Spark's log which steps are done. stdout names the
     record of the cut-over, a JSON file beside its HTML page.
     """

@@ -51,7 +51,7 @@ Decision = Action | Done
 
 
 class CutOverStopped(MigrateError):
-    """A step failed after the stop of the job had begun. Completed steps are not undone.
+    """The cut-over cannot continue. Completed steps are not undone.
 
     Attributes:
         reasons: why the step failed, one line for each reason.

@@ -84,7 +84,8 @@ class JobToStop:
 
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it.
-        trigger_id: the trigger id of the newest stop; if it has failed, that of the next stop.
+        trigger_id: the trigger id of the newest stop; if it has failed, the id for the next stop,
+            which is not requested yet.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
         savepoints: the complete savepoints of stops in ``folder``, the newest last; empty while the

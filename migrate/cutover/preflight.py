@@ -1,6 +1,7 @@
 """Refuse a cut-over before the stop of the job if it would be refused after the stop.
 
-The plan is made from the newest checkpoint of the running job. Nothing is changed.
+The plan is made from the newest checkpoint of the running job, or from the savepoint in the spec.
+Nothing is changed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ATTEMPTS = 4
 
 
 def check(context: CutOverContext, facts: Facts) -> str:
-    """Check the job, a plan from its newest checkpoint, the target, the sink and the commands.
+    """Check the job, a plan, the target, the sink and the commands.
 
     Returns:
         What was checked, in one line.
@@ -77,7 +78,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
 
 
 def _warn_of_undetected_jobs(spec: Spec) -> None:
-    """Warn if the run cannot detect every job that was started again from the savepoint."""
+    """Warn if the run may miss a job that continues the work of the stopped job."""
     if spec.flink.rest is None:
         warn(
             WarningCode.RESTART_UNSEEN,

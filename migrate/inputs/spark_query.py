@@ -99,8 +99,8 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 # AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
 # OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
-# In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is beyond
-# the positions. The log does not contain the trigger. Source: MicroBatchExecution
+# In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is
+# beyond the positions. The log does not contain the trigger. Source: MicroBatchExecution
 # (markMicroBatchEnd) @ Spark 4.2.0.
 
 

@@ -167,7 +167,10 @@ def _first_times(
 def _log_ranges(
     connection: Connection, partitions: list[TopicPartition], since: int | None, at: int | None
 ) -> dict[tuple[str, int], LogRange]:
-    """Return the log range of each partition, with its first offsets at ``since`` and ``at``."""
+    """Return the log range of each partition.
+
+    It has the offset of the first record at or after each of the times ``since`` and ``at``.
+    """
 
     def offsets(spec: OffsetSpec) -> dict[tuple[str, int], int]:
         records = _list_offsets(connection, partitions, spec)

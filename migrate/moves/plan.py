@@ -109,7 +109,8 @@ def check_unmoved(request: Request, plan: Plan) -> bool:
         False if the job has run on, which ``allow_ran_on`` permits; otherwise True.
 
     Raises:
-        Refused: the cluster, the group or the job has changed; with ``allow_ran_on`` the job may.
+        Refused: the cluster or the group has changed; or the job has run on, and
+            ``allow_ran_on`` is not set.
     """
     _, ran_on = _recheck(request, plan, "")
     return not ran_on
@@ -125,7 +126,8 @@ def _recheck(
         the job has run on. The signs are returned only with ``allow_ran_on``.
 
     Raises:
-        Refused: the cluster, the group or the job has changed; with ``allow_ran_on`` the job may.
+        Refused: the cluster or the group has changed; or the job has run on, and
+            ``allow_ran_on`` is not set.
     """
     snapshot, moved = None, list[str]()
     if plan.cluster_id is not None:

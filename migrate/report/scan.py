@@ -46,7 +46,7 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
 
     Returns:
         ``yes`` without an obstacle, ``check`` if there is something to check first, ``no`` with an
-        obstacle or a refused plan, or ``unreadable``.
+        obstacle or if its plan was refused or failed, or ``unreadable``.
     """
     if not job.readable:
         return "unreadable"

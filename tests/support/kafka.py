@@ -250,8 +250,8 @@ class Broker(Service):
         settings: the broker's settings, in addition to those that every test broker has.
         listeners: the security protocols of further listeners, by name. A broker with further
             listeners is a local process, because their settings name local files.
-        kept: the directory and port of a broker that may outlive this process; None for a broker
-            that ``close`` stops.
+        kept: the directory and port of a broker that keeps running if this process ends without
+            ``close``; None for a temporary directory and a free port.
     """
 
     def __init__(
@@ -303,7 +303,7 @@ class Broker(Service):
         self._node.remove()
 
     def log(self) -> str:
-        """Return the broker's log: warnings and errors."""
+        """Return the broker's log; a local process logs only warnings and errors."""
         return self._node.log()
 
     def create_topic(

@@ -1,7 +1,7 @@
 """A real Spark for the tests: a local session that runs streaming queries from Kafka to their end.
 
-The Kafka connector comes from the locked jars. Every query writes to Spark's exactly-once file
-sink, and the tests read the records from there.
+The Kafka connector comes from the locked jars. ``read_all`` writes to Spark's exactly-once file
+sink, and reads the records from there.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ class Spark:
             bootstrap_servers: the brokers.
             subscription: an option of the source, such as `{"subscribe": "orders,payments"}`.
             checkpoint_dir: the checkpoint location.
-            starting_offsets: None for Spark's default `latest`, with which a query that ignores
-                its checkpoint location reads nothing.
+            starting_offsets: None for Spark's default, `latest`: a query that ignores its
+                checkpoint location then reads nothing.
             stateful: whether a state store removes records that the query reads twice.
         """
         source = (

@@ -1,7 +1,7 @@
 """Read the entries of a state with the kernel, with the same result as the plain reader.
 
-If the kernel refuses a key group, or the columns fail a check, the plain reader continues after the
-last batch: it reads the remaining entries, or raises the error.
+If the kernel refuses a key group, or the columns fail a check, the plain reader reads the rest of
+these key groups, or raises the error. Then the kernel reads the next key group.
 """
 
 from __future__ import annotations
