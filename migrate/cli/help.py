@@ -18,11 +18,10 @@ from typing import Any
 # The maximum and the minimum width of the help, in columns.
 _WIDEST = 100
 _NARROWEST = 40
-# The maximum length of a flag in characters. The help text of a longer flag begins on the next
-# line.
+# If a flag has more characters than this, its help text begins on the next line.
 _LONGEST_FLAG = 25
 _OPTIONS = "Options"
-# The last section: the options that every command has.
+# The title of the last section, which has the options in ``_COMMON_FLAGS``.
 _LAST_TITLE = "Messages"
 _COMMON_FLAGS = frozenset(
     ("-v", "-q", "--version", "--install-completion", "--show-completion", "-h", "--help")
@@ -86,7 +85,7 @@ def _usage(argument: Any) -> str:
 
 
 def _sections(options: Iterable[Any]) -> Iterator[str]:
-    """Yield the section ``Options``, then the others, then the options that every command has."""
+    """Yield the section ``Options``, then the other sections, then the common options."""
     sections: dict[str, list[Row]] = {_OPTIONS: []}
     common: list[Row] = []
     for option in options:

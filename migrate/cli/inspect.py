@@ -73,7 +73,10 @@ def inspect(
 
 
 def _summary(chk: str, extraction: Extraction) -> str:
-    """Return the numbers of sources, positions and findings, and the next command, on one line."""
+    """Return the numbers of sources, positions and findings on one line.
+
+    If there are positions, the line also has the next command.
+    """
     positions = sum(len(source.positions) for source in extraction.sources)
     severities = Counter(finding.severity for finding in extraction.findings)
     summary = ", ".join(

@@ -42,7 +42,7 @@ class _Commands(Group):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx, SECTIONS))
 
-    # Any: the types are those of Typer's private copy of click, or of click in older versions.
+    # Any: the types are those of Typer's private copy of click; in older Typers, of click itself.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name is not None else command, rest
@@ -59,7 +59,7 @@ app = typer.Typer(
 
 
 def _placeholder() -> None:
-    """Do nothing: the function of each command until the command is loaded."""
+    """Do nothing. Each command has this function until the command is loaded."""
 
 
 for _name, _line in COMMANDS.items():
@@ -125,7 +125,7 @@ def _exit_code(end: SystemExit) -> Any:
 
 
 def _exit_with(error: Exception) -> NoReturn:
-    """Show what went wrong, and exit with the error's exit code."""
+    """Show an error, and exit with its exit code; after Ctrl-C exit without a message."""
     from decoder import ErrorKind  # imported here, because --help does not need the decoder
 
     code = exit_of(error)

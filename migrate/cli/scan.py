@@ -120,7 +120,7 @@ def _next(
     plans: str | None,
     kafka: KafkaArguments,
 ) -> str | None:
-    """Return a line with the next command; None if no job can move, or no plan was saved."""
+    """Return a line with the next command; None if no job can move or --plans saved no plan."""
     if inventory.plans is None:
         if not inventory.totals.movable:
             return None

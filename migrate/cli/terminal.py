@@ -24,7 +24,7 @@ from migrate.model.wording import printable
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
 
-# The progress line shows a step after these seconds, and is drawn again at this interval.
+# A step is shown once it has taken the first time. The line is drawn at the second interval.
 _AFTER_SECONDS = 2.0
 _BETWEEN_SECONDS = 0.5
 _START_OF_LINE = "\r\x1b[K"
@@ -169,7 +169,7 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler that shows the messages of the logger ``migrate``.
+    """A handler that shows the messages of the logger ``migrate``, and its progress line.
 
     Equal warnings are shown once, unless they have the attribute ``REPEATED``.
     """
@@ -200,9 +200,9 @@ class _Messages(logging.Handler):
 
 
 class _MessagesOfLibraries(logging.Handler):
-    """A handler that shows each warning of other libraries once, and only with ``-v``.
+    """A handler that shows warnings and errors of other libraries, each line once, with ``-v``.
 
-    Without ``-v`` the final error is enough. Without this handler Python would print the warnings.
+    Without ``-v`` the final error is enough. Without this handler Python would print the messages.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Typer classes: they refuse repeated options, avoid pydantic, and hide credentials in errors.
+"""Typer classes that refuse repeated options, avoid pydantic, and hide credentials in errors.
 
 Typer 0.29 converts every parameter with pydantic, even if the parameter is not given. The import
 of pydantic takes 0.1 s, more than half of the CPU time of ``inspect`` for a small checkpoint. So
@@ -22,7 +22,7 @@ from migrate.cli.help import command_help
 # Typer's class UsageError, for which Typer has no public name.
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
-# Options that only other commands have, with the message that replaces Typer's suggestion.
+# Options that only other commands have, with the message that replaces Typer's.
 _OPTIONS_OF_OTHER_COMMANDS = {
     "--execute": "No such option: this command has no --execute: it writes only new files, where "
     "its options say"
@@ -71,7 +71,7 @@ def _use_own_classes(parameters: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command that refuses an option that is given twice."""
+    """A command that refuses an option of one value if it is given twice."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(command_help(self, ctx))
@@ -94,7 +94,7 @@ class Command(TyperCommand):
         return rest
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
-        """Refuse an option that is given twice; Typer would silently use its last value."""
+        """Refuse an option of one value if it is given twice; Typer would use its last value."""
         order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or option.is_flag):
@@ -102,7 +102,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands, with the same parameters and errors as ``Command``."""
+    """A group of commands, with the parameter classes and the clean errors of ``Command``."""
 
     def get_params(self, ctx: Any) -> Any:
         return _use_own_classes(super().get_params(ctx))

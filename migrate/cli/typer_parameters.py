@@ -70,7 +70,7 @@ def with_options(
 
     Args:
         command: a function with a parameter whose type is a TypedDict, such as ``MoveArguments``.
-        help: help texts, by option name, that replace those of the TypedDict.
+        help: help texts that replace those of the TypedDict, by key.
     """
     parameters: list[Parameter] = []
     typeddict_parameter, declared = "", dict[str, tuple[Any, Option]]()

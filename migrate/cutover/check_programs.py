@@ -57,9 +57,9 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
 
 
 def _first_command(line: str) -> tuple[Sequence[str], bool]:
-    """Return the words of a shell line's first command, and whether some commands are not checked.
+    """Return the words of a shell line's first command, and whether more commands may follow.
 
-    If the words are not certain, they are empty, and the first command is not checked either.
+    If the words are not certain, they are empty.
     """
     lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True

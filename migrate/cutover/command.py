@@ -25,8 +25,8 @@ CommandStatus = int | Literal["running", "unknown"] | None
 _LOG_LINES = 15
 _LOG_BYTES = 8192
 _CODE_DIGITS = 3  # the highest exit code is 255
-# $0 is the state file. A signal to the process group ends the command but not this shell, which
-# then writes the exit code.
+# $0 is the state file. HUP, INT and TERM to the process group do not end this shell, so it still
+# writes the exit code.
 _RUN_AND_WRITE_CODE = """
 trap : HUP INT TERM
 echo began >"$0" || exit
@@ -71,7 +71,7 @@ class Command:
         working_directory: Path,
         environment: Mapping[str, str] | None = None,
     ) -> int:
-        """Start the command, and return its process id.
+        """Start the command, and return the process id of the shell around it.
 
         Args:
             command: a shell line, or the words of a command.
@@ -79,7 +79,7 @@ class Command:
             environment: environment variables, in addition to those of this process.
 
         Raises:
-            OSError: the command cannot be run.
+            OSError: the files cannot be opened, or the shell cannot be started.
         """
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         with self._lock.open("a") as lock, self.log.open("ab") as out:
@@ -97,7 +97,10 @@ class Command:
         return self._process.pid
 
     def last_lines(self) -> tuple[str, ...]:
-        """Return the last lines of the output. Do not store them: they may hold secrets."""
+        """Return the log's path and the last lines of the output; nothing if there is no log.
+
+        Do not store them: they may hold secrets.
+        """
         if not self.log.exists():
             return ()
         with self.log.open("rb") as file:

@@ -1,8 +1,11 @@
 """Decide each step by the facts: return an action, or the reason to do nothing; no I/O here.
 
-The steps ``check``, ``stop`` and ``clean`` depend on Flink's job, the later steps on the target.
-Each function raises ``Refused`` if the user must change something first, and ``CutOverStopped`` if
-a step has failed. If a needed fact could not be read, the original error is raised.
+The steps ``check``, ``stop`` and ``clean`` depend on Flink's job and its savepoint. The later steps
+depend on the target, and on whether the job was started again.
+
+The functions raise ``Refused`` if the user must change something first, and ``CutOverStopped`` if a
+step has failed, the job was started again, or the savepoint cannot be used. If a needed fact could
+not be read, the original error is raised.
 """
 
 from __future__ import annotations
@@ -152,7 +155,7 @@ def _usable_content(facts: Facts) -> Content:
     """Return what the target holds.
 
     Raises:
-        Refused: no run can continue with it.
+        Refused: this run cannot continue with it.
     """
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
@@ -171,7 +174,7 @@ def _usable_content(facts: Facts) -> Content:
 
 
 def _check_verified_before_moved_on(facts: Facts) -> None:
-    """Refuse a group if others committed before it was verified and ``start`` was run."""
+    """Refuse a group if others committed before it was verified, or before ``start`` was run."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):

@@ -78,7 +78,9 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
 
 
 def make_plan(context: CutOverContext, facts: Facts) -> str:
-    """Make the plan from the savepoint, and save it.
+    """Make the plan from the savepoint, and save it unless this is a dry run.
+
+    Return the number of partitions and the plan's file, as text.
 
     Raises:
         Refused: the plan must not be applied.

@@ -41,7 +41,10 @@ _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need) -> Facts:
-    """Read the facts that a step needs, and those of the spec, the record and the commands."""
+    """Read the facts that a step needs, and always the spec, record, plan and commands.
+
+    A needed fact that cannot be read is ``Unavailable``.
+    """
     record, pointer = context.record.model, context.savepoint
     plan, plan_problem, plan_path = None, "", context.record.plan_path
     try:

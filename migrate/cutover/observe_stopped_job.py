@@ -21,7 +21,7 @@ from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
 from migrate.model.errors import Refused
 from migrate.storage.uris import path_of
 
-# The time in which Flink reports a change, in addition to its web.refresh-interval.
+# The time to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
 # The longest time without an answer from the JobManager. A failover takes less.
 MAX_SILENCE_SECONDS = 20.0
@@ -40,6 +40,7 @@ def read_job(context: CutOverContext) -> JobToStop:
 
     Raises:
         Refused: no job has the name or id in the spec, or several running jobs have it.
+        CutOverStopped: too many stops of the job have failed.
         FlinkRestError: Flink did not answer.
     """
     flink, recorded = context.flink, context.record.model.flink
@@ -118,6 +119,8 @@ def _newest_attempt(
 def read_ended_job(context: CutOverContext) -> JobToStop:
     """Return the job as soon as it has ended, or as it is after ``MAX_SILENCE_SECONDS``.
 
+    Return it at once if Flink no longer knows it.
+
     A JobManager of a single job exits with the job. If the JobManager does not answer, and the
     record says that the stop has finished, return the recorded job with state ``UNKNOWN``.
     """
@@ -164,7 +167,7 @@ def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
         try:
             savepoint = read_savepoint(context, join(path, name))
         except DecodeError:
-            continue  # not written completely
+            continue  # not complete, or not a savepoint
         if savepoint.stop is not StopKind.NONE:
             savepoints.append(savepoint)
     return sorted(savepoints, key=lambda savepoint: savepoint.checkpoint_id)
@@ -219,7 +222,7 @@ def reported_savepoint(
 
 # -- a job that was started again ------------------------------------------------------------------
 
-# A job that Flink's JobManager lists, and the checkpoint or savepoint that it was restored from.
+# A job that Flink's JobManager lists, and the checkpoint that it was restored from, if any.
 RestoredJob = tuple[FlinkJob, str | None]
 
 
@@ -227,6 +230,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
 
     Raises:
+        DecodeError: the savepoint cannot be read.
         FlinkRestError: Flink did not answer.
     """
     record, spec, savepoint = context.record.model, context.spec, context.savepoint
@@ -269,8 +273,8 @@ def job_started_again(
 ) -> FlinkJob | None:
     """Return the newest job that has continued the work of the stopped job, or None.
 
-    A job counts if it was restored from the savepoint, or if it matches ``stopped_job`` or
-    ``job_name`` as described there. A job that has ended counts, too: its output is newer than the
+    A job counts if it was restored from the savepoint, or if ``stopped_job`` or ``job_name``
+    (see below) makes it count. A job that has ended counts, too: its output is newer than the
     savepoint.
 
     Args:

@@ -1,4 +1,4 @@
-"""Read the spec of a cut-over from strict YAML. Each problem is reported with its key."""
+"""Read the spec of a cut-over from strict YAML. Each problem is reported with its key or line."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def _keys(parents: list[str]) -> list[str]:
-    """Return the keys that the spec allows below a key, which is given with its parents."""
+    """Return the keys that the spec allows below the key with the path ``parents``."""
     model: Any = Spec
     for name in parents:
         field = model.model_fields.get(name.replace("-", "_"))

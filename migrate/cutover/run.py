@@ -43,7 +43,7 @@ class CutOver:
     """The result of a run.
 
     Attributes:
-        steps: each step, in order.
+        steps: the results of the run's steps, in order.
         record: the record.
         record_path: the record's JSON file, or None for a dry run.
         page_path: the record's HTML page, or None for a dry run.
@@ -84,8 +84,8 @@ def cut_over(
 
     Raises:
         Refused: an obstacle was found, or another run is active. Nothing was changed.
-        CutOverStopped: a step failed after the stop of the job had begun. Completed steps are not
-            undone.
+        CutOverStopped: the cut-over cannot go on, or a step was refused after something had been
+            changed. Completed steps are not undone.
         InputError: the spec cannot be read, or has an unknown key or value.
         UsageError: the arguments contradict each other.
         DecodeError, BrokerError, FlinkRestError: something cannot be read, or did not answer.
@@ -115,7 +115,9 @@ def cut_over(
 
 @contextmanager
 def _each_message_once() -> Iterator[None]:
-    """Log each message once, because several steps make the same plan with the same warnings.
+    """Log each message once, but debug messages always.
+
+    Several steps make the same plan, with the same warnings.
 
     Warnings name keys of the spec instead of options.
     """
@@ -244,7 +246,8 @@ class _Progress:
     Attributes:
         step: the name of the step.
         left: the state of the job and the target if the run stops in this step.
-        changed: whether this step or an earlier step has begun to change something.
+        changed: whether this run or an earlier one has begun to change something. False for a
+            rollback.
         is_asking: whether the run waits for the user's answer.
     """
 
@@ -264,6 +267,8 @@ class _Progress:
 @contextmanager
 def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
     """Record one run; if it fails, log the state of the job and the target, and how to continue.
+
+    A refusal before any change, or the user's "no", is recorded but not logged.
 
     Raises:
         CutOverStopped: a step was refused after something had been changed.

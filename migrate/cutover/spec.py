@@ -254,7 +254,7 @@ class SpecFile:
         return cast(MoveArguments, {**options, **self.kafka_arguments()})
 
     def spark_sources(self) -> dict[int, list[str]]:
-        """Return the names of Flink's sources by the number of the stream; empty for one stream."""
+        """Return the names of Flink's sources by stream number; empty if the spec names none."""
         sources = self.spec.spark_source or {}
         return {
             number: [names] if isinstance(names, str) else names
@@ -277,7 +277,7 @@ class SpecFile:
         return {name: value for name, value in values.items() if value is not None}
 
     def policies(self) -> dict[str, str]:
-        """Return the keys under ``move`` with their values, as text."""
+        """Return the keys under ``move`` that differ from the defaults, with values as text."""
         options = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         return {
             name: value if isinstance(value, str) else json.dumps(value)
