@@ -2,9 +2,9 @@
 
     python -m tests.support.broker_matrix [RELEASE…]      # such as 4.1.2; default: all releases
 
-tests/integration/test_broker_versions.py runs against each broker in jars.toml. A cell is the
+tests/integration/test_broker_versions.py runs against each of these releases. A cell is the
 outcome of one test. docs/broker-matrix.json keeps the outcomes, so that one release can be tested
-again.
+again without the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Small checkpoints of KafkaSource jobs, with exactly the content that a test needs.
 
 The encoder writes the checkpoints; test_encoder.py shows that Flink's own classes can read its
-bytes. The metadata has version 3 by default. Newer versions end with properties that a real Flink
-wrote.
+bytes. The metadata has version 3 by default. Metadata of newer versions ends with properties that a
+real Flink wrote.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def operator_with_elements(
     operator_id: bytes = OPERATOR_ID,
     uid: str | None = None,
 ) -> Operator:
-    """Return a source operator with these elements of SourceReaderState."""
+    """Return a source operator with these elements of SourceReaderState by subtask."""
     subtasks = tuple(
         _subtask(index, {READER_STATE: splits}, DistributionMode.SPLIT_DISTRIBUTE)
         for index, splits in elements.items()
@@ -130,7 +130,7 @@ def legacy_operator(
     compressed: bool = False,
     header_per_state: bool = False,
 ) -> Operator:
-    """Return a FlinkKafkaConsumer with these elements by subtask, and with other states."""
+    """Return a FlinkKafkaConsumer with these elements by subtask, and with two other states."""
     others = (
         ListState("_default_", DistributionMode.SPLIT_DISTRIBUTE, (b"x",)),
         ListState("zebra", DistributionMode.UNION, (b"after",)),
@@ -170,7 +170,7 @@ def write_checkpoint(
 
 
 def trailing_properties(version: int, kind: str = RETAINED) -> bytes:
-    """Return the properties at the end of Flink's metadata, by version and kind of snapshot."""
+    """Return the properties at the end of the metadata; they are empty up to version 3."""
     if version <= 3:
         return b""
     written = next(entry for entry in _PROPERTIES if version in entry["metadata_versions"])

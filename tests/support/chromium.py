@@ -1,7 +1,7 @@
 """A headless Chromium for the tests of HTML pages.
 
-Chromium must be on the PATH. If it is missing, the tests install it with apt-get when they run as
-root. Otherwise these tests are skipped.
+Chromium and its driver must be on the PATH. If one is missing, the tests install both with apt-get
+when they run as root. If that is not possible, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOAD_SECONDS = 60
 
 
 class NoChromium(RuntimeError):
-    """Chromium is missing, and could not be installed."""
+    """Chromium or its driver is missing, and could not be installed."""
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
     """Start a browser that records its requests and its console's messages.
 
     Raises:
-        NoChromium: no browser or driver is installed.
+        NoChromium: the browser or its driver is missing, and could not be installed.
     """
     browser, driver = find_chromium()
     options = ChromeOptions()
@@ -77,10 +77,10 @@ def _log(browser: Chrome, kind: str) -> list[str]:
 
 @cache
 def find_chromium() -> tuple[str, str]:
-    """Return the paths of the browser and of its driver.
+    """Return the paths of the browser and its driver, and install them if one is missing.
 
     Raises:
-        NoChromium: no browser or driver is installed.
+        NoChromium: the browser or its driver is missing, and could not be installed.
     """
     paths = _on_the_path()
     if paths is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:
@@ -112,7 +112,7 @@ def _run(command: list[str]) -> bool:
 
 
 def screenshot(page: Path, image: Path, size: tuple[int, int]) -> None:
-    """Take a screenshot of a page after it has opened."""
+    """Open a page, and save a screenshot of it as ``image``."""
     with chromium(size) as browser:
         browser.get(page.as_uri())
         browser.save_screenshot(str(image))

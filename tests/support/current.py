@@ -1,7 +1,8 @@
 """List newer releases of the dependencies: `make current`.
 
-Java: for the artifacts in `jars.toml`, the newest patch release of the same minor version, and of
-each newer minor version. Python: the packages in `pyproject.toml` that `pip list --outdated` names.
+Java: for the artifacts in `jars.toml`, the newest patch release of each minor version in use, and
+of each newer minor version. Python: the packages in `pyproject.toml` that `pip list --outdated`
+names.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ Release = tuple[int, ...]
 
 
 def newer(used: Iterable[str], available: Iterable[str]) -> list[str]:
-    """Return the available releases that are newer than those in use, ascending.
+    """Return the releases to update to, ascending: at most the newest of each line.
 
-    Patch releases of a minor version form a line. A connector has lines for each version of Flink.
+    The patch releases of a minor version form a line. A connector has lines for each version of
+    Flink. The newest release of a line in use must be newer than those used from the line. That of
+    another line must be newer than all releases in use.
     """
     used_lines = _newest_of_lines(used)
     latest = max(used_lines.values())

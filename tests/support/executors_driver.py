@@ -17,8 +17,8 @@ from migrate.spark import add_package, read_checkpoints, read_keyed_state
 def read_outcomes(spark: SparkSession, root: str) -> list[Any]:
     """Read the checkpoints with the function and with the data source, and return both outcomes.
 
-    An outcome is the number of rows by kind of error, or the message of an error. That of the data
-    source is None before Spark 4.
+    An outcome is the number of rows by kind of error, or the message of an error. Before Spark 4
+    there is no data source, and its outcome is None.
     """
     return [_outcome(read, spark, root) for read in (_function, _data_source)]
 
@@ -49,7 +49,7 @@ def _outcome(read: Any, spark: SparkSession, root: str) -> Any:
 
 
 def totals(spark: SparkSession, state: str) -> list[int | None]:
-    """Count the entries of the state `total` with the function and with the data source."""
+    """Count the entries of the state `total` with the function and, if any, the data source."""
     counts: list[int | None] = [read_keyed_state(spark, state, state="total").count(), None]
     if find_spec("pyspark.sql.datasource") is not None:
         from migrate.spark import FlinkStateDataSource

@@ -1,4 +1,4 @@
-"""Checkpoints of a few jobs of several kinds, and their topics on a real broker."""
+"""Checkpoints of a few jobs of several kinds, and their topic on a real broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ def write_job(root: Path, job: int, number: int, topic: str, starts: list[int]) 
 
 
 class FewJobs:
-    """A few jobs, and their topic, which has two partitions of 40 and 10 records."""
+    """A few jobs, and their topic.
+
+    The topic has two partitions of 40 and 10 records; the first 5 of the 40 are deleted. The topic
+    `gone`, which one job reads, does not exist.
+    """
 
     def __init__(self, root: Path, broker: Broker) -> None:
         self.root = root

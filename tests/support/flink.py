@@ -1,7 +1,7 @@
 """Run our small Flink jobs on a real local mini-cluster, and read checkpoints with Flink itself.
 
-The jobs are in `java/flink`. Most sources compile against every version of Flink. Other sources are
-in folders, and `_FOLDERS` names the folders for each version.
+Most jobs are in `java/flink`. The sources directly in it compile against every version of Flink in
+`_FOLDERS`, which names the subfolders for each version.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _HEAP = "1g"
 # The exit code of DiesAfterTheSavepoint.java.
 _DIED = 42
 
-# Flink version -> (Flink release, connector release), as jars.toml pins them. Flink 2.3 runs with
-# the connector for 2.2, because there is no connector for 2.3 yet.
+# Flink version, or Beam job -> (Flink release, connector or Beam release), as jars.toml pins them.
+# Flink 2.3 runs with the connector for 2.2, because there is no connector for 2.3 yet.
 RELEASES = {
     "1.10": ("1.10.3", "1.10.3"),
     "1.12": ("1.12.0", "1.12.0"),
@@ -46,8 +46,8 @@ RELEASES = {
     "beam-sdf": ("1.19.0", "Beam 2.62.0"),
 }
 
-# The versions that `make test` runs: the oldest, the last before 2.0, and the newest. It reads
-# golden checkpoints of the other versions.
+# The versions that `make test` runs: the oldest in `_FOLDERS`, the last minor version before 2.0,
+# and the newest minor version with its own connector. For all others it reads golden checkpoints.
 RUN_BY_TESTS = ("1.15", "1.20", "2.2")
 
 
@@ -262,7 +262,7 @@ def run_mission(
     """Run MissionJob until `until` records per (topic, partition), then stop it with a savepoint.
 
     The source starts at the earliest offset, and reads a few records of each partition in turn.
-    When every count is reached, the source slows down to four records a second until the job is
+    When every count is reached, each subtask slows down to four records a second until the job is
     stopped. A partition with some twenty records more than the largest count is read only in part.
 
     Raises:

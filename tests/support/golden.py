@@ -1,6 +1,6 @@
 """The golden checkpoints, and the positions that Flink's own classes read from each of them.
 
-The positions come only from the manifest, which contains the output of the deserializers of Flink
+The positions come only from the manifests, which contain the output of the deserializers of Flink
 and the connector. So they do not depend on our decoder.
 """
 
@@ -24,7 +24,7 @@ ENTRIES: list[dict[str, Any]] = [
         for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
     ),
 ]
-# One checkpoint of each scenario: those of different versions of Flink differ only little.
+# The name of one checkpoint of each scenario; those of other versions of Flink differ only little.
 ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
 
 _EARLIEST, _LATEST, _COMMITTED, _NOT_SET = -2, -1, -3, -(1 << 63)

@@ -16,7 +16,8 @@ OPERATOR = "0123456789abcdef0123456789abcdef"
 def write_totals(directory: Path, count: int, name: str = "total") -> Path:
     """Write a canonical savepoint with one state, in the file `totals`.
 
-    The state, called `name`, has the value n for the key `name-` followed by n in 60 digits.
+    The state is called `name`. It has the value n for the key "name-" plus n in 60 digits, for each
+    n below `count`.
     """
     keys = (f"name-{number:060}" for number in range(count))
     entries = tuple(

@@ -50,9 +50,10 @@ def run_keyed_jobs(
 
 
 def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dict[str, Any]]]:
-    """Restore checkpoints with Flink's heap backend, and return rows as in `tests.golden.state`.
+    """Restore checkpoints with Flink's heap backend, and return the rows of each checkpoint.
 
-    The heap backend restores canonical savepoints and its own checkpoints.
+    The rows have the form of `tests.golden.state`. The heap backend restores canonical savepoints
+    and its own checkpoints.
     """
     paths = [str(checkpoint.absolute()) for checkpoint in checkpoints]
     printed = run_java("testjobs.KeyedDump", keyed_classpath(version), paths, _HEAP)

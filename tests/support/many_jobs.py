@@ -1,8 +1,8 @@
 """Generate thousands of checkpoints of many jobs, with the expected content of each checkpoint.
 
 Each checkpoint is a copy of a golden checkpoint, whose content Flink's own classes have read. The
-copy has other topic names of the same length, unless the bytes contain a checksum or a hash of the
-topics. Some checkpoints are damaged or half-written, or a test deletes them during a scan.
+copy has other topic names of the same length; `_template` names the exceptions. Some checkpoints
+are damaged or half-written. A test deletes others during a scan.
 
     python -m tests.support.many_jobs DIR --checkpoints 10000
 """
@@ -90,7 +90,7 @@ class ManyJobs:
         }
 
     def newest(self) -> dict[str, str]:
-        """Return the directory of each job's newest complete checkpoint, by job id."""
+        """Return the directory of each job's newest checkpoint that has `_metadata`, by job id."""
         newest: dict[str, str] = {}
         for path, checkpoint in self.checkpoints.items():
             if checkpoint.job is not None and checkpoint.condition is not Condition.HALF_WRITTEN:
@@ -169,7 +169,7 @@ def _template(entry: Mapping[str, Any]) -> _Template:
     path = Path(entry["path"])
     files = {Path(name): (GOLDEN / name).read_bytes() for name in entry["files"]}
     positions = tuple(positions_of(entry))
-    # Topics cannot be renamed in Snappy frames (checksums), in the state of a FlinkKafkaConsumer
+    # No topic can be renamed in Snappy frames (checksums), in the state of a FlinkKafkaConsumer
     # (hashes of topics) and in Beam's state (Avro).
     as_it_is = "/compressed" in entry["name"] or {"legacy_sources", "beam_sources"} & entry.keys()
     topics = {position.topic for position in positions if len(position.topic) >= _SHORTEST_TOPIC}

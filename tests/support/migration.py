@@ -2,7 +2,7 @@
 
 `run_flink` runs a Flink job, stops it with a savepoint, and produces more records.
 `continue_on_spark` runs a Spark query from the offsets of `migrate to-spark`. `count_records`
-counts every record.
+counts lost and repeated records.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ MODES = [Mode(start, stateful) for start in (STARTING_OFFSETS, SEED) for statefu
 
 @dataclass(frozen=True, slots=True)
 class FlinkResult:
-    """The records that Flink has processed, and the records in Kafka before Spark starts.
+    """A stopped Flink job: its savepoint, the records it processed, and those in Kafka.
 
     `processed` are the records that Flink's exactly-once sink committed. `truth` are the records
-    that a plain consumer reads from Kafka. Our decoder is used for neither of them.
+    that a plain consumer reads from Kafka before Spark starts. Neither comes from our decoder.
     """
 
     bootstrap_servers: str
@@ -164,7 +164,7 @@ def run_flink(
 def continue_on_spark(
     job: FlinkResult, spark: Spark, mode: Mode, workdir: Path, say: Callable[[str], None]
 ) -> list[PartitionCounts]:
-    """Run a Spark query from the offsets of `migrate to-spark`."""
+    """Run a Spark query from the offsets of `migrate to-spark`, and count the records."""
     checkpoint_dir = Path(tempfile.mkdtemp(prefix="query-", dir=workdir)) / "checkpoint"
     arguments = ["to-spark", str(job.savepoint)]
     arguments += ["--bootstrap-servers", job.bootstrap_servers]

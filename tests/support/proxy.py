@@ -1,8 +1,8 @@
 """A Kafka broker behind a proxy that can delay or lose requests and answers.
 
-The proxy reads only the beginning of each frame in Kafka's protocol. A frame begins with its length
-(`i32`). Then a request has the api key (`i16`), the api version (`i16`) and the correlation id
-(`i32`); an answer has the correlation id.
+The proxy interprets only the beginning of each frame in Kafka's protocol. A frame begins with its
+length (`i32`). Then a request has the api key (`i16`), the api version (`i16`) and the correlation
+id (`i32`); an answer has the correlation id.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Trap:
         self._released.wait()
 
     def release(self) -> None:
-        """Release the delayed requests, and catch no more requests."""
+        """Release the delayed requests and answers, and catch no more requests."""
         with self._lock:
             self._left = 0
         self._released.set()
@@ -214,7 +214,7 @@ class ProxiedBroker(Broker):
             file.write(f"advertised.listeners={advertised}\n")
 
     def kill(self) -> None:
-        """Kill the broker with SIGKILL, like a machine that loses power."""
+        """Kill the broker with SIGKILL, without an orderly shutdown."""
         assert isinstance(self._node, _ProcessNode)
         process = self._node._process
         assert process is not None

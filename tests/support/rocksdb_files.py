@@ -1,4 +1,4 @@
-"""Write RocksDB databases with RocksDB itself, in the layout of Flink's state backend."""
+"""Write RocksDB databases with RocksDB itself. As in Flink, a column family is a state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rocksdict import Options, Rdict
 
 
 def write_rocksdb(directory: Path, family: str, rows: Iterable[tuple[bytes, bytes]]) -> list[Path]:
-    """Write a database with one column family; return the files that a checkpoint would have."""
+    """Write a database with rows in one column family; return the files for a checkpoint."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     database = Rdict(str(directory), options)

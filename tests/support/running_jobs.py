@@ -1,4 +1,4 @@
-"""A Flink cluster with a REST interface and one job, which reads Kafka until it is cancelled."""
+"""A Flink cluster with a REST interface, one finished job, and one job that reads Kafka."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def running_job(
     retained: int = 3,
     version: str = "2.2",
 ) -> Iterator[tuple[str, str]]:
-    """Run a cluster with one job; yield its REST address and the job's id.
+    """Run a cluster; yield its REST address and the id of the job that reads Kafka.
 
-    ``topic`` is a topic or a pattern of topics. The job takes a checkpoint every 200 ms. At the end
-    it is cancelled, and its last checkpoints are retained below ``checkpoints``.
+    ``topic`` is a pattern of topics. The job takes a checkpoint every 200 ms. At the end it is
+    cancelled, and its last checkpoints are retained below ``checkpoints``. Their number is
+    ``retained`` if ``job_id`` is given, and otherwise 3.
     """
     jars = classpath(f"flink-{version}")
     command = java_command(

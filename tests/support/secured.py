@@ -1,6 +1,6 @@
-"""A Kafka broker that authenticates its clients: SASL and client certificates over TLS, and ACLs.
+"""A Kafka broker with TLS, SASL, client certificates and ACLs.
 
-Clients of the plain listener are super users.
+Clients of the plain listener are not authenticated, and are super users.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small checkpoints of a KafkaSource whose state is in separate files."""
+"""Checkpoints of a KafkaSource, with operator or keyed state in separate files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def write_in_files(directory: Path, subtasks: int = 1, checkpoint_id: int = 7) -
 
 
 def write_big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path:
-    """Write a source's state in a file, with ``size`` bytes of other data before and after it."""
+    """Write a source's state in a file, with ``size`` bytes of other data on each side."""
     stream, handle = split_stream(
         0, [ListState("before", SPLIT_DISTRIBUTE, (os.urandom(size),))], compressed
     )
@@ -68,7 +68,10 @@ def write_big_checkpoint(directory: Path, size: int, compressed: bool = False) -
 
 
 def write_with_handle(place: Callable[[int], StreamHandle], directory: Path) -> Path:
-    """Write a checkpoint with the handle ``place(size)``; the state is in ``outside/state``."""
+    """Write a checkpoint with the handle ``place(size)``.
+
+    The state is in ``outside/state``, beside the parent of ``directory``.
+    """
     stream, handle = split_stream(0)
     outside = directory.parents[1] / "outside" / "state"
     outside.parent.mkdir(exist_ok=True)

@@ -49,8 +49,8 @@ def run_idle_keys_job(
     """Run IdleKeysJob.java, whose state has a time to live.
 
     Returns:
-        The savepoint, and the count and sum of each user after Flink has restarted from it, for
-        the state of the function and for that of SQL.
+        The savepoint, and the count and sum of each user after Flink has restarted from it and
+        read new records of all users, for the state of the function and for that of SQL.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -89,7 +89,7 @@ def run_case_class_job(workdir: Path) -> Path:
 
 
 def event(random_: random.Random, number: int) -> str:
-    """Return a record ``user,amount,id,millis``. Every id occurs more than once."""
+    """Return a record ``user,amount,id,millis``. The numbers 2n and 2n + 1 have the same id."""
     at = START + number * 100 - random_.randrange(1000)
     return f"{random_.randrange(40)},{random_.randrange(-50, 100)},id-{number // 2},{at}"
 

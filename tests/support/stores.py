@@ -1,7 +1,7 @@
 """Object stores and file systems for checkpoints: real servers on 127.0.0.1.
 
-Each function is a context manager that yields a ``Store``. Environment variables configure the
-clients, as on a user's machine.
+`s3`, `gs`, `abfs` and `webhdfs` run a server and yield a ``Store``, or an ``S3`` that has one.
+Environment variables and fsspec's settings configure the clients, as on a user's machine.
 """
 
 from __future__ import annotations
@@ -220,7 +220,10 @@ def _process(
     endpoint: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """Run a server, and yield the port that it prints; with a given ``endpoint``, yield 0."""
+    """Run a server, and yield the port that it prints.
+
+    With a given ``endpoint``, wait until the server answers there, and yield 0.
+    """
     errors = directory / "stderr"
     with errors.open("w") as stderr:
         server = subprocess.Popen(

@@ -13,7 +13,7 @@ _LONGEST_UTF = 0xFFFF
 
 
 class DataOutput:
-    """A growing byte string, with methods as in `java.io.DataOutputStream`."""
+    """A growing byte string, in the format of `java.io.DataOutputStream`."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()

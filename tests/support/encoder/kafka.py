@@ -54,7 +54,7 @@ class EnumeratorSplit:
 
 @dataclass(frozen=True, slots=True)
 class StreamCluster:
-    """The topics of a DynamicKafkaSource's stream on one cluster, and serialized initializers."""
+    """A cluster of a DynamicKafkaSource's stream: topics, servers, serialized initializers."""
 
     topics: Sequence[str]
     bootstrap_servers: str

@@ -16,7 +16,8 @@ from tests.support.encoder.keyed_values import ListOf, MapOf, Serializer
 _PROXY_VERSION = 6
 _SNAPSHOT_VERSION = 2
 _KEY_VALUE = 0
-# With this bit in the first byte of a key, the id of another state follows the entry.
+# With this bit in the first byte of a key, two bytes follow the entry: the id of the next state, or
+# the end of the key group.
 _META_DATA_FOLLOWS = 0x80
 _END_OF_KEY_GROUP = 0xFFFF
 _SEPARATOR = b","

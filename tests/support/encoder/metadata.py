@@ -396,7 +396,7 @@ KeyedHandle: TypeAlias = (
 class ChannelHandle:
     """The records of one channel: (gate, channel) for input, (partition, subpartition) for output.
 
-    Channels share a file; `size` is that of the channel.
+    Several channels may share a file. `size` counts the bytes of this channel.
     """
 
     subtask: int

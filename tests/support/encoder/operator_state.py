@@ -209,7 +209,7 @@ def _java_serialized_serializer() -> bytes:
 
 
 def _data(compressed: bool, element: bytes) -> bytes:
-    """Encode an element or a broadcast state, in chunks of its own: Flink flushes before it."""
+    """Encode an element or a broadcast state. If compressed, it has chunks of its own."""
     if not compressed:
         return element
     blocks = (element[i : i + _BLOCK_SIZE] for i in range(0, len(element), _BLOCK_SIZE))

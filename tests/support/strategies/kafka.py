@@ -94,7 +94,7 @@ class ExpectedKafkaSource:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedLegacySource:
-    """The content of a FlinkKafkaConsumer: subtask, topic, partition, stored offset."""
+    """The content of a FlinkKafkaConsumer: (subtask, topic, partition, stored offset) tuples."""
 
     operator_id: bytes
     listed: tuple[tuple[int, str, int, int], ...]
@@ -145,7 +145,8 @@ def kafka_checkpoints(
 ) -> KafkaCheckpoint:
     """Draw a checkpoint of a job with Kafka sources and other operators.
 
-    Version 2 is older than KafkaSource, and has only FlinkKafkaConsumers.
+    Version 2 is older than KafkaSource. Its only Kafka sources are FlinkKafkaConsumers, if the
+    dialect has other sources.
 
     The states are inline, in files or in segments of files, compressed or not. Files outside the
     checkpoint's directory have absolute URIs below `job_uri`.

@@ -61,7 +61,7 @@ _one_in_six = st.integers(0, 5).map(lambda number: number == 5)
 
 @cache
 def stream_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[StreamHandle]:
-    """Draw stream handles of every kind."""
+    """Draw stream handles of every kind in the dialect."""
     plain: st.SearchStrategy[StreamHandle] = (
         st.builds(ByteStreamHandle, texts, blobs)
         | st.builds(FileHandle, uris, st.just(-1) | sizes)
@@ -95,7 +95,7 @@ def operator_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[Operato
 
 @cache
 def keyed_handles(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[KeyedHandle]:
-    """Draw keyed-state handles of every kind, old and new."""
+    """Draw keyed-state handles of every kind in the dialect, old and new."""
     plain = _key_groups_handles(dialect) | _incremental_handles(dialect)
     changes = _changelog_bytes_handles() | _changelog_files_handles(dialect)
     checkpoint_ids = st.none() if dialect.newest_handle < 14 else st.none() | longs

@@ -25,7 +25,7 @@ longs = st.integers(-(2**63), HIGHEST_LONG)
 sizes = st.integers(0, _HIGHEST_SIZE)
 offset_lists = st.lists(sizes, max_size=4).map(tuple)
 
-# Paths without dots, double slashes, and blanks at the ends, which Flink's Path would remove.
+# Flink's Path would change dots, double slashes, and blanks at the ends, so the paths have none.
 relative_paths = st.lists(st.text("abc0-_ü", min_size=1, max_size=6), min_size=1, max_size=2).map(
     "/".join
 )
