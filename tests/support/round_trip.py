@@ -72,7 +72,7 @@ def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Par
 
 
 def checkpoint_properties(flink: str) -> dict[str, Parsed]:
-    """Return Java-serialized CheckpointProperties in hex, by the kind of checkpoint."""
+    """Return CheckpointProperties as text and Java-serialized in hex, by kind of snapshot."""
     (output,) = _run(flink, "AllHandles", "properties")
     return output
 
