@@ -87,7 +87,7 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
-    """Return the compiled reader, or None without the extra ``fast`` or for unsupported types."""
+    """Return the compiled reader; None without the extra ``fast``, or for unsupported columns."""
     entry_columns = columns(state)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in entry_columns for column in selected

@@ -1,7 +1,7 @@
 """The list of keyed states for ``migrate state`` and Spark's ``view=states``.
 
-The list has the names and types of the states. For states of Flink's own operators it has a
-description too.
+The list has the names and types of the states. ``migrate state`` also describes the states of
+Flink's own operators.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ _SQL_PATTERNS = (
 
 
 def meaning(state: KeyedState, operator_states: Collection[str]) -> str:
-    """Return a short description of a state; empty for a state that the job's code defines.
+    """Return a short description of a state; empty if it is not known to be Flink's own.
 
     ``operator_states`` are the names of all states of the same operator.
     """

@@ -50,7 +50,7 @@ class TakenStates:
 
     Attributes:
         taken: the states that Spark continues with, in the order in which the user named them.
-        left_behind: the readable states that the user did not name.
+        left_behind: the readable states, except timers, that do not go along.
         unreadable: texts about what cannot be read: the operator, the state if known, the reason.
         merging: the ids of operators whose windows are sessions.
         window_timers: pending timers of windows whose state is taken.
@@ -146,7 +146,8 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
             read, and all timer states count as pending.
 
     Raises:
-        UsageError: a name has another form, matches no operator or state, or names a timer state.
+        UsageError: a name has another form, matches no operator or state, or names a timer state or
+            ``merging-window-set``.
         Refused: several operators have a state with this name.
         DecodeError: a named state cannot be read.
     """

@@ -61,7 +61,8 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
     """Parse Spark's options without the path; the case of names does not matter.
 
     Raises:
-        UsageError: an unknown name or value; the message names the known ones.
+        UsageError: an option or value is unknown, ``state`` is missing, or the view does not allow
+            an option.
     """
     values = {name.lower(): value for name, value in options.items()}
     unknown = sorted(values.keys() - {name.lower() for name in _NAMES})
@@ -141,7 +142,8 @@ def open_table(chk: str, options: StateOptions) -> Table:
 
     Raises:
         DecodeError: the checkpoint, or a state that the table needs, cannot be read.
-        UsageError: no operator or state has the given name, or an extra is missing.
+        UsageError: no operator or state has the given name, ``key`` does not fit the state's keys,
+            or an extra is missing.
         Refused: several operators have a state with this name.
     """
     keyed = read_keyed_states(chk, Files(), allow_external_files=options.allow_external_files)

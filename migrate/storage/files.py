@@ -1,4 +1,4 @@
-"""Files in object stores and HDFS, read through fsspec; local files, read by the decoder.
+"""Files in object stores and HDFS, through fsspec; local files are read by the decoder.
 
 ``_STORES`` has fsspec's protocol for each URI scheme, and the extra that installs the protocol's
 library. A library is imported at the first use of its scheme. Each library finds credentials and
@@ -101,8 +101,8 @@ class MissingExtra(UsageError):
 class Files:
     """A ByteSource for local paths and for URLs of the schemes in ``_STORES``.
 
-    ``s3a://bucket/key`` is read as ``s3://bucket/key``. Every method raises MissingExtra if the
-    library for a URL is not installed, and otherwise the errors of a ByteSource.
+    ``s3a://bucket/key`` is read as ``s3://bucket/key``. The methods that access a URL raise
+    MissingExtra if its library is not installed, and otherwise the errors of a ByteSource.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,8 @@ class Files:
     def pieces(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield a file's bytes from ``start`` on, in pieces.
 
-        They are ``size`` bytes, or fewer if the file ends earlier; without ``size``, all bytes.
+        All pieces together have ``size`` bytes, or fewer if the file ends earlier. Without
+        ``size``, the last piece ends at the end of the file.
         """
         done = 0
         while size is None or done < size:
@@ -263,7 +264,7 @@ class Files:
     def _file_system(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
         """Yield the file system of a URL, and the path in it.
 
-        Errors in the context become StorageUnavailable, except for missing files.
+        Errors become StorageUnavailable, except MissingExtra and errors about missing files.
         """
         try:
             system = self._system(path)
@@ -311,7 +312,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error without secrets, and advice if there is any."""
+    """Return the first line of an error, with secrets redacted, and advice if there is any."""
     from migrate.model.secrets import redact_secrets  # here: its patterns take time to compile
 
     lines = str(error).strip().splitlines()

@@ -184,8 +184,9 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
     """Write a new directory, local or in a store.
 
     The context yields a path to read the written files back, and a function that writes a file. If
-    the context fails, all written files are removed; the error names the files of a store that
-    could not be removed. If the process is killed, the files written so far remain in a store.
+    the context fails, all written files are removed; the error, or a warning, names the files of a
+    store that could not be removed. If the process is killed, the files written so far remain in a
+    store.
 
     Args:
         location: a local path or a URL in a store. The directory must be missing or empty; in a
@@ -238,7 +239,7 @@ def _remove_written(written: list[str], files: Files) -> list[str]:
 def new_directory(directory: Path, name: str) -> Iterator[Path]:
     """Yield a temporary directory with the same parent, and rename it to ``directory`` at the end.
 
-    If the process is killed, ``directory`` is missing or empty.
+    If the process is killed, ``directory`` is missing, empty or complete.
 
     Args:
         directory: the final path, missing or an empty directory.

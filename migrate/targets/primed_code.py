@@ -1,8 +1,8 @@
 """The code of a PySpark file that primes a query with keyed state and starts it.
 
-The file runs as printed. Its example query passes each key once, which works for every keyed state.
-The user replaces the example by the real query, and ``seen_rows`` by the function that makes rows
-for that query.
+The file runs as printed, unless it has a placeholder such as ``ttl_ms=...``. Its example query
+passes each key once, which works for every keyed state. The user replaces the example by the real
+query, and ``seen_rows`` by the function that makes rows for that query.
 """
 
 from __future__ import annotations

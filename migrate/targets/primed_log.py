@@ -1,10 +1,10 @@
 """The logs of a checkpoint location whose file sources are replaced by Kafka sources.
 
 Spark has run batch 0 over rows that it read from files. (For hopping windows Spark has run two
-batches; the first had no rows.) The log entries of the batch are rewritten as if it had read from
-Kafka. ``offsets/0`` has a line for each source; each line gets the positions at which batch 1
-begins. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0`` gets the watermark
-for batch 1. The state is not changed.
+batches; the first had no rows, and both are rewritten.) The log entries of the batch are rewritten
+as if it had read from Kafka. ``offsets/0`` has a line for each source; each line gets the positions
+at which batch 1 begins. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0``
+gets the watermark for batch 1. The state is not changed.
 
 The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
 from this file to find the late records of batch 1.
@@ -50,7 +50,7 @@ _LOGGED_SETTINGS = {
 
 
 def source_directory(checkpoint: Path, source: str) -> str | None:
-    """Return the directory whose files a source has read, or None if it has read none.
+    """Return the name of the directory whose files a source has read; None if it has read none.
 
     Args:
         checkpoint: the checkpoint location.

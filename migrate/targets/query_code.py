@@ -154,8 +154,8 @@ def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None
     """Yield a ``name=value`` line for each option.
 
     If there are several sources, a line ``# source <number>`` comes before the options of each. A
-    secret is printed as ``${VARIABLE}``. The last line is the checkpoint location, which is an
-    option of ``writeStream``.
+    secret is printed as ``${VARIABLE}``. The last line is the checkpoint location, if it is known;
+    this is an option of ``writeStream``.
     """
     for stream in streams:
         if len(streams) > 1:

@@ -223,7 +223,7 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
 
 
 def _installed() -> str | None:
-    """Return the version of the installed PySpark, or None. Importing PySpark takes a second."""
+    """Return the version of the installed PySpark, or None, without the slow import of PySpark."""
     try:
         installed = version("pyspark")
     except PackageNotFoundError:

@@ -106,7 +106,7 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         if field.in_average:
             column = F.coalesce(
                 column, F.lit(0).cast(flink_type)
-            )  # the sum of an average starts at 0
+            )  # the sum and the count of an average start at 0
             if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
                 column = column * F.lit(10**flink_type.scale)  # Spark's sum is unscaled
         column = to_spark_sum(column, flink_type, field)

@@ -81,10 +81,12 @@ class StateRows:
     ) -> StateRows:
         """Return the rows as records of a Kafka source, for a query that parses records itself.
 
+        The columns without an argument, such as topic and offset, are null.
+
         Args:
             value: an expression for the record's value over the columns of the rows, such as
                 ``to_json(struct(*))``.
-            key: an expression for the record's key; null by default. Topic and offset are null.
+            key: an expression for the record's key; null by default.
             timestamp: an expression for the record's timestamp; null by default.
         """
         columns = {
@@ -118,9 +120,7 @@ def seen_rows(
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        Refused: as for ``aggregate_rows``.
-        UsageError: the schema does not have one of the columns.
-        DecodeError: the checkpoint cannot be read.
+        Refused, UsageError, DecodeError: as for ``aggregate_rows``.
     """
     return aggregate_rows(state, schema, keys=keys, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms)
 
@@ -173,8 +173,9 @@ def aggregate_rows(
             slices of SQL ``named_struct('start', namespace - 10000, 'end', namespace)``.
         time: the stream's column of event time, a TIMESTAMP; it needs ``window``.
         slide_ms: the slide of hopping windows. Rows are then made for the panes of the windows (see
-            ``split_into_panes``). It requires ``count``, and excludes ``minima`` and ``maxima``.
-        session_gap_ms: the longest time between two records of a session.
+            ``split_into_panes``). It requires ``window`` and ``count``, and excludes ``minima`` and
+            ``maxima``.
+        session_gap_ms: the job's session gap, in milliseconds.
         ttl_ms: the time to live of a state that has one, in milliseconds: entries that had expired
             when the job was stopped are left out (``StateRows.expired``). None keeps every entry.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds. The default is

@@ -92,8 +92,8 @@ def unexpired(
         Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time.
-        UsageError: ``ttl_ms`` is a number, but not positive, or the state has no time to live; the
-            column ``last_access`` is missing; or the time of the stop is not known.
+        UsageError: ``ttl_ms`` is not positive, or is a number although the state has no time to
+            live; the column ``last_access`` is missing; or the time of the stop is not known.
         DecodeError: the checkpoint cannot be read.
     """
     return leave_out_expired(state, ttl_ms, stopped_at_ms)[0]
@@ -189,7 +189,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
     """Count the entries, or elements of lists, that were last used at ``stop_limit`` or before.
 
     Returns:
-        Their number, and how many of them were last used after ``newest_limit``.
+        The number, and the number of those that were last used after ``newest_limit``.
     """
 
     def number(limit: int) -> Column:

@@ -64,8 +64,8 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
         origin: the origin of the state.
 
     Raises:
-        Refused: some windows have fired, and the state's columns do not show which; or all windows
-            have fired.
+        Refused: the job allows late records, and the state lacks ``key`` or ``namespace``, or no
+            window has a timer at its last millisecond.
     """
     timers = _timers(state, origin)
     if origin.state != WINDOW_CONTENTS or timers is None:

@@ -64,7 +64,7 @@ class PartitionOutcome(PartitionRow):
     Attributes:
         target: the offset to commit; None if the partition is to have no committed offset.
         now: the offset that was read back; None if there is none, or if the result is UNKNOWN.
-        failure: the error of the commit, if the broker returned one.
+        failure: the error of the commit; None without error, or if the target was read back.
     """
 
     result: Result

@@ -78,10 +78,11 @@ class GroupFollower:
 
         Raises:
             Refused: the group has members or is beyond the query, the query is beyond the log ends,
-                or the brokers have none of its partitions. Nothing was committed.
+                or the brokers have none of the query's partitions. Nothing was committed.
             InputError, Refused: as for ``newest_committed_batch`` and ``positions_after``; or the
                 query's file ``metadata`` is missing.
-            BrokerError: the broker did not answer, or did not accept all offsets.
+            BrokerError: the broker did not answer, or the group does not hold all offsets after the
+                commit.
         """
         group = self._groups.view(self.group)
         query = self.query

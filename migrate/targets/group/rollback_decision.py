@@ -230,7 +230,7 @@ class RollbackPlan:
     Attributes:
         refusals: why the rollback must not be done, including changes since the preview.
         target: every offset that the group is to hold, without partitions that are gone.
-        partitions: the partitions that are written; if the group is deleted, all of the target.
+        partitions: the partitions that change; if the group is deleted, also all of the target.
         deletes: as in ``RollbackPreview``.
     """
 

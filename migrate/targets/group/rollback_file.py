@@ -204,7 +204,7 @@ def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
 
 
 def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
-    """Return the partitions of a change whose offset is neither the old nor the new one."""
+    """Return the partitions of a change that hold an offset other than the old and the new one."""
     before, after = file.before.committed, file.after.committed
     return sorted(
         partition

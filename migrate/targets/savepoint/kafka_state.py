@@ -5,10 +5,10 @@ HybridSource. They also change and make elements of a FlinkKafkaConsumer, which 
 ``decoder.kafka`` describes the layouts.
 
 Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. An
-enumerator's entry has the starting offset at the discovery of the partition, so a changed position
-does not change the entry. A partition that is added to a reader also needs an entry in the
-enumerator, as an assigned partition. Otherwise Flink would discover the partition, and assign it a
-second time from its log start.
+enumerator's entry has no offset, or the starting offset at the discovery of the partition, so a
+changed position does not change the entry. A partition that is added to a reader also needs an
+entry in the enumerator, as an assigned partition. Otherwise Flink would discover the partition, and
+assign it a second time from its log start.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
@@ -145,7 +145,7 @@ def changed_coordinator(
     added: Mapping[ClusterPartition, int],
     removed: Set[ClusterPartition],
 ) -> bytes:
-    """Return a source's coordinator state with added and removed entries.
+    """Return a source's coordinator state after entries are added and removed.
 
     Raises:
         Refused: the enumerator's version lists partitions by subtask, or the state has no

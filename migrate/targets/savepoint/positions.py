@@ -40,7 +40,7 @@ Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
 
 
 def next_offsets(source: Source) -> dict[ClusterPartition, int]:
-    """Return the starting offset of each partition in the readers' state, including markers."""
+    """Return the starting offset of each partition in the readers' state; it may be a marker."""
     match source:
         case LegacyConsumer():
             return {

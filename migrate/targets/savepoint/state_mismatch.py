@@ -103,7 +103,7 @@ def _read_effect(by: int | None, origin: Origin) -> str:
 def _position_changes(
     changes: Iterable[SourceChange], effect: Callable[[int | None], str] = _state_effect
 ) -> list[str]:
-    """Return a line for each partition whose position changes.
+    """Return a line for each partition whose position changes, except removed partitions.
 
     The line names the operator if several operators read the topic.
 

@@ -60,7 +60,7 @@ def write_savepoint(
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        Refused: the original's state cannot hold these positions, or ``out`` is not empty.
+        Refused: the original's state cannot hold these positions, or its files cannot be copied.
         DecodeError: a file of the original cannot be read.
         OSError: the directory cannot be written.
     """
