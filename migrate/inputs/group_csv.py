@@ -38,7 +38,8 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
-        InputError: the file is missing, too large, has several groups, or has another format.
+        InputError: the file is missing or too large, has no offsets, several groups, or another
+            format.
     """
     content = read_bounded(path)
     if _JSON.match(content):

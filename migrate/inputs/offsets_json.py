@@ -44,7 +44,7 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
     """Read a file with Spark's ``startingOffsets``.
 
     Raises:
-        InputError: the file is missing, too large, or has another format.
+        InputError: the file is missing or too large, has no offsets, or another format.
     """
     try:
         text = read_bounded(path).decode("utf-8-sig")
@@ -139,7 +139,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def whole_number(text: str, largest: int, what: str) -> int:
-    """Parse ASCII digits; refuse '+1', '1_0' and other scripts' digits, which int() accepts."""
+    """Parse a number up to ``largest``; refuse '+1', '01', '1_0' and digits that are not ASCII."""
     if not _DECIMAL.fullmatch(text) or int(text) > largest:
         raise NotOffsets(f"{quoted(text)} is not {what}")
     return int(text)

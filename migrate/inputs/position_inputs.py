@@ -125,7 +125,7 @@ def side_input(
         allow_external_files: as for ``read_checkpoint``, if the side is a checkpoint.
 
     Raises:
-        Refused: the query or the group has committed nothing.
+        Refused: the group has committed nothing, or as for ``query_positions``.
         UsageError: the side needs a broker and the user named none, or a ``broker:`` side has no
             topics.
         DecodeError, InputError: the side cannot be read.

@@ -58,7 +58,7 @@ def committed_positions(
 
     Raises:
         InputError: the directory is not a checkpoint location, its query reads no Kafka source, or
-            an entry in it is damaged or of an unknown version.
+            as for `newest_committed_batch`.
         Refused: two sources of the query have different positions of one partition.
     """
     directory, files = str(directory), files or Files()
@@ -89,7 +89,7 @@ def logged_batches(
     Spark deletes the oldest entries while the query runs.
 
     Raises:
-        InputError: an entry is damaged or of an unknown version.
+        InputError: as for `newest_committed_batch`.
     """
     newest = newest_committed_batch(directory, files)
     for batch in _offset_log_batches(directory, files):
@@ -174,7 +174,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
 
     Raises:
         InputError: the offset log and the commit log disagree, so that Spark would not continue
-            after this batch; or a repartitioning of the query's state is unfinished.
+            after this batch; a repartitioning of the query's state is unfinished; or an entry is
+            damaged or of an unknown version.
     """
     # Read the offset log first. In the other order, a running query could commit a batch and plan
     # the next batch between the two reads, and both batches would seem uncommitted.

@@ -1,4 +1,4 @@
-"""Newer checkpoints in the directory of a checkpoint, and the job's checkpoint interval.
+"""Newer checkpoints in a job's checkpoint directory, and the job's checkpoint interval.
 
 A consumer group without members does not show that a job has stopped, because KafkaSource joins no
 group. A newer checkpoint shows that the job ran on. If the checkpoint interval is known, and no
@@ -24,12 +24,12 @@ _LAST_CHECKPOINTS = 5
 
 @dataclass(frozen=True, slots=True)
 class NewerCheckpoints:
-    """The newer complete checkpoints in a checkpoint's directory, and the checkpoint interval.
+    """The newer complete checkpoints of a job's directory, and the job's checkpoint interval.
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order in which they were written.
-        interval: the longest time in seconds between successive checkpoints among the last ones, an
-            upper bound of the job's checkpoint interval; None if fewer than two have a known time.
+        interval: the job's checkpoint interval in seconds, as estimated by ``checkpoint_interval``
+            from the last checkpoints; None if fewer than two of these have a known time.
     """
 
     newer: tuple[int, ...]
@@ -39,7 +39,7 @@ class NewerCheckpoints:
 def find_newer_checkpoints(
     pointer: str, checkpoint_id: int, source: ByteSource | None = None
 ) -> NewerCheckpoints | None:
-    """Return the newer checkpoints in the directory of ``chk-<n>``; None for a savepoint.
+    """Return the newer checkpoints beside ``chk-<n>``; None for a savepoint.
 
     Args:
         pointer: the checkpoint's directory, which Flink may have deleted meanwhile.

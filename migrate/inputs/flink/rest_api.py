@@ -35,8 +35,10 @@ class FlinkJob:
 
     Attributes:
         state: Flink's name of the state: RUNNING, RESTARTING, …
-        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock.
-        ended_ms: when the job ended, by the same clock; None if it has not ended.
+        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock; 0 in a
+            ``RunningJob``.
+        ended_ms: when the job ended, by the same clock; None if it has not ended, and in a
+            ``RunningJob``.
     """
 
     job_id: str
@@ -60,7 +62,8 @@ class RunningJob:
             checkpoint, or it has no path.
         newest_savepoint: the number and the path of the newest savepoint; None if there is no
             savepoint, or a checkpoint was completed after it.
-        failed: why the newest checkpoint failed; None if it did not fail.
+        failed: why the newest failed checkpoint failed; None if a newer one was completed, or the
+            newest failure is that of a savepoint.
     """
 
     job: FlinkJob
@@ -97,8 +100,9 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
         url: the address of the JobManager's REST API, such as ``http://host:8081``.
 
     Raises:
-        UsageError: the url is not an http or https address.
-        FlinkRestError: the JobManager did not answer in time, or another service answered.
+        UsageError: as for ``check_address``.
+        FlinkRestError: the JobManager did not answer in time, or refused; or another service
+            answered.
     """
     return tuple(
         FlinkJob(job.jid, job.name, job.state, job.began, job.ended if job.ended >= 0 else None)
@@ -109,7 +113,7 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
 class JobManager:
     """A JobManager; every method sends a new request.
 
-    Every method raises FlinkRestError, and UsageError if ``url`` is not an http or https address.
+    Every method may raise the errors of ``known_jobs``.
     """
 
     def __init__(self, url: str) -> None:

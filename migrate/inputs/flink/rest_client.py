@@ -22,7 +22,7 @@ from migrate.model.wording import clipped, printable
 TIMEOUT = 10.0
 # Seconds for a request with its redirects.
 DEADLINE = 30.0
-# The maximum size of an answer in bytes; a wrong address may send anything. The job overview has
+# The maximum size of an answer in bytes; another service may send anything. The job overview has
 # about 500 bytes per job, and a job's details have about 2 KB per vertex. Parsed JSON may take
 # twenty times as much.
 _LARGEST_ANSWER = 16 * 2**20
@@ -72,9 +72,10 @@ def request(url: str, path: str, body: object = None) -> bytes:
     The body is sent as JSON.
 
     Raises:
-        UsageError: the url is not an http or https address.
+        UsageError: as for ``check_address``.
         UnknownToFlink: the JobManager does not know the path.
-        FlinkRestError: the JobManager did not answer in time, or refused.
+        FlinkRestError: the JobManager did not answer in time, or refused; or the answer is too
+            large.
     """
     check_address(url)
     parts, shown_address = urlsplit(url), _display_address(url)
