@@ -115,7 +115,7 @@ def write_state(
 
     Args:
         chk: as for ``inspect``.
-        file: the new file. After an error the file does not exist.
+        file: the new file; if an error occurs, it is not created.
         operator: as for ``find_state``.
         state: the name of the state.
         allow_external_files: as for ``inspect``.

@@ -84,7 +84,8 @@ def to_flink(
 
     Raises:
         Refused: the move would lose or repeat records and no option allows it, the state cannot
-            hold the positions, or ``out`` is not empty; nothing was written.
+            hold the positions, or ``out`` is a file, is not empty or is in the savepoint; nothing
+            was written.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the savepoint or the side cannot be read.
         BrokerError: the broker did not answer, or denied the request.
@@ -173,7 +174,7 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
     Raises:
         Refused: the directory is not empty, or the path is not a directory.
-        UsageError: no savepoint can be written to a directory of this name.
+        UsageError: the name is not valid, or is a mount of a store that cannot rename.
     """
     directory = named_location("--out", out)
     if isinstance(directory, LocalDirectory) and directory.mounted:
@@ -208,7 +209,7 @@ def _keep_partition_findings(side: Extraction) -> Extraction:
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
-    """Yield the plans' refusals, with the operator's name unless all plans have the refusal."""
+    """Yield the plans' refusals, with the operator's id unless all plans have the refusal."""
     for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):

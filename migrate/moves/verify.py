@@ -69,7 +69,7 @@ def verify(
             and Spark's state are compared key by key (``Verification.state``).
         expect: with ``state``, Spark SQL expressions over the columns of Flink's state: one for
             each field of Spark's key, then one for each field of Spark's value. By default the
-            parts of Flink's key and value, in their order.
+            parts of Flink's key, the window if there is one, and the parts of the value.
         sample: with ``state``, compare this number of Flink's keys only.
         ttl_ms: the time to live of ``state``, in milliseconds, if it has one: entries that had
             expired when the job was stopped are left out. None keeps every entry.
@@ -83,18 +83,19 @@ def verify(
     Returns:
         The outcome of each partition. ``verified`` is true if
 
-        - every partition started at the expected offset,
-        - the plan, if there is one, is equal to its checkpoint,
+        - there are partitions, and the outcome of each is ``ok``,
+        - a plan does not differ from its origin, if the origin can be read,
         - the states, if compared, are equal, and
-        - the query's log has its first batches.
+        - the query's log has not lost its first batches.
 
-        ``verified_or_moved_on`` also accepts partitions that have moved on, and a log without its
-        first batches.
+        ``verified_or_moved_on`` also accepts partitions that have moved on, and a log that has lost
+        its first batches.
 
     Raises:
-        QueryFailed: Spark's first batch failed.
+        QueryFailed: Spark's first batch failed, or did not end in time.
         ServiceError: Spark failed while it read the query's state.
-        Refused: the positions are ambiguous; or the plan was made for another cluster.
+        Refused: the positions are ambiguous; the plan was made for another cluster; or the states
+            cannot be compared, for example because ``ttl_ms`` is missing.
         UsageError: arguments that do not go together, or that name something that does not exist.
         DecodeError, InputError: the checkpoint, the plan or the target cannot be read.
         BrokerError: the broker did not answer, or denied the request.

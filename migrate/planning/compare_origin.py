@@ -39,7 +39,7 @@ def plan_differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
 
 
 def count_other_starts(plan: Plan) -> int:
-    """Return the number of partitions that do not start at their position in the checkpoint.
+    """Return the number of partitions that start at another offset than the checkpoint has.
 
     These are resolved markers, new partitions, and starts that the user's options chose.
     """

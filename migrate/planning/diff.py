@@ -55,7 +55,7 @@ class DiffRow(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """Right minus left, in offsets."""
+        """Right minus left, in offsets; None if either offset is not known."""
         if self.left_offset is None or self.right_offset is None:
             return None
         return self.right_offset - self.left_offset
@@ -64,7 +64,7 @@ class DiffRow(PartitionRow):
     def records_between(self) -> int | None:
         """Upper bound of the records between the two sides; some offsets have no record.
 
-        If the log range is known, only offsets in it count.
+        If the log range is known, only offsets in it count. None if either offset is not known.
         """
         if self.left_offset is None or self.right_offset is None:
             return None
@@ -139,7 +139,7 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
 
     Args:
         left: the left side.
-        right: the right side, which is ahead or behind.
+        right: the right side; ``ahead`` and ``behind`` in the result refer to it.
         logs: the log ranges of the broker's partitions; empty without a broker.
         warnings: warnings about the sides.
     """

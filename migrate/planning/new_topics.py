@@ -36,7 +36,10 @@ def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
 def pattern_to_ask(
     plan_input: PlanInput, chosen: Sequence[Source], policies: Policies
 ) -> TopicPattern | None:
-    """Return the pattern by which a snapshot finds topics that are not in the checkpoint."""
+    """Return the pattern by which a snapshot finds topics that are not in the checkpoint.
+
+    Return None if the snapshot need not look for such topics.
+    """
     if policies.topic_pattern is not None:
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:

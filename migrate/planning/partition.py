@@ -14,10 +14,10 @@ from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
-# If a topic was recreated and has grown past a position, the position has another record. A topic
-# is suspect if the distance from its first record since the checkpoint up to the position is at
-# least this part of the distance from the log start up to the position. A smaller distance is
-# normal: producers set the timestamps, so these need not rise with the offsets.
+# If a topic was recreated and has grown past a position, the position has another record. A
+# partition is suspect if at least this part of the offsets between its log start and the position
+# come after its first record since the checkpoint. A smaller part is normal: producers set the
+# timestamps, so these need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -44,7 +44,7 @@ def plan_position(
 def _resolve(
     position: Position, log: LogRange, snapshot: ClusterSnapshot
 ) -> tuple[Verdict, int] | str:
-    """Return the next offset with its verdict, or why it is not known."""
+    """Return the verdict and the next offset, or why the next offset is not known."""
     match position.start:
         case int(next_offset):
             return _verdict(position), next_offset
@@ -163,7 +163,7 @@ def new_partition(
     *,
     from_position_list: bool = False,
 ) -> PlannedPartition:
-    """Plan a partition that is in no source of the checkpoint.
+    """Plan a partition that is in no chosen source.
 
     ``as_flink``: whether Flink would start it at the log start. ``from_position_list``: whether the
     positions are not from a checkpoint.

@@ -23,7 +23,7 @@ class Verdict(str, Enum):
     FINISHED = "finished"  # a bounded source has read it to its end
     SUSPECT = "suspect"  # in range, but the topic may have been recreated
     EXPIRED = "expired"  # below the log start: records are already gone
-    BEYOND_END = "beyond end"  # the topic was recreated, or this is another cluster
+    BEYOND_END = "beyond end"  # beyond the log end: a recreated topic, or another cluster
     PARTITION_GONE = "partition gone"
     TOPIC_GONE = "topic gone"
     UNRESOLVED = "unresolved"
@@ -79,14 +79,17 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """The number of offsets that the target moves; if positive, it skips records."""
+        """Next offset minus ``current``: if positive, the target skips records.
+
+        None if either offset is not known.
+        """
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
 
     @property
     def ran_on_by(self) -> int:
-        """Number of offsets from the checkpoint up to the committed offset of Flink's group.
+        """Number of offsets from ``reached`` up to ``flink_committed``; 0 if one is not known.
 
         A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
         the job ran on.
@@ -126,7 +129,7 @@ class Plan:
     """The next offsets that a target starts from. Only a plan without refusals is carried out.
 
     Attributes:
-        warnings: texts that the user must know.
+        warnings: warnings for the user.
         cluster_id, topic_ids: Kafka's own ids; None and empty without a broker.
         source_group: Flink's own consumer group, if the user named it.
         allow_ran_on: whether the user allows that the job ran on after the checkpoint.

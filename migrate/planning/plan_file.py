@@ -1,7 +1,8 @@
 """Save a plan as a file and read it again, so that people can review it before it is applied.
 
-``--plan-out FILE`` writes a plan. ``--plan FILE`` applies it, unless the cluster has changed
-meanwhile. A plan of another version of the schema is refused. The file contains no secrets.
+``--plan-out FILE`` writes a plan. ``--plan FILE`` applies it, unless the cluster has changed or
+the job has gone on meanwhile. A plan of another version of the schema is refused. The file contains
+no secrets.
 
 ``sha256`` is the checksum of the file's JSON without this field, with sorted keys, without blanks,
 and with escapes for characters other than ASCII. A file with another checksum was edited, and is

@@ -61,7 +61,7 @@ def make_question(
     """Return the question to the broker whose answer ``make_plan`` needs.
 
     Args:
-        plan_input: the whole checkpoint, for its transactions.
+        plan_input: the whole checkpoint, with its transactions.
         chosen: the sources to move.
         policies: what the user allows.
         source_group: the Flink job's consumer group, if the user named it.
@@ -225,7 +225,7 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
     """
     for planned in by_source:
         if planned.next_offset is None:
-            return planned  # one source with a problem is enough to refuse the partition
+            return planned  # it has a problem or is skipped, and so is the partition
     lowest = min(by_source, key=_next_offset)
     start = _next_offset(lowest)
     reached = [planned.reached for planned in by_source if planned.reached is not None]

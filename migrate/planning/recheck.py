@@ -101,7 +101,7 @@ def _show(next_offset: int | Marker | None) -> str:
 def find_progress(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
-    """Yield proofs, each in one line, that the job or group has gone on since the plan was made.
+    """Yield signs, each in one line, that the job or group has gone on since the plan was made.
 
     Args:
         plan: the saved plan.

@@ -24,7 +24,7 @@ _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
 def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Refuse the partitions with a problem, with one refusal for each distinct problem."""
+    """Refuse the partitions with a problem, with one refusal for each kind of problem."""
     by_problem: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
@@ -80,7 +80,7 @@ def collect_warnings(
     partitions: Sequence[PlannedPartition],
     policies: Policies,
 ) -> Iterator[WarningText]:
-    """Yield the warnings that follow from findings, partitions and consumer groups."""
+    """Yield warnings about findings, partitions, Flink's group, and a missing broker."""
     for_a_group = snapshot is not None and snapshot.target_group is not None
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
@@ -105,7 +105,7 @@ def collect_warnings(
 
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
-    """Yield warnings of records that the move will lose or repeat."""
+    """Yield warnings of records that the move may lose or repeat."""
     suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
     if suspects:
         yield warning_text(
@@ -227,7 +227,10 @@ def refuse_missing_partitions(
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[WarningText]:
-    """Warn that a recreated topic may go unnoticed if the checkpoint's time is not known."""
+    """Warn that a recreated topic cannot be detected without the checkpoint's time.
+
+    Also warn if that time may be the time of a copy.
+    """
     if snapshot is None or origin.kind != "checkpoint":
         return
     hidden = "a topic that was deleted and created again cannot be detected"
@@ -260,7 +263,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn of topics of which only some partitions move: Spark must not read the others.
+    """Warn if only some partitions of a topic move: Spark must not read the others.
 
     ``chosen`` are the sources with all their positions, by topic names of the checkpoint.
     """

@@ -62,14 +62,14 @@ class StartOutcome(str, Enum):
 
     OK = "ok"
     LOST = "lost"  # it started above the position
-    REPEATED = "repeated"  # it started below the position
-    MISSING = "missing"  # it has no start
+    REPEATED = "repeated"  # it started below the position, or read some records twice
+    MISSING = "missing"  # it has no start, or the query does not read it
     EXPIRED = "expired"  # its next offset is below the log start: records are gone
     BEYOND_END = "beyond end"  # its next offset is beyond the log end: another log or cluster
     RECREATED = "topic recreated"  # since the plan was made: the offsets are of another log
     GONE = "gone"  # the broker has no such topic or partition
     MOVED_ON = "moved on"  # others have committed for the group, above the position
-    UNKNOWN = "cannot tell"  # the checkpoint has no offset, or a marker without a known offset
+    UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,10 @@ class VerifiedPartition(PartitionRow):
     """How a target started in one topic-partition.
 
     Attributes:
-        started: the offset at which the target started or, if it has not run yet, will start.
+        started: the offset at which the target started or, if it has not run yet, will start; None
+            if there is none, or if it is not known.
         records: upper bound of the records that are lost, repeated, expired or passed ("moved on"),
-            some offsets have no record; 0 for other outcomes.
+            because some offsets have no record; 0 for other outcomes.
     """
 
     expected: Start
@@ -95,8 +96,8 @@ class PlanCheck:
     Attributes:
         differences: the differences between the plan and its origin, each in one line.
         not_compared: why the origin cannot be read; empty if it was read.
-        other_starts: the number of partitions that do not start at their position in the
-            checkpoint; see ``count_other_starts``.
+        other_starts: the number of partitions that start at another offset than the checkpoint
+            has; see ``count_other_starts``.
     """
 
     differences: tuple[str, ...] = ()
@@ -118,8 +119,8 @@ class Verification:
             epoch; other commits may lack it.
         state: the comparison of the query's state with Flink's keyed state, if any.
         plan: the comparison of a plan with its origin, if a plan is verified.
-        passed_by_log_start: the partitions of a query that has run whose log start is above their
-            start: the query may not have read their first records.
+        passed_by_log_start: if a query has run, the partitions that started at the right offset,
+            and whose log start is now higher: the query may not have read their first records.
         first_batches_gone: whether a query's log lacks its first batches; it then does not show
             whether the query started at its seed.
     """

@@ -14,7 +14,7 @@ from migrate.report.text import difference_text
 # Width and inner margin of a bar in CSS pixels. diff.css has the same width. The margin has room
 # for half of a mark, which shows a side's offset.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
-# The minimum width of a stretch: a difference of one record in a million must be visible.
+# The minimum width of a part of a bar: a difference of one record in a million must be visible.
 _LEAST_WIDTH = 2.0
 
 
@@ -57,7 +57,7 @@ class _Bar:
     """A bar: the log, both sides and the offsets between them, on one scale in CSS pixels.
 
     Attributes:
-        stretches: for each stretch, its CSS class, start and width.
+        stretches: the CSS class, start and width of the log, and of the offsets between the sides.
         left, right: the position of the side's offset, or None if the offset is not known.
     """
 

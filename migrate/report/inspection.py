@@ -98,7 +98,7 @@ def _source_pieces(source: Source) -> Iterator[str]:
 
 
 def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
-    """Yield each position as a ``PositionReport``, five times as fast as with ``json.dumps``."""
+    """Yield each position as the JSON of a ``PositionReport``, faster than with ``json.dumps``."""
     text = _Texts()
     for topic, partition, state, start, stop, subtask, cluster, _ in positions:
         yield (

@@ -1,4 +1,4 @@
-"""Tables of a consumer group's changes, and lines about their outcome."""
+"""Tables of a plan and of a rollback, and lines about the outcome of a consumer group's change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
-        # Without --wide, shown only if some new offset differs from it.
+        # Without --wide, this column is shown only if some new offset differs from it.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
         numbers("CURRENT-OFFSET", lambda row: row.current),
@@ -60,7 +60,7 @@ def _style(planned: PlannedPartition) -> str:
             return "green"
         case Verdict.MARKER_RESOLVED | Verdict.NEW_PARTITION | Verdict.FINISHED:
             return ""
-        case _:  # a problem that the user has allowed
+        case _:  # suspect, or a problem that the user has allowed
             return "yellow"
 
 

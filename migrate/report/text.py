@@ -9,7 +9,7 @@ from itertools import islice
 
 from migrate.model.wording import printable
 
-LINES_AT_ONCE = 1000  # the number of lines in a piece of text
+LINES_AT_ONCE = 1000  # the maximum number of lines in a piece of text
 
 
 def number_text(number: int | None, unknown: str = "") -> str:

@@ -12,7 +12,7 @@ from migrate.report.table import Column, Line, numbers, table_lines
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
-    """Return a table of the offsets at which the target started, and a line of totals."""
+    """Return a table of the offsets at which the target starts or started, and a line of totals."""
     screen, rows = Screen.of(out), verification.partitions
     columns: tuple[Column[VerifiedPartition], ...] = (
         Column("OUTCOME", lambda row: row.outcome.value, style=_style),
@@ -76,7 +76,7 @@ _MEANINGS = {
 }
 
 
-# The number of differences between a plan and its origin that are shown.
+# The maximum number of differences between a plan and its origin that are shown.
 _SHOWN = 20
 
 
@@ -149,7 +149,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
 
 
 def _about_the_plan(verification: Verification) -> Iterator[str]:
-    """Yield the differences between the plan and the positions that it was made from."""
+    """Yield the result of comparing the plan with the positions that it was made from."""
     plan = verification.plan
     if plan is None:
         return

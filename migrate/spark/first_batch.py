@@ -115,9 +115,9 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
 
 
 def _planned_start(query: StreamingQuery) -> str:
-    """Return the planned start offsets of the source's scan.
+    """Return the start offsets of the source's scan in the executed plan, as JSON.
 
-    They are read from the plan, because ``recentProgress`` has them only from the second batch on.
+    ``recentProgress`` has start offsets only from the second batch on.
     """
     execution = query._jsq.streamingQuery().lastExecution()
     leaves = execution.executedPlan().collectLeaves()

@@ -19,7 +19,7 @@ def summarize_failure(message: str) -> str:
 
 
 def last_lines(output: str) -> str:
-    """Return the last lines of the output of a JVM or its launcher, without warnings."""
+    """Return the last lines of the output of a JVM, without warnings and stack traces."""
     lines = [line.strip() for line in output.splitlines()]
     kept = [line for line in lines if line and " WARN " not in line and not line.startswith(_NOISE)]
     return "; ".join(kept[-_LAST_LINES:]) or "no reason given"

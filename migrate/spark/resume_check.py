@@ -75,9 +75,9 @@ _LOGIN_MODULES = {
 
 
 class QueryFailed(MigrateError):
-    """The first batch failed after Spark had accepted the seed.
+    """The first batch failed, or did not end in time, after Spark had started.
 
-    The user's query will fail in the same way.
+    The user's query would probably fail in the same way.
     """
 
 
@@ -115,7 +115,7 @@ def run_first_batch(
 
     Raises:
         UsageError: PySpark, its Java or its Kafka connector is missing, or a setting is wrong.
-        QueryFailed: the first batch failed.
+        QueryFailed: the first batch of a query failed, or did not end in time.
         ConfigError: a property cannot be translated to an option of Spark.
         InputError: the directory has no seed of a Kafka source, or a damaged seed.
         Refused: two sources of the seed start one partition at different offsets.

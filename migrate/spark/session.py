@@ -1,4 +1,4 @@
-"""The Spark session in which a command runs, and the zip of this package for its executors."""
+"""The Spark session in which a command runs, and a zip of the tool's packages for its executors."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class FlinkStateDataSource(DataSource):
-    """A keyed state of the loaded checkpoint.
+    """A keyed state of the loaded checkpoint, a list of its states, or its timers.
 
     Options (``migrate.state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
     ``timers``), ``key``, ``allowExternalFiles``.

@@ -1,9 +1,9 @@
 """``initial_state``: Flink's state for a processor of ``transformWithStateInPandas``.
 
 When Spark runs batch 0, it passes the rows of each key once to the processor's
-``handleInitialState``. After batch 0, Spark ignores the rows without an error, so a checkpoint
-location with a batch 0 is refused here. When the query is restarted, pass None for the state; the
-savepoint is no longer needed.
+``handleInitialState``. After batch 0, Spark ignores the rows without an error, so a state for a
+checkpoint location with a committed batch is refused here. When the query is restarted, pass None
+for the state; the savepoint is no longer needed.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
 """
@@ -57,7 +57,9 @@ def initial_state(
             location is not seeded, or was seeded from another savepoint, so the query would begin
             at other offsets; there is neither a state nor a committed batch; or as for
             ``aggregate_rows``.
-        UsageError: ``columns`` or ``keys`` do not fit the schema.
+        UsageError: ``columns`` or ``keys`` do not fit the schema; no exact cast exists from an
+            expression's type to its column's; or the name of the location is not valid.
+        DecodeError: the savepoint cannot be read.
         InputError: the location is damaged.
     """
     type_ = schema_of(spark, schema)
