@@ -14,7 +14,7 @@ class ErrorKind(Enum):
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
     EXTERNAL = "external"  # a file outside of the checkpoint, which was not opened
-    TOO_LARGE = "too large"  # larger than a limit; no Kafka source has so much state
+    TOO_LARGE = "too large"  # larger than a limit of the decoder
     UNSUPPORTED = "unsupported"  # a kind, version or URL that the decoder does not read
 
 

@@ -24,7 +24,7 @@ _MAX_RATIO = 22
 
 
 def next_chunk(cursor: Cursor) -> bytes:
-    """Read the next chunk; return its data (at most 64 KiB), or b"" if it is skippable.
+    """Read the next chunk; return its data (at most 64 KiB), or b"" if its type has no data.
 
     Raises:
         DecodeError: the chunk is cut short, fails its checksum, or is of an unknown type.

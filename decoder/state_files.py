@@ -60,7 +60,7 @@ class _Claim(NamedTuple):
 
 
 class _Claims:
-    """The ranges of files that were read so far, by path; several threads may add to them.
+    """The file ranges of the handles read so far, by path; several threads may add to them.
 
     Flink writes each subtask's operator state to a separate file, or to a separate segment of a
     merged file. In a hostile checkpoint, many handles could name one large file, which would be
@@ -126,8 +126,8 @@ class StateFiles:
         """Read a whole state stream; ``label`` names it in errors.
 
         Raises:
-            DecodeError: the file is missing, outside of the checkpoint, or shorter than its handle
-                says; or another handle has some of the same bytes.
+            DecodeError: the file is missing, outside of the checkpoint, shorter than its handle
+                says, or too large; or another handle has some of the same bytes.
             OSError: the file may not be read.
         """
         match stream:

@@ -50,14 +50,14 @@ class ByteSource(Protocol):
     def absolute(self, path: str) -> str:
         """Return the absolute path, with links and ``..`` resolved.
 
-        A path is below a directory if its absolute path begins with the directory's.
+        A path is below a directory if its absolute path begins with the directory's and a slash.
         """
 
     def list_directory(self, path: str) -> list[str] | None:
         """Return the names in a directory, sorted, or None if ``path`` is not a directory."""
 
     def from_uri(self, uri: str) -> str | None:
-        """Return the path of an absolute URI that Flink wrote, or None for other schemes."""
+        """Return the path of an absolute URI, or None if this source does not read such URIs."""
 
 
 class LocalFiles:

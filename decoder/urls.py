@@ -23,7 +23,7 @@ _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 # The scheme and the slashes of a URL. If it contains another URL (k8s://https://host), those of the
 # inner one.
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
-# In a text, a URL ends at a space, at a quote, or where another URL begins.
+# In a text, a URL ends at a space, a quote, ``<`` or ``>``, or where another URL begins.
 _URL_IN_TEXT = re.compile(
     rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)((?:(?!{_BEGINNING}://)[^\s\"'`<>])*)"
 )

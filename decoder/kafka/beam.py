@@ -68,9 +68,9 @@ class BeamMark(NamedTuple):
     Attributes:
         topic: the topic.
         partition: the partition.
-        next_offset: the offset of the record to be read next; NOT_SET if the reader did not know
-            its starting offset yet.
-        watermark: the last watermark in epoch milliseconds; None for a split without a reader.
+        next_offset: the offset of the record to be read next; NOT_SET if ``splitState`` is null, or
+            if the reader did not know its starting offset yet.
+        watermark: the last watermark in epoch milliseconds; None if ``splitState`` is null.
     """
 
     topic: str

@@ -112,7 +112,7 @@ def read_source(
 def _read_legacy(
     states: list[SubtaskState], files: StateFiles, label: str
 ) -> LegacyConsumer | UnknownSource:
-    """Read a FlinkKafkaConsumer, or return an UnknownSource if an element does not decode."""
+    """Read a FlinkKafkaConsumer; return an UnknownSource if its state is not valid or is empty."""
     wrong_mode = _check_mode(states, DistributionMode.UNION)
     if wrong_mode is not None:
         return wrong_mode

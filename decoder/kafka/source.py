@@ -192,8 +192,8 @@ class _Readers:
 class _Enumerator:
     """An enumerator's bytes, decoded on demand as each kind of source.
 
-    Each property is the decoded state, the error's text if the bytes are of another kind, or None
-    if no enumerator state was stored.
+    Each property is the decoded state, the error's text if the bytes do not decode as this kind, or
+    None if no enumerator state was stored.
     """
 
     def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:

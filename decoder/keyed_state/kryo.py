@@ -7,8 +7,8 @@ index of an earlier object plus 2. Boxed primitives and, in Kryo 5.6, enums have
 length precedes an object, so an object of an unknown class makes the value unreadable.
 
 A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
-signed varint is zig-zag encoded. Text is written in one of two forms. ASCII: its bytes, with the
-high bit set on the last byte. Other text: a varint number of UTF-16 units plus one (0 for null),
+signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII: its bytes, with
+the high bit set on the last byte. Other text: a varint number of UTF-16 units plus one (0: null),
 then each unit in 1 to 3 bytes of UTF-8. The first byte of this varint has the bit 0x80 set, the bit
 0x40 if more bytes follow, and 6 bits of the number.
 
@@ -473,7 +473,10 @@ class _Reader:
         return self.raw(count)
 
     def array_as_list(self, depth: int) -> list[Any]:
-        """Read an Arrays.asList: 2.24: varint n, the class, n objects. 5.6: as ``elements``."""
+        """Read an Arrays.asList.
+
+        2.24: varint n, the class, n objects. 5.6: as ``elements``.
+        """
         if self._is_kryo_5:
             return self.elements(depth)
         count = self.count()
@@ -645,7 +648,7 @@ def _array_of(name: str) -> _Read:
     return _array(lambda reader, depth: reader.object_of_class(name, depth, nullable=True))
 
 
-# The constants of the JDK's enums. Other enums cannot be read: the bytes have only the ordinals.
+# The constants of these enums. Other enums cannot be read: the bytes have only the ordinals.
 _ENUMS: dict[str, Sequence[str]] = {
     "java.time.DayOfWeek": (
         *("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"),

@@ -58,7 +58,7 @@ class StateSource(Protocol):
         """Yield the entries of the state ``number`` in one key group, in batches.
 
         Raises:
-            DecodeError: a file is missing, or cannot be read.
+            DecodeError: a file is missing or cannot be read, or the bytes are corrupt.
         """
 
     @property
@@ -187,8 +187,8 @@ class KeyGroupsSource:
     def blocked_reasons(self) -> dict[int, str]:
         """Return why states after an unreadable state cannot be read, by state number.
 
-        This occurs only in the heap backend's form, if the unreadable state has entries. Each key
-        group is parsed up to the unreadable state.
+        The result is empty in canonical form. In the heap backend's form, key groups are parsed up
+        to their first unreadable entry.
         """
         readable = self.head.unread is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:

@@ -20,8 +20,8 @@ from decoder.state_files import StateFiles
 # A stream of at most this size is read at once and kept in memory. The limit is small, because
 # there may be thousands of streams.
 _MAX_WHOLE_BYTES = 256 * 1024
-# The minimum size of a read of a larger stream, except for the first read. The next bytes are read
-# ahead, to send fewer requests to a store.
+# The minimum size of a read of a larger stream, except for the head. The next bytes are read ahead,
+# to send fewer requests to a store.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 

@@ -51,7 +51,7 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
-# The largest number of zero-byte values (NullValue) accepted in one collection.
+# The maximum number of elements in a collection whose elements may have no bytes (NullValue).
 _MAX_EMPTY_ITEMS = 1 << 16
 
 
@@ -167,7 +167,7 @@ def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
 
 
 def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
-    """Read ``i32 n`` (0: null; 1, 2, 3: the numbers 0, 1, 10), or n - 4 bytes two's complement."""
+    """Read ``i32 n``: 0 is null; 1, 2, 3 are 0, 1, 10; else two's complement in n - 4 bytes."""
     size = _i32(data, position)[0]
     position += 4
     if size < 0:
@@ -419,7 +419,7 @@ def _nullable_list(type_: types.NullableList) -> Read:
 
 
 def _linked_list(type_: types.LinkedList) -> Read:
-    """Read ``i32 n``, a null mask, the elements that are not null; a List without ``has_nulls``.
+    """Read ``i32 n``, a null mask, the elements that are not null; if not ``has_nulls``, a List.
 
     The mask has one bit for each element; the highest bit comes first.
     """
@@ -584,7 +584,7 @@ def _sql(type_: types.SqlType) -> Read:
             return _sized_reader(binary_row.reader(type_))
         case types.SqlScalar(types.SqlKind.STRING):
             return _sized_reader(lambda part: decode_text(part, "utf-8"))
-        case types.SqlScalar():  # RAW: no other scalar has a serializer of Flink SQL
+        case types.SqlScalar():  # RAW: only it and STRING have a serializer of Flink SQL
             return _bytes
         case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)

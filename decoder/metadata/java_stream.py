@@ -108,7 +108,8 @@ def read_object_stream(cursor: Cursor) -> JavaValue:
     """Read ``AC ED 00 05`` and one object.
 
     Raises:
-        DecodeError: the bytes are cut short, or are not a Java object stream.
+        DecodeError: the bytes are cut short, are not a Java object stream, or have an element that
+            is not read here.
     """
     if cursor.raw(4, _FIELD) != _MAGIC_AND_VERSION:
         cursor.fail("not a Java object stream", _FIELD, back=4)

@@ -125,7 +125,7 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The size of the raw state: timers of older releases, state of custom operators."""
+        """The size of the raw state: timers on the heap with RocksDB, state of custom operators."""
         return self.raw_keyed_state_bytes + _size(self.raw_operator_state)
 
 

@@ -83,7 +83,7 @@ def read_header(cursor: Cursor) -> MetadataLayout:
     """Read ``i32 magic, i32 version``.
 
     Raises:
-        DecodeError: the file is of another program, or of an unknown version.
+        DecodeError: the file is cut short, of another program, or of an unknown version.
     """
     field = "magic number"
     if cursor.remaining < 4:

@@ -88,9 +88,9 @@ class ByteArrays(Iterable[bytes]):
 
     @property
     def plain(self) -> PlainElements | None:
-        """The positions of the elements, or None if only iteration can read them or refuse them.
+        """The positions of the elements, or None if the elements must be read by iteration.
 
-        There may be gaps between the elements; the caller must check for them.
+        Elements may overlap or have gaps between them; the caller must check this.
         """
         header, start = self.part.header, self.part.start
         if not self.byte_offsets or not header.startswith(_PLAIN_HEADERS):
@@ -140,7 +140,7 @@ def read_excerpt(
     """Read the part of a handle's stream that holds the elements of one state.
 
     Raises:
-        DecodeError: the handle's file is missing, not the checkpoint's, or too short.
+        DecodeError, OSError: as for ``StateFiles.read``.
     """
     stream = handle.stream
     span = extent(handle, state)

@@ -57,7 +57,7 @@ def ask(question: str, yes: bool) -> None:
     """Ask the user to confirm a change, unless ``--yes`` was given.
 
     Raises:
-        Refused: the answer was not "yes".
+        Refused: the answer was neither "y" nor "yes".
     """
     if yes:
         return
@@ -86,7 +86,8 @@ def save_plan(
         wide: whether to show every column.
 
     Raises:
-        Refused, UsageError: as for ``plan`` and its ``save``.
+        UsageError: ``plan_to_apply`` is given, or ``chk`` is not.
+        DecodeError, MigrateError: as for ``plan`` and its ``save``.
     """
     if plan_to_apply is not None:
         raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")

@@ -14,7 +14,7 @@ class Exit(IntEnum):
     USAGE = 2  # wrong arguments, no such source, or no terminal on which to ask for confirmation
     UNREADABLE = 3  # the input is missing, corrupt or unsupported
     REFUSED = 4  # the request is unsafe or ambiguous, or the user said no; nothing was written
-    NOT_VERIFIED = 5  # applied only in part, or with a wrong result
+    NOT_VERIFIED = 5  # applied only in part, with a wrong result, or not verified
     SERVICE = 6  # a service did not answer, or denied access
     BUG = 70  # an error in this tool; the only exit code with a traceback
     INTERRUPTED = 130  # Ctrl-C
