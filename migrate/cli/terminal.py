@@ -24,7 +24,7 @@ from migrate.model.wording import printable
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
 
-# A step is shown once it has taken the first time. The line is drawn at the second interval.
+# The seconds until the progress line shows a step, and between two drawings of the line.
 _AFTER_SECONDS = 2.0
 _BETWEEN_SECONDS = 0.5
 _START_OF_LINE = "\r\x1b[K"
@@ -169,7 +169,7 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler that shows the messages of the logger ``migrate``, and its progress line.
+    """A handler that shows messages of the logger ``migrate``, and its steps on the progress line.
 
     Equal warnings are shown once, unless they have the attribute ``REPEATED``.
     """

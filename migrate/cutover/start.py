@@ -42,8 +42,8 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     where the consumers began.
 
     Raises:
-        CutOverStopped: the command failed, or the wait took too long.
-        BrokerError: the group cannot be read.
+        CutOverStopped: the command failed or its exit code is missing, or the wait took too long.
+        Exception: the target cannot be read; this is the original error.
     """
     limit = context.spec.timeouts.first_batch
     is_group = context.spec.target.is_group
@@ -78,7 +78,9 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record the members and the first commit by others for each partition of a group.
+    """Record whether each partition of a group was seen with a member, and others' first commit.
+
+    Before the target is written, nothing is recorded.
 
     A member that has a partition while our commit is still the newest began at the plan.
     """

@@ -29,8 +29,8 @@ class Step:
         needs: the facts that ``rule`` uses.
         rule: the function that decides.
         state_during: the state of the job and the target if a run stops in the action of this step.
-        state_before: the state of both if a run stops before the action; if empty, the same as
-            ``state_during``.
+        state_before: the state of the job and the target if a run stops before the action; if
+            empty, the same as ``state_during``.
         group_title: what the step does if the target is a group; if empty, the same as ``title``.
     """
 

@@ -6,9 +6,9 @@ The current state of the target does not show where a partition began if
 * the log start is above the planned offset, or
 * the query's log has lost its first batches.
 
-In these cases the outcome is known only if the record shows it: an earlier verification found that
-the partition began at the plan, or a run saw a member with the partition while our commit was still
-the newest.
+In these cases the outcome is known only if an earlier verification found that the partition began
+at the plan. Commits by others do not matter if a run saw a member with the partition while our
+commit was still the newest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     """Check where the target began or, if it has not begun, where it will start.
 
     Raises:
-        CutOverStopped: the target does not start at the plan, or it is not known where it began.
+        CutOverStopped: the target does not start at the plan, it is not known where it began, or
+            the plan is not what the savepoint holds.
     """
     has_begun = started_work(facts)[0] is Started.YES
     record, plan = context.record, facts.plan
@@ -79,7 +80,8 @@ class Evidence:
 
     Attributes:
         has_begun: whether the target has begun.
-        has_committed_batch: whether the query has committed a batch. False for a group.
+        has_committed_batch: whether the query has committed a batch after the priming. False for a
+            group.
         log_starts: the current log start of each partition.
         committed_by_others: the partitions of a group for which others have committed. Empty for a
             query.

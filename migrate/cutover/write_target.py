@@ -149,10 +149,10 @@ def _await_priming(context: CutOverContext) -> None:
 
 
 def adopt(context: CutOverContext, facts: Facts) -> str:
-    """Take over a target that holds the plan and was written by others.
+    """Take over a target that others have written: a location that holds the plan, or a group.
 
-    A location gets a new query id, and the metadata of a group's commits gets the id of this
-    record. So an earlier record no longer recognizes the target as its own.
+    A location gets a new query id. A group gets the plan, with the id of this record in the
+    metadata of the commits. So an earlier record no longer recognizes the target as its own.
     """
     location = context.location()
     if location is None:

@@ -129,7 +129,8 @@ def split_candidates(
 
     Args:
         candidates: the candidates to split.
-        chunks: the number of chunks; None: computed from the number and size of the candidates.
+        chunks: the maximum number of chunks; None: computed from the number and size of the
+            candidates.
         limit: the highest average number of candidates in a chunk, if ``chunks`` is None.
     """
     costs = [_OPEN_COST + (candidate.metadata_bytes or 0) for candidate in candidates]
@@ -168,7 +169,7 @@ def read_candidate(
 def read_each(
     candidates: Iterable[Candidate], files: Files, *, allow_external_files: bool = False
 ) -> Iterator[tuple[Candidate, Extraction | Failure]]:
-    """Read candidates in their order; threads read those in an object store ahead of time."""
+    """Read candidates in their order; threads read small ones at URLs ahead of time."""
     read = partial(read_candidate, files=files, allow_external_files=allow_external_files)
     queue: deque[tuple[Candidate, Future[Extraction | Failure] | None]] = deque()
 
@@ -194,7 +195,7 @@ class ReadCheckpoint(NamedTuple):
     """A candidate and the outcome of reading it.
 
     Attributes:
-        newest: whether the outcome is that of the job's newest checkpoint.
+        newest: whether the outcome is that of the job's newest checkpoint, or of a savepoint.
         listed: whether this checkpoint counts in the totals of the scan. False if it was read in
             place of a vanished checkpoint, and is also a candidate, which counts.
     """

@@ -1,8 +1,8 @@
 """Search directory trees for checkpoints, many directories at a time.
 
-The search lists each directory once, and asks for the size of the ``_metadata`` of each
-``chk-<n>``. It does not enter the directories of checkpoints, nor ``shared`` and ``taskowned`` next
-to them, which hold only state. It does not follow links below a root.
+The search lists each directory once. If a directory has the name of a ``chk-<n>`` or a savepoint,
+the search only asks for the size of its ``_metadata``. It skips ``shared`` and ``taskowned`` of a
+job, which hold only state. It does not follow links below a root.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class _Visit(NamedTuple):
 
     Attributes:
         is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint.
-        choices: if only the newest complete ``chk-<n>`` of a job's directory is wanted, the names
-            of all of them, newest first; otherwise empty.
+        choices: if only the newest complete ``chk-<n>`` of this directory is wanted, the names of
+            all its ``chk-<n>``, newest first; otherwise empty.
     """
 
     path: str
@@ -58,7 +58,7 @@ _Step = tuple[Sequence[Candidate], Sequence[_Visit]]
 
 
 def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -> list[Candidate]:
-    """Return every checkpoint and savepoint below the roots, sorted by pointer.
+    """Return every checkpoint and savepoint below the roots, sorted by pointer and number.
 
     A checkpoint without ``_metadata`` (incomplete, or still being written) is returned too; reading
     it will fail. For a root that does not exist, or a directory that cannot be listed, a candidate
@@ -112,7 +112,7 @@ class _Walk:
         self._latest_only = latest_only
 
     def begin(self, root: str) -> _Step:
-        """Return the directories to visit first for a root."""
+        """Return the first visits for a root, or a candidate with the reason why there are none."""
         shown = redact_url(root)
         if shown != root:
             return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")

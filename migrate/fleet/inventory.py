@@ -34,6 +34,8 @@ _NAMES = [column.name for column in VIEWS[CheckpointView.CHECKPOINTS]]
 class ScannedJob:
     """A job (represented by its newest complete checkpoint), or a savepoint without a job.
 
+    A directory that could not be listed is also represented by an instance.
+
     Attributes:
         pointer: the checkpoint's directory, the argument CHK of the other commands.
         job_id: the job's id, if it is the name of the job's directory.
@@ -212,8 +214,8 @@ class Inventory:
     """The result of a scan.
 
     Attributes:
-        jobs: all jobs, each represented by its newest complete checkpoint, and all savepoints;
-            sorted by pointer.
+        jobs: all jobs, each represented by its newest complete checkpoint, all savepoints, and the
+            directories that could not be listed; sorted by pointer.
         checkpoints, unreadable: the number of checkpoints, and of unreadable ones among them.
         plans: the plan of each job, by the job's pointer; None if no plans were asked for.
     """

@@ -32,9 +32,9 @@ class Lag(NamedTuple):
     Attributes:
         log_start, log_end: the bounds of the partition's log; None if the broker does not have the
             partition.
-        records: the log end minus the next offset; None if the next offset is unknown or beyond the
-            log end. There may be fewer records, because transaction markers and compaction leave
-            gaps.
+        records: the log end minus the next offset; None if one of them is unknown, or if the next
+            offset is beyond the log end. There may be fewer records, because transaction markers
+            and compaction leave gaps.
         obstacle: why no reader can continue at the position: ``expired``, ``beyond-end``,
             ``topic-gone`` or ``partition-gone``; None without an obstacle.
     """

@@ -52,7 +52,7 @@ def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
     ``topic`` may be several topics, separated by commas.
 
     Raises:
-        UsageError: an unknown name or value; the message names the known ones.
+        UsageError: a name is unknown, or a value is invalid.
     """
     values = {name.lower(): value for name, value in options.items()}
     unknown = sorted(values.keys() - {name.lower() for name in _NAMES} - _PATHS)

@@ -5,8 +5,8 @@ on Spark. Both use the functions of this module that handle one checkpoint.
 
 On this machine, if no broker is asked, the rows of each checkpoint are written as soon as the
 checkpoint is read. Otherwise the checkpoints are kept in temporary files until the broker has been
-asked about all topics. Each process keeps only its current checkpoint and one row for each job in
-memory.
+asked about all topics. Each process keeps only its current checkpoint, one row for each job and the
+rows of a batch in memory.
 """
 
 from __future__ import annotations

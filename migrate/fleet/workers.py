@@ -2,8 +2,9 @@
 
 ``multiprocessing`` is not used (docs/decisions/0009). With spawn, each process runs the caller's
 script again. With fork, a child may wait forever for a lock that another thread (of a notebook,
-Spark or a storage client) held during the fork. A worker is a Python process that imports the
-function's module and nothing else. Items are pickled to its stdin, results to its stdout.
+Spark or a storage client) held during the fork. A worker is a Python process that imports
+this module and the function's module, but does not run the caller's script. Items are pickled to
+its stdin, results to its stdout.
 """
 
 from __future__ import annotations

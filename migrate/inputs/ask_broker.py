@@ -55,6 +55,7 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
 
     Raises:
         UsageError: the user named no broker.
+        ConfigError: the properties cannot be used.
         BrokerError: the broker did not answer, or denied access.
     """
     if broker is None:

@@ -78,8 +78,8 @@ def _entries_without_reader(
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
 
-    Usually there are none. Then no EnumeratorEntry is created, because ``entries`` may be Rows,
-    which create entries on demand.
+    Usually there are none. To save time, no EnumeratorEntry is created then: ``entries`` may be
+    Rows, which create entries on demand.
     """
     if enumerator is None:
         return []
@@ -93,7 +93,7 @@ def _entries_without_reader(
 def _group_duplicates(
     reader_splits: Iterable[ReaderSplit], duplicates: set[TopicPartition]
 ) -> Iterable[list[ReaderSplit]]:
-    """Return the splits of each topic-partition that occurs twice; only damaged state has any."""
+    """Return the splits of each duplicate topic-partition; only damaged state has duplicates."""
     copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in duplicates}
     for reader_split in reader_splits if duplicates else ():
         place = (reader_split.split.topic, reader_split.split.partition)

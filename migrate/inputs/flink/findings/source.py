@@ -62,7 +62,7 @@ def findings_of_source(
 
 
 def _position_findings(source: Source) -> Iterator[Finding]:
-    """Yield the findings about positions that are unresolved or markers."""
+    """Yield the findings about positions that are unresolved, or at ``latest`` or ``committed``."""
     without_offset = [p for p in source.positions if p.state is not PositionState.NEXT]
     unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
     if unresolved:
@@ -93,7 +93,7 @@ def _position_findings(source: Source) -> Iterator[Finding]:
 
 
 def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the finding about a FlinkKafkaConsumer that was stopped with a savepoint.
+    """Yield the finding about a FlinkKafkaConsumer that was perhaps stopped with a savepoint.
 
     Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint. A
     stopped consumer stores the offsets of the checkpoint before.
