@@ -172,7 +172,7 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     """Read an operator's sink state, or return None if it has none.
 
     If the state cannot be read, the result is an UnknownSink. No position depends on this state, so
-    no error is raised.
+    no DecodeError is raised.
     """
     states = _list_states(operator)
     writer_states, committer_states = (

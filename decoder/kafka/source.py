@@ -368,7 +368,7 @@ def _dynamic_source(
 def _recognise_hybrid(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
-    """Recognise the current source of a HybridSource; the enumerator has its index."""
+    """Recognise the current source of a HybridSource; ``enumerator`` has the source's index."""
     if not isinstance(enumerator, HybridEnumeratorState):
         reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))

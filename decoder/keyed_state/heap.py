@@ -313,7 +313,7 @@ def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
     After each call, the caller reads a long entry again from its start. Each call doubles the
-    caller's bytes, so that it reads a long entry only a few times.
+    caller's bytes, so a long entry is read only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
