@@ -28,7 +28,8 @@ class CheckpointOptions:
     Attributes:
         latest_only: whether to read only the newest complete ``chk-<n>`` of each job.
         allow_external_files: whether state may be read outside of a checkpoint's directories.
-        partitions: the number of tasks; None: computed from the number and size of the checkpoints.
+        partitions: the maximum number of tasks; None: computed from the number and size of the
+            checkpoints.
     """
 
     view: CheckpointView = CheckpointView.POSITIONS

@@ -166,6 +166,7 @@ def scan_locally(
     Raises:
         Refused: one of the tables exists already.
         ServiceError: worker processes were killed again and again.
+        Exception: an error of ``ask_broker``, or of writing the tables.
     """
     request = ScanRequest(ask_broker is not None, output)
     # At least one chunk, so that empty tables are written if there is no checkpoint.

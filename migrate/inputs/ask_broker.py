@@ -37,7 +37,10 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
     Args:
         broker: librdkafka's properties; None if the user named no broker.
         topics: topic names; invalid names are skipped.
-        at: a time in milliseconds of the epoch (``LogRange.first_at``).
+        at: the time of ``LogRange.first_at``, in milliseconds of the epoch.
+
+    Raises:
+        ConfigError, BrokerError: as for ``ask_broker``.
     """
     possible = valid_topics(topics)
     if broker is None or not possible:
