@@ -46,7 +46,7 @@ _NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class CommitFailure:
-    """The reason why a group, or one partition's offset, was not changed.
+    """The failure of a request to change a group, or one partition's offset.
 
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
@@ -99,7 +99,8 @@ class ConsumerGroups:
         """Commit offsets for a group without members; return the partitions that failed.
 
         No request is repeated. If all partitions of a request fail, at least one transiently, the
-        remaining requests are not sent, because each might wait for its timeout.
+        remaining requests are not sent, because each might wait for its timeout. Their partitions
+        count as failed.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         transient_failure: CommitFailure | None = None

@@ -44,8 +44,9 @@ class Committed:
         next_offset: the offset of the next record to read.
         metadata: the text that the committer stored with the offset.
         leader_epoch: the leader epoch of the last record that the committer read, if it stored one.
-            Flink and this tool do not. A consumer with an epoch first asks the broker whether the
-            log was truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
+            Flink stores none, and this tool stores one only to restore it. A consumer with an epoch
+            first asks the broker whether the log was truncated (KIP-320; SubscriptionState @
+            kafka-clients 4.1.1).
     """
 
     next_offset: int

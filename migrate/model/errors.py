@@ -11,7 +11,7 @@ from migrate.model.wording import hint
 
 
 class MigrateError(Exception):
-    """The base of all errors; ``str`` is the reason, in one line."""
+    """The base of the errors of ``migrate``; ``str`` is the reason, in one line."""
 
 
 class UsageError(MigrateError):

@@ -20,7 +20,7 @@ class Severity(str, Enum):
 
 
 class CodePolicy(NamedTuple):
-    """The effect of all findings of one code on a move.
+    """The effect that a finding with a certain code has on a move.
 
     Attributes:
         job_wide: whether the finding is about the whole job; a blocker then counts for every
@@ -136,7 +136,7 @@ class Finding:
 
     @property
     def is_undecided(self) -> bool:
-        """Return whether the finding needs a choice of the user before the job can move."""
+        """Whether the finding needs a choice by the user before the job can move."""
         return self.severity is Severity.WARNING and self.code.policy.undecided
 
 

@@ -13,7 +13,8 @@ log.addHandler(logging.NullHandler())
 
 # The attribute of a log record about a stage of work; its value is "begin" or "end".
 STAGE = "stage"
-# The attribute of a log record of a warning that is shown each time, not only the first time.
+# The attribute of a warning's log record: True if the warning is shown each time, False if equal
+# warnings are shown once.
 REPEATED = "repeated"
 
 

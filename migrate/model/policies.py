@@ -66,7 +66,7 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     """Parse ``OLD=NEW`` texts.
 
     Raises:
-        UsageError: a text has another form, or a topic occurs twice.
+        UsageError: a text has another form, or an OLD occurs twice.
     """
     topics: dict[str, str] = {}
     for pair in pairs:

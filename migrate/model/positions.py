@@ -1,7 +1,7 @@
 """Positions of topic-partitions, their origin and their target.
 
 A start is a next offset (the offset of the next record to read, >= 0), a ``Marker``, or unknown.
-``migrate.inputs.flink`` translates the numbers that Flink stores as markers, such as -1.
+``migrate.inputs.flink`` translates Flink's numbers for markers, such as -1.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Origin:
         pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
-        newer: the numbers of newer complete checkpoints in the same directory, in the order in
-            which they were written.
+        newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
+            order in which they were written.
         stopped: whether the job ended with this checkpoint.
         written_at: when it was written, in milliseconds of the epoch; None if not known.
         copied_from: the directory in which Flink wrote the checkpoint, if it is a copy;
@@ -99,7 +99,7 @@ class PositionState(str, Enum):
 
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
-    LATEST = "latest"  # assigned, no record read yet; started at the log end of that time
+    LATEST = "latest"  # assigned, no record read yet; starts at the log end when the job started
     COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
     FINISHED = "finished"  # of a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
@@ -216,7 +216,7 @@ class PositionSet:
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
-        """Return the positions that are offsets, not markers."""
+        """Return the starts that are offsets."""
         return {place: start for place, start in self.starts.items() if isinstance(start, int)}
 
 

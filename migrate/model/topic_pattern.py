@@ -108,7 +108,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 def suggested_pattern(
     topics_by_source: Iterable[Iterable[str]], excluded: frozenset[str] = frozenset()
 ) -> TopicPattern | None:
-    """Derive a pattern from the names of each source's topics, or return None.
+    """Derive a pattern from each source's topics; None if no names have a common part.
 
     The pattern has the common beginning and the common end of a source's topics, each cut at a
     separator: ``orders-eu`` and ``orders-us`` suggest ``orders-.*``. The patterns of several

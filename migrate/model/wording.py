@@ -47,7 +47,7 @@ def iso_time(milliseconds: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text, so that it cannot control the terminal."""
+    """Escape all characters that are not printable, so that a text cannot control the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text

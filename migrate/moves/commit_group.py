@@ -44,7 +44,7 @@ class GroupChange:
 
     Attributes:
         group: the group, as it was when the broker was asked.
-        plan: the new offset of each partition.
+        plan: the plan, which has the new offset of each partition.
         earlier: the last change to this group in a rollback file, or None.
         refusals: the reasons against the change, each in one line with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
@@ -65,7 +65,7 @@ class GroupChange:
 
     @property
     def new_offsets(self) -> dict[TopicPartition, Committed]:
-        """The offsets to commit; the metadata of each names its checkpoint and operator."""
+        """The offsets to commit; the metadata of each names the checkpoint or batch."""
         origin = self.plan.origin
         name = f"{'batch' if origin.kind == 'batch' else 'chk'}-{origin.number}"
         return {
@@ -82,8 +82,9 @@ class GroupChange:
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
         """Make the change, unless the cluster, the group or the job has changed meanwhile.
 
-        First wait until a running job would have completed a checkpoint (at most a minute, see
-        ``wait_for_checkpoint``).
+        If the group already has the new offsets and there is no ``cut_over``, return at once.
+        Otherwise first wait until a running job would have completed a checkpoint (at most a
+        minute, see ``wait_for_checkpoint``).
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the
@@ -162,6 +163,7 @@ def commit_group(
         DecodeError, InputError: the checkpoint or the plan cannot be read.
         BrokerError: the broker did not answer, or denied the request.
         FlinkRestError: Flink did not answer, or denied the request.
+        OSError: with ``execute``, the rollback file could not be written; nothing was committed.
     """
     if group is None:
         plan, group = _group_of(plan)
@@ -176,7 +178,7 @@ def commit_group(
 
 
 def _group_of(plan: AnyPath | Plan | None) -> tuple[Plan, str]:
-    """Return a plan, which is read if it is a file, and its consumer group.
+    """Return the plan, read from its file if necessary, and the plan's consumer group.
 
     Raises:
         UsageError: there is no plan, or it is not a plan for a group.

@@ -42,7 +42,7 @@ def follow(
     Args:
         query: ``spark:DIR``, the query's checkpoint location.
         group: the consumer group; it must have no members, and only one ``follow`` at a time.
-        every: the time from one look at the query to the next, for example ``10s``.
+        every: the pause between two looks at the query, for example ``10s``.
         once: look once, and return.
         metrics_file: a file in Prometheus' text format, rewritten after each look that succeeds.
         allow_moved_on: at the first look that succeeds, set the group back if it is beyond the
@@ -50,12 +50,12 @@ def follow(
         arguments: see ``KafkaArguments``.
 
     Returns:
-        The outcome of the last look.
+        The outcome of the look; without ``once``, this function does not return.
 
     Raises:
         Refused: the group has members, or is beyond the query, or the query's positions belong to
             other brokers; nothing was committed at this look.
-        UsageError: arguments that do not go together.
+        UsageError: an argument is missing or malformed.
         InputError: the directory is not a checkpoint location, or is damaged.
         BrokerError: with ``once``, the broker did not answer, or did not accept every offset.
         OSError: the metrics file cannot be written; or, with ``once``, a store did not answer.

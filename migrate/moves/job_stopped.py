@@ -43,7 +43,7 @@ _WAYS_TO_PROVE = f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}"
 
 
 def interval_of(plan: Plan) -> float | None:
-    """Return the job's checkpoint interval in seconds; None if the checkpoints do not show it."""
+    """Return the job's checkpoint interval in seconds; None if it is unknown or the job stopped."""
     origin = plan.origin
     if origin.kind != "checkpoint" or origin.stopped:
         return None
@@ -88,7 +88,7 @@ def report_running_jobs(
 
 
 def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Log whether a JobManager that runs no job now has run the plan's job."""
+    """Log whether the JobManager, which runs no job now, knows the plan's job."""
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:
@@ -118,8 +118,8 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
 
     The wait ends when twice the checkpoint interval, and at least 3 seconds, have passed since the
     plan was made. The wait is needed even if Flink reported no running job, because the job may
-    have another JobManager. Without a wait, return if the job stopped with a savepoint, or if the
-    interval is unknown or too long.
+    have another JobManager. If the job stopped with a savepoint, or the interval is unknown or too
+    long, return at once.
 
     Raises:
         Refused: the job still runs, or the cluster or the group has changed.

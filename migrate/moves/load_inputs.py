@@ -28,10 +28,11 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
         topics: the topics of a ``broker:`` side, if the user names no partitions.
 
     Raises:
-        Refused: the query or the group has not committed anything yet.
+        Refused: as for ``side_input``.
         UsageError: options that do not go together, or a side of an unknown form.
         DecodeError: the checkpoint cannot be read.
         InputError: the side cannot be read, or its URL contains credentials.
+        BrokerError: the broker did not answer, or denied access.
     """
     chk = request.chk
     if chk is None:
@@ -50,7 +51,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
 
 
 def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
-    """Drop the findings ``STATE_NOT_MOVED`` of operators whose whole state is in ``taken``."""
+    """Drop the findings ``STATE_NOT_MOVED`` of operators in ``taken`` without operator state."""
     moves = {
         item.operator_id
         for item in extraction.checkpoint.operators
@@ -107,7 +108,10 @@ def ask_about(
 
 
 def _check_names(policies: Policies, topics: set[str]) -> None:
-    """Refuse a topic of ``--topic-map`` or ``--partitions`` that no chosen source reads."""
+    """Refuse a topic of ``--topic-map`` or ``--partitions`` that no chosen source reads.
+
+    A topic that matches ``--topic-pattern`` counts as read.
+    """
     for option, names in (
         ("--topic-map", policies.topic_map),
         ("--partitions", policies.partitions or {}),

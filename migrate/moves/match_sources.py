@@ -36,9 +36,8 @@ def match_sources(
     only positions of the same cluster match.
 
     If there are several matches, a source without a partition in ``--partitions`` keeps its own
-    positions: its match has no source of the side. If
-    ``--partitions`` names a partition that no source has, the partition counts for every source of
-    its topic.
+    positions: its match has no source of the side. A named partition that no source has counts for
+    every source of its topic.
 
     Args:
         chosen: the sources of the savepoint.
@@ -144,7 +143,10 @@ def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -
 def _refuse_topics_left_out(
     name: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Refusal]:
-    """Refuse topics of the side that no source of the savepoint takes over."""
+    """Refuse topics of the side that no source of the savepoint takes over.
+
+    With ``--source``, only log them.
+    """
     taken = {
         position.topic
         for match in matches

@@ -221,7 +221,7 @@ class Kafka:
         """Whether the address, the file or a property names brokers.
 
         Raises:
-            ConfigError: the file cannot be read.
+            ConfigError: the file cannot be read, or a text is not a property.
         """
         from migrate.kafka.config import names_brokers
 

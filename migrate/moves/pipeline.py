@@ -81,6 +81,7 @@ def make_move(request: Request) -> Move:
     """Read the positions, choose the sources, ask the broker if one is named, and make the plan.
 
     Raises:
+        Refused: as for ``side_input``.
         UsageError: options that do not go together, or that name something that does not exist.
         DecodeError, InputError: the positions cannot be read.
         BrokerError: the broker did not answer, or denied the request.
@@ -153,7 +154,11 @@ def report_plans(
 
 
 def _report_origin(origin: Origin, request: Request) -> None:
-    """Log the origin of the move; warn if the job stopped with it more than a day ago."""
+    """Log the origin of the move.
+
+    Warn if the job stopped with it more than a day ago, unless the target is a savepoint, or the
+    user names a source group.
+    """
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:
         return

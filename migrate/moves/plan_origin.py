@@ -83,9 +83,9 @@ def _source_after_batch(plan: Plan) -> Source:
 
 
 def batches_since(plan: Plan) -> str:
-    """Return a clause that names the newest batch of the plan's Spark query.
+    """Return a clause that names the newest committed batch of the plan's Spark query.
 
-    Return an empty text if it is the batch of the plan. If the checkpoint location cannot be read,
+    The text is empty if this is the batch of the plan. If the checkpoint location cannot be read,
     or belongs to another query now, the text says so.
     """
     files = Files()
@@ -105,7 +105,7 @@ def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
     """Return the checkpoint location of the plan's Spark query, and the query's operator id.
 
     Raises:
-        InputError: the checkpoint location has no metadata.
+        InputError: the checkpoint location is missing, or its metadata is missing or damaged.
         _AnotherOrigin: the query is not the plan's.
     """
     directory = query_directory(plan.origin.pointer, files)

@@ -120,6 +120,7 @@ def rollback(
         UsageError: the Kafka properties cannot be used as given.
         InputError: the file is not a rollback file of this version.
         BrokerError: the broker did not answer, or denied the request.
+        OSError: with ``execute``, as for ``GroupRollback.execute``.
     """
     from migrate.targets.group.rollback import read_preview
 

@@ -45,8 +45,9 @@ def scan(
 ) -> Inventory:
     """Read every checkpoint below the roots, in processes on this machine or on Spark.
 
-    Spark is used if a master is named, or if a session is already active; a session that is started
-    here is stopped at the end. A checkpoint that cannot be read becomes a job with an error.
+    Spark is used if a master is named, if ``spark-submit`` has started this process, or if a
+    session is already active. A session that is started here is stopped at the end. A checkpoint
+    that cannot be read becomes a job with an error.
 
     Args:
         roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.

@@ -74,8 +74,9 @@ def plan_each(
 ) -> Iterator[tuple[str, JobPlan]]:
     """Plan each job, save the plan, and yield it with the job's pointer.
 
-    No plan is saved if the job has an obstacle, if its planning fails (the broker does not answer,
-    for example), or if the plan would be refused. The result has the reasons instead.
+    No plan is saved if the job has an obstacle, if another job would have the same group, if the
+    planning fails (the broker does not answer, for example), or if the plan has refusals or needs a
+    person's decision. The result has the reasons instead.
 
     Raises:
         UsageError: the directory cannot be written.

@@ -34,7 +34,7 @@ class NothingToShow(InputError):
 
 
 def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
-    """Read a file or a checkpoint location that ``migrate`` has written.
+    """Read a saved plan, a rollback file, or the positions of a Spark query.
 
     Args:
         file: a saved plan, a rollback file, or the checkpoint location of a Spark query (a
@@ -43,6 +43,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     Raises:
         NothingToShow: ``file`` is none of these.
         InputError: ``file`` cannot be read.
+        Refused: as for ``committed_positions``.
     """
     files = Files()
     name = os.fspath(file)

@@ -28,7 +28,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     """Return the directory that an option names.
 
     Raises:
-        UsageError: no directory can have this name.
+        UsageError: as for ``location``.
     """
     try:
         return location(os.fspath(path))
@@ -37,7 +37,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
 
 
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
-    """Check that a sink skips no batches of a new Spark query, whose numbers begin at 0.
+    """Check that a sink skips no batches of a new Spark query, which begins with batch 0.
 
     Args:
         sink: the sink's directory.
@@ -49,7 +49,7 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
 
     Raises:
         Refused: the sink would skip batches, or cannot be read.
-        UsageError: there is no such sink.
+        UsageError: as for ``location``, or ``writer`` is set without ``sink``.
     """
     if sink is None:
         if writer is not None:
@@ -77,8 +77,9 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
         batch: the newest batch in the copy.
 
     Raises:
-        Refused: the sink remembers batches after ``batch``, or cannot be read.
-        UsageError: there is no such sink.
+        Refused: the sink remembers batches after ``batch`` of a writer that is or may be this
+            query, or cannot be read.
+        UsageError: as for ``location``.
     """
     if sink is None:
         log.info(
@@ -109,7 +110,7 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
 
     Raises:
         Refused: the sink cannot be read.
-        UsageError: there is no such sink.
+        UsageError: as for ``location``.
     """
     if sink is None:
         return ()
@@ -148,7 +149,7 @@ def _report_formats(name: str, memory: SinkMemory) -> None:
 
 
 def _report_new_names(memory: SinkMemory) -> None:
-    """Log the remembered writers that skip nothing of a new query, as its name is new."""
+    """Log the remembered writers whose names a new query never has."""
     for kind, what in (
         (WriterKind.QUERY, "queries by their ids"),
         (WriterKind.COMMIT_USER, "commit users"),

@@ -106,8 +106,9 @@ def plan_as_one(
         The plan, and the topics that each Spark source reads, by their names at the target.
 
     Raises:
-        Refused, NoSuchSource, UsageError: as for ``plan_streams``; also Refused if a Flink source
-            goes to no Spark source: nothing would read its topics after the job's stop.
+        Refused: a Flink source, or one of its topics, goes to no Spark source; nothing would read
+            these records after the job's stop.
+        NoSuchSource, UsageError: as for ``plan_streams``.
     """
     positions, assignment = _read_assignment(request, names)
     move = plan_parts(request, positions, assignment.assigned, [assignment.assigned], named=True)

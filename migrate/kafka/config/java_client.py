@@ -155,7 +155,8 @@ def translate(layer: Mapping[str, str]) -> Translation:
     are kept, so that librdkafka refuses them.
 
     Raises:
-        ConfigError: librdkafka does not support a log-in module, one of its options, or a store.
+        ConfigError: ``sasl.jaas.config`` is malformed, or has a log-in module or an option that
+            librdkafka does not support; or as for ``translate_stores``.
     """
     login = layer.get("sasl.jaas.config")
     module = parse_login_module(login) if login is not None else None

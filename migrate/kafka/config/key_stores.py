@@ -47,8 +47,8 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     because with the default type JKS, Java also reads PKCS12 files.
 
     Raises:
-        ConfigError: a file cannot be read, or librdkafka does not support the file's format; the
-            message then has the keytool command that converts the file.
+        ConfigError: a file cannot be read, or librdkafka does not support its format. If it is
+            PKCS12 or JKS, the message has the keytool command that converts it.
     """
     properties: dict[str, str] = {}
     if trusted := layer.get("ssl.truststore.location"):
