@@ -226,11 +226,13 @@ $ migrate to-spark savepoint-1 -b broker:9092 --plan-out plan.json
 $ migrate to-spark --plan plan.json -b broker:9092 --checkpoint-dir /data/query
 """,
     "to-flink": """\
+# From a file, topic,partition,offset a line
+$ migrate to-flink savepoint-1 --from csv:offsets.csv --out savepoint-2
+# From another checkpoint
+$ migrate to-flink savepoint-1 --from savepoint-2 --out savepoint-3 -b broker:9092
 # Back to Flink from where a Spark query stopped, with the job's state
 $ migrate to-flink savepoint-1 --from spark:/data/query --out savepoint-2 -b broker:9092 \
 --allow-state-mismatch
-# From a file, topic,partition,offset a line
-$ migrate to-flink savepoint-1 --from csv:offsets.csv --out savepoint-2
 """,
     "commit-group": """\
 # What would change
@@ -272,10 +274,10 @@ $ migrate explain
     "verify": """\
 # Did the query start there?
 $ migrate verify savepoint-1 spark:/data/query
-# Let a real Spark show where it begins
-$ migrate verify savepoint-1 spark:/data/query --run -b broker:9092
 # Does the group hold it? Before its consumers start
 $ migrate verify savepoint-1 group:orders -b broker:9092
+# Let a real Spark show where it begins
+$ migrate verify savepoint-1 spark:/data/query --run -b broker:9092
 """,
     "cut-over": """\
 # What stands in the way? On the job's newest checkpoint

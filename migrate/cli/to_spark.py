@@ -87,7 +87,6 @@ def to_spark(
             metavar="FILE",
             help="Write the query of --format python or scala to this new file; stdout then has "
             "the startingOffsets.",
-            rich_help_panel=_QUERY,
         ),
     ] = None,
     spark_version: Annotated[

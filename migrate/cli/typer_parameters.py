@@ -25,9 +25,12 @@ _OTHER_SIDES = (
 SIDE = f"a checkpoint or savepoint, {_OTHER_SIDES}."
 OUTPUT = "Output"
 SERVERS = "[env: MIGRATE_BOOTSTRAP_SERVERS]"
-_PLANS = "Plan now, apply later"
 CheckpointOrPlan = Annotated[
-    str | None, typer.Argument(metavar="CHK", help=f"{_CHK}. Not with --plan.")
+    str | None,
+    typer.Argument(
+        metavar="CHK",
+        help=f"{_CHK}; or spark:DIR, what a Spark query has committed. Not with --plan.",
+    ),
 ]
 SideOrPlan = Annotated[
     str | None,
@@ -40,7 +43,6 @@ PlanFileToApply = Annotated[
         "--plan",
         metavar="FILE",
         help="Apply this saved plan. It is refused if the cluster or the job has changed since.",
-        rich_help_panel=_PLANS,
     ),
 ]
 PlanFileToWrite = Annotated[
@@ -49,7 +51,6 @@ PlanFileToWrite = Annotated[
         "--plan-out",
         metavar="FILE",
         help="Save the plan as JSON, for a review and --plan. Nothing else is written.",
-        rich_help_panel=_PLANS,
     ),
 ]
 

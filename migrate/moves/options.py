@@ -305,8 +305,11 @@ def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) 
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":
         raise UsageError("--group: no name (an unset variable?)")
-    if target.group is not None and target.group.startswith("group:"):
-        raise UsageError(f"--group {target.group}: give the name without the prefix group:")
+    prefix, separator, _ = (target.group or "").partition(":")
+    if separator and prefix in ("group", "spark"):
+        raise UsageError(
+            f"--group {target.group}: give a group's name without the prefix {prefix}:"
+        )
     if target.group is not None and not brokers.is_given:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
     return Request(

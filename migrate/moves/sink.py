@@ -30,8 +30,11 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     Raises:
         UsageError: as for ``location``.
     """
+    name = os.fspath(path)
+    if name.startswith("spark:"):
+        raise UsageError(f"{option} {name}: give the directory without the prefix spark:")
     try:
-        return location(os.fspath(path))
+        return location(name)
     except UsageError as error:
         raise UsageError(f"{option} {error}") from error
 

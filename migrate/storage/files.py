@@ -77,6 +77,7 @@ SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY",
+    "Unable to load libjvm": "set JAVA_HOME, HADOOP_HOME and CLASSPATH, or use webhdfs://",
     "Unable to load libhdfs": "install Hadoop's client and set HADOOP_HOME and CLASSPATH, or use "
     "webhdfs://",
 }

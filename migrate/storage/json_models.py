@@ -87,7 +87,8 @@ def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
         where = ".".join(map(str, first["loc"])) or "the whole"
         if where == "kind" and isinstance(first["input"], str):
             kind = first["input"].removeprefix("flink-offset-migrate ")
-            raise InputError(f"{path}: not a {name}: it is a {kind}") from error
+            advice = f"; `migrate show {path}` shows it"
+            raise InputError(f"{path}: not a {name}: it is a {kind}{advice}") from error
         if where == "kind":
             raise InputError(f"{path}: not a {name}") from error
         problem = first["msg"].removeprefix("Value error, ")

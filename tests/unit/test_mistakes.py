@@ -42,9 +42,9 @@ inspect offsets.json
 3 offsets.json: not a Flink checkpoint: its magic number is missing; it is JSON: if it holds \
 Spark's offsets, name it json:offsets.json (magic number, at byte 0)
 inspect plan.json
-3 plan.json: not a Flink checkpoint: its magic number is missing; it is JSON: a saved plan is \
-applied with --plan FILE, a rollback file with `migrate rollback FILE`, and `migrate show FILE` \
-shows both (magic number, at byte 0)
+3 plan.json: not a Flink checkpoint: its magic number is missing; it is JSON: name a saved \
+plan with --plan FILE (for verify plan:FILE), and a rollback file with `migrate rollback FILE`; \
+`migrate show FILE` shows both (magic number, at byte 0)
 inspect @CHK --list
 3 @CHK: no complete chk-N in it; name a job's checkpoint directory
 state @SAVEPOINT --state totals
@@ -118,7 +118,7 @@ commit-group @CHK -b broker:9092
 commit-group @CHK --group orders
 2 commit-group needs a broker: add --bootstrap-servers HOST:PORT
 commit-group @CHK --group group:orders -b broker:9092
-2 --group group:orders: give the name without the prefix group:
+2 --group group:orders: give a group's name without the prefix group:
 commit-group @CHK --group orders -b broker:9092 --execute
 2 --execute asks on a terminal, and there is none: add --yes
 commit-group @CHK --group orders -b broker:9092 --execute --dry-run
@@ -130,7 +130,14 @@ commit-group --plan plan.json --group orders -b broker:9092
 rollback nope.json
 3 nope.json: cannot be read: No such file or directory; commit-group --execute writes one
 rollback plan.json
-3 plan.json: not a rollback file of version 1: it is a plan
+3 plan.json: not a rollback file of version 1: it is a plan; `migrate show plan.json` shows it
+inspect file://job/savepoint-1
+3 file://job/savepoint-1: checkpoints are not read from a URI of this kind; a file: URI has an \
+absolute path, as file:///job/savepoint-1
+to-spark @CHK --checkpoint-dir spark:query
+2 --checkpoint-dir spark:query: give the directory without the prefix spark:
+commit-group @CHK --group spark:query -b broker:9092
+2 --group spark:query: give a group's name without the prefix spark:
 show nope
 3 nope: there is no such file or directory
 show offsets.json

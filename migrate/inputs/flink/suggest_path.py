@@ -51,6 +51,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     """Return the error's text, with a suggestion if there is one."""
     if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
         return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
+    if pointer.startswith("file://") and not pointer.startswith("file:///"):
+        return f"{error.problem}; a file: URI has an absolute path, as file:///{pointer[7:]}"
     if error.kind is ErrorKind.NOT_FOUND and pointer.startswith("spark:"):
         return f"not a checkpoint of Flink; `migrate show {pointer}` shows a Spark query"
     suggestion = (
@@ -74,8 +76,8 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
         if b'"kind"' not in head:  # the first key in every file of this tool
             return f"it is JSON: if it holds Spark's offsets, name it json:{pointer}"
         return (
-            "it is JSON: a saved plan is applied with --plan FILE, a rollback file with `migrate "
-            "rollback FILE`, and `migrate show FILE` shows both"
+            "it is JSON: name a saved plan with --plan FILE (for verify plan:FILE), and a rollback "
+            "file with `migrate rollback FILE`; `migrate show FILE` shows both"
         )
     return ""
 
