@@ -3,6 +3,7 @@
 Values that no column type of Spark holds exactly become text:
 
 - Java's BigInteger and BigDecimal, which have any number of digits and, for BigDecimal, any scale;
+- an Avro decimal that does not fit into Spark's DECIMAL;
 - a time of day, as java.time prints it;
 - values whose type may differ from one value to the next (an Avro union of several types, a
   recursive Avro record, a Kryo collection, a field that subclasses have with different types):

@@ -56,7 +56,7 @@ class _Store(NamedTuple):
 # By default, botocore waits a minute for a connection, and tries five times.
 _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
-# The store of each URI scheme that Flink's file systems use.
+# The store of each supported URI scheme.
 _STORES = {
     "s3": _S3,
     "s3a": _S3,

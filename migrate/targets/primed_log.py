@@ -106,14 +106,14 @@ def replace_with_kafka(
 ) -> dict[str, str]:
     """Replace every source by a Kafka source, in a checkpoint location that no query uses yet.
 
-    Returns:
-        The settings that Spark takes from the location and not from a later session.
-
     Args:
         checkpoint: the location, which holds only committed batches.
         positions: the offsets at which each source continues, in the order of ``source_names``.
         watermark_ms: the watermark, in epoch milliseconds; None for a query without a watermark.
         batches: the number of batches in the location.
+
+    Returns:
+        The settings that Spark takes from the location and not from a later session.
 
     Raises:
         Refused: the location does not hold ``batches`` batches, or the number of the query's

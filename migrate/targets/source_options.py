@@ -110,7 +110,8 @@ def read_options(
 
     Args:
         source: the start of the Kafka source.
-        kafka: librdkafka's properties, or None. Secrets do not become options.
+        kafka: librdkafka's properties, or None. For a secret, the option names an environment
+            variable.
         isolation_level: None keeps Kafka's default, ``read_uncommitted``.
         seeded: whether the query gets a seeded checkpoint location.
     """

@@ -1,8 +1,8 @@
 """Rows from which a query computes the same state as Flink's.
 
-A row counts as one record: an entry with ``count`` n becomes n rows. All rows of a window have the
-time of its start. The times of a session's rows range from its first record to its last. For
-``dropDuplicates``, each key becomes one row.
+A row counts as one record: an entry with ``count`` n becomes n rows. All rows of a window, or of a
+pane of hopping windows, have the time of its start. The times of a session's rows range from its
+first record to its last. For ``dropDuplicates``, each key becomes one row.
 
 Flink's state has the types of an entry's parts, but not their meaning, and for SQL not even their
 names. So the user selects each part by a Spark SQL expression over the columns of ``flink_state``
@@ -186,7 +186,7 @@ def aggregate_rows(
     Raises:
         Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
-            result depends on the time; there are more records than ``most_rows``; a session has
+            result depends on the time; more than ``most_rows`` rows would be made; a session has
             too few records to reach from its start to its end; or the state does not show which
             windows have fired, or the instants at which they end.
         UsageError: the schema does not have one of the columns, the arguments do not fit together,

@@ -1,7 +1,7 @@
 """The values in the rows that are made from one entry of state.
 
-A sum is divided evenly among the rows, so that each row's value fits into the column's type. The
-minimum and the maximum get separate rows.
+An exact sum is divided evenly among the rows, so that each row's value fits into the column's
+type. A floating-point sum is in the first row. The minimum and the maximum get separate rows.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class Buffers:
     def check(self, node: Node) -> None:
         """Check that Flink can have written the values of a node, and that they fit the Arrow type.
 
-        In dates and instants, the number that stands for null is marked as null.
+        In dates, instants and SQL timestamps, the number that means null is marked as null.
 
         Raises:
             Rejected: a value fails the check.

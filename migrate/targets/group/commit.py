@@ -162,7 +162,7 @@ class PendingCommit:
 def pending_commit(
     target: Offsets, before: GroupView, now: GroupView, *, compare_metadata: bool = False
 ) -> PendingCommit:
-    """Compare the target of a commit with what the group holds; arguments as for ``commit``."""
+    """Compare the target of a commit with ``now``, the group as it is; see ``commit``."""
     offsets = {
         partition: committed
         for partition, committed in target.items()

@@ -123,7 +123,8 @@ def rollback_target(
         path: the path of ``file``.
         file: the change that is rolled back.
         now: the group as it is.
-        earlier: the newest change to this group in all rollback files, including ``file``.
+        earlier: the newest change to this group in all rollback files, including ``file``; or
+            None.
     """
     last_known = _last_known(path, file, now, earlier)
     before = file.before.committed
