@@ -19,7 +19,7 @@ class Option:
     Attributes:
         help: the text about the option in the command line's help.
         flags: the option's flags on the command line; by default its name, like ``--on-expired``.
-        metavar: the placeholder for the value in the help; by default the possible values.
+        metavar: the placeholder for the value in the help; by default Typer's.
         panel: the section of the help that lists the option; None for the first section.
         read: converts the texts of a repeatable option to its value; None if the option is given
             at most once.

@@ -53,10 +53,9 @@ def follow(
         The outcome of the look; without ``once``, this function does not return.
 
     Raises:
-        Refused: the group has members, or is beyond the query, or the query's positions belong to
-            other brokers; nothing was committed at this look.
+        Refused: as for ``GroupFollower.commit_progress``; nothing was committed at this look.
         UsageError: an argument is missing or malformed.
-        InputError: the directory is not a checkpoint location, or is damaged.
+        InputError: the directory is not a checkpoint location, is damaged, or lacks ``metadata``.
         BrokerError: with ``once``, the broker did not answer, or did not accept every offset.
         OSError: the metrics file cannot be written; or, with ``once``, a store did not answer.
     """

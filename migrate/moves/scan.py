@@ -50,12 +50,15 @@ def scan(
     that cannot be read becomes a job with an error.
 
     Args:
-        roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.
-        latest_only: read only the newest complete checkpoint of each job, and all savepoints.
+        roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]``; local
+            paths or URLs.
+        latest_only: read all savepoints, but only the newest complete checkpoint of each job, or
+            the newest one if none is complete.
         output: a new or empty directory, below which the tables ``checkpoints``, ``positions``,
             ``operators`` and ``findings`` are written.
         format: the file format of the tables.
-        plans: a new or empty directory, to which a plan is saved for each job without an obstacle.
+        plans: a new or empty directory, to which the plans are saved; ``plan_each`` says which jobs
+            get no plan.
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
             job's id. If it is None, the plans are for Spark.
         master: the Spark master to run on, for example ``spark://host:7077``.
