@@ -122,8 +122,9 @@ def write_state(
 
     Raises:
         DecodeError, InputError: as for ``read_state``.
-        UsageError: as for ``read_state``; or the file cannot be written.
+        UsageError: as for ``read_state``; or no file can be created there.
         Refused: as for ``find_state``; or the file exists.
+        OSError: an error during writing, such as a full disk.
     """
     path = local_path(os.fspath(file))
     check_new_file("--output", path)

@@ -101,7 +101,7 @@ def make_plan(
         snapshot: the answer to ``make_question``, or None without a broker.
         policies: the user's policies.
         target: the target of the move.
-        named: whether the user chose the sources by name.
+        named: whether findings about other sources are left out; see ``relevant_findings``.
         bootstrap_servers: the brokers as the user named them.
     """
     findings, refusals, notes = resolve_transactions(

@@ -220,7 +220,7 @@ def verify_log(
     seeds: Mapping[str, Mapping[TopicPartition, int]],
     batches: Sequence[tuple[int, Mapping[str, Mapping[TopicPartition, int]]]],
 ) -> Verification:
-    """Check the batches in a Spark query's log.
+    """Check the committed batches in a Spark query's log.
 
     The first batch begins at the seeds of its sources, and every other batch at the end of the
     batch before. If a batch has no offset for a seeded partition, the query does not read this
@@ -230,7 +230,7 @@ def verify_log(
     Args:
         verification: the result of ``verify_query`` for the query's start.
         seeds: the seeded offsets, by source.
-        batches: (number, end offsets by source) of each logged batch, the oldest first.
+        batches: (number, end offsets by source) of each committed batch, the oldest first.
     """
     worse: dict[TopicPartition, tuple[StartOutcome, int]] = {}
     for source, offsets in seeds.items():

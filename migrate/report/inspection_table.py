@@ -23,7 +23,10 @@ _STOPPED = {
 
 
 def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
-    """Return tables of positions and operators that fit a terminal's width, and the findings."""
+    """Return tables of positions and operators, and the findings.
+
+    Without ``wide``, the tables fit a terminal's width.
+    """
     return "".join(_lines(extraction, Screen.of(out), wide))
 
 

@@ -42,7 +42,7 @@ def is_avro(content: bytes) -> bool:
 
 
 def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
-    """Return the map in a field of the last record; empty if the field is missing or null.
+    """Return the map in a field of the last record; empty without a record or such a field.
 
     Raises:
         UnreadableSink: the file is damaged or compressed, does not contain records, or the field

@@ -31,8 +31,9 @@ from migrate.targets.group.follower import Followed, GroupFollower
 class CommitToGroup(StreamingQueryListener):
     """A listener that commits a query's offsets to a consumer group.
 
-    An error never stops the query: the listener logs the error and keeps it in ``problem`` until a
-    commit succeeds. Spark calls the listener on a separate thread, with one event at a time.
+    An error never stops the query: the listener logs each new error and keeps it in ``problem``
+    until a commit succeeds. Spark calls the listener on a separate thread, with one event at a
+    time.
 
     Args:
         checkpoint_location: the query's checkpoint location, as given to Spark; events of other

@@ -22,7 +22,7 @@ def struct_type(table: Table) -> StructType:
 
 
 def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> DataFrame:
-    """Return a keyed state of a checkpoint as a DataFrame.
+    """Return a keyed state of a checkpoint, a list of its states, or its timers as a DataFrame.
 
     This call opens the checkpoint; the executors read the state when the DataFrame is used.
 
