@@ -42,7 +42,7 @@ def is_avro(content: bytes) -> bool:
 
 
 def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
-    """Return the map in a field of the last record; empty without a record or such a field.
+    """Return the map in a field of the last record; empty if either is missing or null.
 
     Raises:
         UnreadableSink: the file is damaged or compressed, does not contain records, or the field

@@ -53,12 +53,13 @@ def initial_state(
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        Refused: the location has a committed batch 0, so Spark would ignore the state; the
+        Refused: the location has a committed batch, so Spark would ignore the state; the
             location is not seeded, or was seeded from another savepoint, so the query would begin
             at other offsets; there is neither a state nor a committed batch; or as for
             ``aggregate_rows``.
         UsageError: ``columns`` or ``keys`` do not fit the schema; no exact cast exists from an
-            expression's type to its column's; or the name of the location is not valid.
+            expression's type to its column's; the name of the location is not valid; or as for
+            ``unexpired``.
         DecodeError: the savepoint cannot be read.
         InputError: the location is damaged.
     """
