@@ -101,7 +101,7 @@ def verify(
             rich_help_panel="Keyed state",
         ),
     ] = None,
-    ttl: Annotated[
+    ttl_ms: Annotated[
         str | None,
         typer.Option(
             "--ttl",
@@ -111,7 +111,7 @@ def verify(
             rich_help_panel="Keyed state",
         ),
     ] = None,
-    stopped_at: Annotated[
+    stopped_at_ms: Annotated[
         str | None,
         typer.Option(
             "--stopped-at",
@@ -146,9 +146,9 @@ def verify(
             state=state,
             expect=expect,
             sample=sample,
-            ttl_ms=time_to_live(ttl),
-            stopped_at_ms=parse_time(stopped_at, "--stopped-at ")
-            if stopped_at is not None
+            ttl_ms=time_to_live(ttl_ms),
+            stopped_at_ms=parse_time(stopped_at_ms, "--stopped-at ")
+            if stopped_at_ms is not None
             else None,
         )
     except QueryFailed as error:

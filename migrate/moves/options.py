@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
+from decoder.urls import redact_url
 from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import UsageError
 from migrate.model.policies import (
@@ -307,9 +308,8 @@ def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) 
         raise UsageError("--group: no name (an unset variable?)")
     prefix, separator, _ = (target.group or "").partition(":")
     if separator and prefix in ("group", "spark"):
-        raise UsageError(
-            f"--group {target.group}: give a group's name without the prefix {prefix}:"
-        )
+        name = redact_url(str(target.group))
+        raise UsageError(f"--group {name}: give a group's name without the prefix {prefix}:")
     if target.group is not None and not brokers.is_given:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
     return Request(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from decoder.urls import redact_url
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
 from migrate.model.log import log, timed
@@ -32,7 +33,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     """
     name = os.fspath(path)
     if name.startswith("spark:"):
-        raise UsageError(f"{option} {name}: give the directory without the prefix spark:")
+        raise UsageError(f"{option} {redact_url(name)}: give the directory without spark:")
     try:
         return location(name)
     except UsageError as error:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
+from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_broker, broker_needed, valid_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
 from migrate.inputs.flink.read import read
@@ -113,7 +114,8 @@ def verify(
 
         check_pyspark()
     if os.fspath(moved).startswith((SPARK_PREFIX, GROUP_PREFIX)):
-        raise UsageError(f"the checkpoint comes first: verify {target} {os.fspath(moved)}")
+        swapped = f"{redact_url(target)} {redact_url(os.fspath(moved))}"
+        raise UsageError(f"the checkpoint comes first: verify {swapped}")
     broker, chosen = kafka(arguments, SideArguments).broker, choice(arguments)
     expected = _expected(os.fspath(moved), chosen, one_cluster)
     if not target.startswith((SPARK_PREFIX, GROUP_PREFIX)):

@@ -135,7 +135,7 @@ inspect file://job/savepoint-1
 3 file://job/savepoint-1: checkpoints are not read from a URI of this kind; a file: URI has an \
 absolute path, as file:///job/savepoint-1
 to-spark @CHK --checkpoint-dir spark:query
-2 --checkpoint-dir spark:query: give the directory without the prefix spark:
+2 --checkpoint-dir spark:query: give the directory without spark:
 commit-group @CHK --group spark:query -b broker:9092
 2 --group spark:query: give a group's name without the prefix spark:
 show nope
