@@ -39,8 +39,8 @@ class Siblings(NamedTuple):
     """The numbers of complete sibling checkpoints.
 
     Attributes:
-        newer: the newer checkpoints, in the order in which they were written, if their times are
-            known.
+        newer: the newer checkpoints. Those whose times are known come last, in the order in which
+            they were written.
         earlier_run: higher numbers, of checkpoints written before this one, ascending.
         contradicting: numbers of the checkpoint's own run whose time contradicts their number
             (lower but written later, or higher but written earlier), ascending.

@@ -3,7 +3,7 @@
 ``reader(type)`` returns a function from (data, position) to the value at that position and its end.
 A negative length raises DecodeError. A value that continues past the end of ``data`` raises
 IndexError or struct.error, which the caller turns into a DecodeError. Before elements are read,
-their number is checked against the bytes left.
+their number is checked against the bytes left, or against a limit if elements may have no bytes.
 
 The docstrings here and in ``types`` describe the layouts. They are big-endian, except for SQL's
 binary rows.
@@ -220,7 +220,7 @@ def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
 
 
 def _local_date(data: bytes, position: int) -> tuple[LocalDate | None, int]:
-    """Read ``i32 year, u8 month, u8 day``; null if the year is MIN_VALUE."""
+    """Read ``i32 year, i8 month, i8 day``; null if the year is MIN_VALUE."""
     parts = _year_month_day(data, position)
     value = None if parts[0] == _MIN_I32 else _check_exists(LocalDate(*parts))
     return value, position + 6
@@ -584,7 +584,7 @@ def _sql(type_: types.SqlType) -> Read:
             return _sized_reader(binary_row.reader(type_))
         case types.SqlScalar(types.SqlKind.STRING):
             return _sized_reader(lambda part: decode_text(part, "utf-8"))
-        case types.SqlScalar():  # RAW: only it and STRING have a serializer of Flink SQL
+        case types.SqlScalar():  # RAW; the other kinds without parameters are never SqlScalar here
             return _bytes
         case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)

@@ -266,7 +266,8 @@ def decide_start(facts: Facts) -> Decision:
             return Done(reason)  # somebody else has started the query: do not start a second one
         case "unknown":
             raise CutOverStopped(START_END_UNKNOWN)
-    # The command was never run, or it failed. Starting is safe: a query repeats its planned batch.
+    # The command was never run, or it failed. Starting is safe: no batch is committed, so a query
+    # reads the planned offsets again.
     _check_not_started_again(facts)
     return Action.START
 

@@ -51,7 +51,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # A stop that was requested before writes to the folder in the record.
+    # A stop that an earlier run requested writes its savepoint to the folder in the record.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)

@@ -1,7 +1,8 @@
 """Entries of a Spark checkpoint location: files, versions, offsets.
 
-In version 1, each line of ``offsets/N`` is the offset of one source, in the order of the query's
-plan. In version 2, which Spark 4.2 can write, each line is ``<source>:<offset>``. A source is a
+``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source. In
+version 1 this is the source's offset, in the order of the query's plan. In version 2, which Spark
+4.2 can write, it is ``<source>:<offset>``. A source is a
 number or, since Spark 4.2, the name that the query gives it. The offset ``-`` means that the source
 has no offset yet, such as a Kafka source without partitions. Sources other than Kafka are skipped.
 

@@ -162,7 +162,7 @@ class QueryStart:
         has_run: whether a query has begun a batch in this checkpoint location.
         continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed, and does not record where the query started.
-        seeds: the seeded offsets, by source.
+        seeds: the seeded offsets, by source; empty if no batch has begun.
         batches: (number, end offsets by source) of each committed batch, the oldest first; empty
             for the continuous trigger.
     """

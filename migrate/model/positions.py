@@ -99,7 +99,7 @@ class PositionState(str, Enum):
 
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
-    LATEST = "latest"  # assigned, no record read yet; starts at the log end when the job started
+    LATEST = "latest"  # assigned, no record read yet; starts at what was the log end at its start
     COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
     FINISHED = "finished"  # of a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader

@@ -35,9 +35,9 @@ def match_sources(
     the side that reads the same topics matches. If the source and the side name their clusters,
     only positions of the same cluster match.
 
-    If there are several matches, a source without a partition in ``--partitions`` keeps its own
-    positions: its match has no source of the side. A named partition that no source has counts for
-    every source of its topic.
+    If the savepoint has several sources, a source without a partition in ``--partitions`` keeps its
+    own positions: its match has no source of the side. A named partition that no source has
+    counts for every source of its topic.
 
     Args:
         chosen: the sources of the savepoint.

@@ -287,7 +287,8 @@ def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> 
     )
     if not planned.ran_on_by:
         return planned
-    # Without both offsets, ``ran_on_by`` would be 0. With a snapshot, a next offset has a log.
+    # Without both offsets, ``ran_on_by`` would be 0. With a snapshot, a partition with a next
+    # offset also has a known log end.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

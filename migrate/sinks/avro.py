@@ -87,7 +87,7 @@ class _Reader:
         self._named = dict(_named_types(schema))
 
     def value(self, type_: types.AvroType, depth: int = 0) -> Any:
-        """Read a value; return None for every type except bytes, string, map and record."""
+        """Read a value; return None unless it is bytes, a string, a map or a record."""
         if depth > _DEEPEST:
             self._cursor.fail(f"values nested more than {_DEEPEST} deep", "value")
         match type_:

@@ -156,7 +156,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield the options for a Java key store or trust store. librdkafka's files do not fit."""
+    """Yield the options for a Java key store or trust store, whose file the user names."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",

@@ -276,7 +276,7 @@ def one_file_of_many_readers(directory: Path, path: Callable[[int], str] = lambd
 
 
 def one_file_under_many_names(directory: Path) -> None:
-    """Write many handles of missing files; the reader looks for each beside ``_metadata``."""
+    """Write handles of many missing paths; for each, the reader opens the file ``f``."""
     one_file_of_many_readers(directory, lambda index: f"d{index}/f")
 
 

@@ -125,7 +125,7 @@ def rows(versions: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
 def table(
     measured: Iterable[Measured], columns: Mapping[str, str] = COLUMNS, text: str | None = None
 ) -> str:
-    """Return the text of docs/spark-matrix.md, or of a page with these columns and this text."""
+    """Return the text of docs/spark-matrix.md, or of a page with other tests and text."""
     lines = list(measured)
     cells = {
         heading: [line.cells.get(test, "not run") for line in lines]
