@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from importlib.resources import files
 from textwrap import shorten, wrap
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ def _wrap(text: str) -> list[str]:
 
 def read_explanations() -> Mapping[str, Explanation]:
     """Return the explanation of each code."""
-    text = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("explanations.md").read_text(encoding="utf-8")
     explanations = {}
     for section in text.split("\n## ")[1:]:
         code, kind, meaning, *advice = (

@@ -182,5 +182,5 @@ def test_spark_submit_runs_it(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     _, line = done.stdout.splitlines()
-    assert line.startswith("yes ") and line.endswith("  check pending-transactions")
+    assert line.startswith("check ") and line.endswith("  pending-transactions")
     assert (tmp_path / "work" / "out" / "positions" / "_SUCCESS").exists()
