@@ -525,7 +525,7 @@ def test_what_a_killed_prime_leaves_is_named(
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == [
         f"{path}: left by a run that was killed while it primed or read {location}; remove it, "
-        "unless such a run is still at work"
+        "unless such a run is still active [unfinished-run]"
         for path in left
     ]
     assert sorted(tmp_path.iterdir()) == [*left, another, location]
