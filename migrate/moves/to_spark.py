@@ -125,11 +125,12 @@ def to_spark(
 def _streams(
     sources: Sequence[SparkSource], request: Request, level: IsolationLevel | None, *, seeded: bool
 ) -> tuple[SparkStream, ...]:
+    broker = request.kafka.broker  # reads the file of properties
     return tuple(
         SparkStream(
             source.number,
             source.next_offsets,
-            tuple(read_options(source, request.kafka.broker, level, seeded=seeded)),
+            tuple(read_options(source, broker, level, seeded=seeded)),
         )
         for source in sources
     )

@@ -83,7 +83,8 @@ def migrate(*arguments: str | Path) -> Result:
 def check_warnings(stderr: str) -> None:
     """Check that each warning ends with its code, and is shown once."""
     warnings = [line for line in stderr.splitlines() if line.startswith("warning: ")]
+    codes = read_explanations() if warnings else {}
     for warning in warnings:
         code = re.search(r" \[([a-z-]+)\]$", warning)
-        assert code is not None and code[1] in read_explanations(), warning
+        assert code is not None and code[1] in codes, warning
     assert len(warnings) == len(set(warnings)), warnings
