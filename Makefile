@@ -8,12 +8,12 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 VENV ?= $(ROOT)/.venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
-# tests/conftest.py says who runs what.
-TWO_WORKERS := --numprocesses 2 --dist loadscope --no-loadscope-reorder
+# tests/conftest.py says who runs what. With real systems, three workers keep two cores busy.
+WORKERS := --dist loadscope --no-loadscope-reorder --numprocesses
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
 .PHONY: help setup jdk demo playground playground-stop test unit check docs doc-output bench fuzz mutants golden spark-matrix \
-	broker-matrix dist ranges audit lock current clean
+	broker-matrix dist program ranges audit lock current clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(ROOT)/Makefile | expand -t 22
@@ -37,10 +37,10 @@ playground-stop: $(STAMP)  ## end its processes, remove the folder playground
 	@cd $(ROOT) && $(BIN)/python -m examples.playground stop
 
 test: setup  ## every test, the real systems included
-	@$(WITH_JDK) python -m pytest $(TWO_WORKERS)
+	@$(WITH_JDK) python -m pytest $(WORKERS) 3
 
 unit: $(STAMP)  ## the tests that need no other system (about a minute)
-	@cd $(ROOT) && $(BIN)/python -m pytest $(TWO_WORKERS) \
+	@cd $(ROOT) && $(BIN)/python -m pytest $(WORKERS) 2 \
 		-m "not integration and not slow" --ignore tests/integration
 
 check: docs  ## lint, formatting, types, architecture, the site's links
@@ -82,6 +82,9 @@ broker-matrix: setup  ## measure docs/broker-matrix.md with each Kafka broker
 dist: $(STAMP)  ## build dist/*.tar.gz and dist/*.whl
 	cd $(ROOT) && $(BIN)/uv build --quiet --offline --no-build-isolation --python $(BIN)/python \
 		--clear --out-dir dist
+
+program: $(STAMP)  ## build dist/migrate-VERSION-linux-x86_64.tar.gz, which needs no Python
+	@$(ROOT)/scripts/program $(VENV) $(ROOT)/dist
 
 ranges: $(STAMP)  ## the unit tests with the lowest and the newest of each package, on each Python
 	@$(ROOT)/scripts/ranges $(VENV)

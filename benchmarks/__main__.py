@@ -1,99 +1,89 @@
 """`make bench`: measures everything in one go, and writes docs/performance.md anew.
 
-python -m benchmarks          measure, and write the page
-python -m benchmarks scans    measure the scans alone, and write the page
-python -m benchmarks states   measure the reading of keyed state alone, and write the page
-python -m benchmarks priming  measure keyed state moved to Spark alone, and write the page
-python -m benchmarks page     write the page and its plot of the figures that are there
+python -m benchmarks           measure all parts, and write the page
+python -m benchmarks PART ...  measure only these parts, and write the page: cases, scans, states,
+                               state_on_spark, priming, rehearsed
+python -m benchmarks page      write the page and its plot of the figures that are there
+
+Each part is saved when it is measured, with its date and the commit that is checked out.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
+from typing import Any
 
 from benchmarks import page
 from benchmarks.checkpoints import A, B, C, D, make
-from benchmarks.estate import costs
 from benchmarks.growth import HANDLES, PARTITIONS, measure_growth
-from benchmarks.machine import Others, machine
+from benchmarks.machine import Others, commit_here, machine
 from benchmarks.measuring import measure
 from benchmarks.plots import plot_growth
 from benchmarks.priming import measure_priming
 from benchmarks.profiling import profile
 from benchmarks.readers import BARE, BYTES, OURS, OURS_MANY, PROCESSOR
-from benchmarks.results import Results, load, save
+from benchmarks.rehearsing import measure_rehearsal
+from benchmarks.results import load, save
 from benchmarks.scans import measure_scans
-from benchmarks.states import measure_states
+from benchmarks.states import measure_on_spark, measure_states
 
 # A case -> what is read, by whom, how often: the quicker ones more often.
 _CASES = {
-    "a": (A, (OURS, BARE, PROCESSOR), 9),
-    "b": (B, (OURS, BARE), 9),
-    "c": (C, (OURS, BARE, PROCESSOR), 15),
-    "d": (D, (OURS_MANY, BYTES, BARE), 5),
+    "a": (A, (OURS, BARE, PROCESSOR), 7),
+    "b": (B, (OURS, BARE), 5),
+    "c": (C, (OURS, BARE, PROCESSOR), 11),
+    "d": (D, (OURS_MANY, BYTES, BARE), 3),
 }
 
 
 def main() -> None:
-    match sys.argv[1:]:
-        case ["page"]:
-            pass
-        case ["scans"]:
-            save({**load(), "scans": measure_scans(), "scans_measured": _today()})
-        case ["states"]:
-            save({**load(), "states": measure_states(), "states_measured": _today()})
-        case ["priming"]:
-            save({**load(), "priming": measure_priming(), "priming_measured": _today()})
-        case []:
-            _say("writing what is to be read")
-            make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
-            save(_measured())
-        case _:
-            sys.exit(__doc__)
-    results = load()  # of the digits that are kept
-    page.write(results)
-    plot_growth(results)
+    names = sys.argv[1:] or list(_PARTS)
+    if names != ["page"]:
+        if unknown := set(names) - _PARTS.keys():
+            sys.exit(f"no part of the benchmarks: {', '.join(sorted(unknown))}\n{__doc__}")
+        for name in names:
+            _say(name)
+            commit, figures = commit_here(), _PARTS[name]()
+            results: dict[str, Any] = {**load()}
+            measured = {"date": datetime.now(timezone.utc).date().isoformat(), "commit": commit}
+            results["measured"][name] = measured
+            save({**results, **figures})
+    kept = load()  # of the digits that are kept
+    page.write(kept)
+    plot_growth(kept)
 
 
-def _measured() -> Results:
-    began = time.monotonic()
-    others = Others()
+def _measure_cases() -> dict[str, Any]:
+    began, others = time.monotonic(), Others()
+    make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
     cases = {}
     for name, (made, readers, rounds) in _CASES.items():
         _say(f"({name}): {', '.join(reader.name for reader in readers)}, {rounds} rounds")
         cases[name] = measure(made, readers, rounds)
-    _say("growth with partitions and with files")
-    growth = {"partitions": measure_growth(PARTITIONS), "handles": measure_growth(HANDLES)}
-    _say("the fleet scan, by cores")
-    scans = measure_scans()
-    _say("keyed state")
-    states = measure_states()
-    _say("keyed state moved to Spark")
-    priming = measure_priming()
-    _say("profiles, and requests to a store")
+    _say("growth with partitions and with files, and profiles")
     return {
-        "measured": _today(),
-        "machine": machine(others),
         "cases": cases,
-        "growth": growth,
-        "scans": scans,
-        "scans_measured": _today(),
-        "states": states,
-        "states_measured": _today(),
-        "priming": priming,
-        "priming_measured": _today(),
+        "growth": {"partitions": measure_growth(PARTITIONS), "handles": measure_growth(HANDLES)},
         "profiles": {
             name: profile(made, readers[0]) for name, (made, readers, _) in _CASES.items()
         },
-        "costs": costs(),
+        "machine": machine(others),
         "seconds": time.monotonic() - began,
     }
 
 
-def _today() -> str:
-    return datetime.now(timezone.utc).date().isoformat()
+# In this order.
+_PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "cases": _measure_cases,
+    "scans": lambda: {"scans": measure_scans()},
+    "states": lambda: {"states": measure_states()},
+    "state_on_spark": lambda: {"state_on_spark": measure_on_spark()},
+    "priming": lambda: {"priming": measure_priming()},
+    "rehearsed": lambda: {"rehearsed": measure_rehearsal()},
+}
 
 
 def _say(step: str) -> None:

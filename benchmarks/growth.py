@@ -13,7 +13,6 @@ _ROUNDS = 3
 
 PARTITIONS: Mapping[int, Made] = {
     1_000: source("partitions-1000", 1_000, 10),
-    3_000: source("partitions-3000", 3_000, 30),
     10_000: source("partitions-10000", 10_000, 100),
     30_000: source("partitions-30000", 30_000, 300),
     100_000: A,
@@ -22,11 +21,9 @@ PARTITIONS: Mapping[int, Made] = {
 # By the number of files of keyed state.
 HANDLES: Mapping[int, Made] = {
     10_240: handles("handles-1x256", 1, 256),
-    30_720: handles("handles-3x256", 3, 256),
     102_400: handles("handles-10x256", 10, 256),
     307_200: handles("handles-15x512", 15, 512),
     1_024_000: B,
-    2_048_000: handles("handles-100x512", 100, 512),
 }
 
 

@@ -40,6 +40,14 @@ def machine(others: Others) -> Machine:
     }
 
 
+def commit_here() -> str:
+    """Return the commit of this repository that is checked out, as git shortens it."""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+    ).stdout.strip()
+
+
 def _cpu() -> str:
     for text in Path("/proc/cpuinfo").read_text().splitlines():
         if text.startswith("model name"):

@@ -18,15 +18,15 @@ from pyspark.sql import functions as F
 from migrate.spark import aggregate_rows, prime, read_keyed_state
 from tests.support.spark import Spark, run_to_end
 
-_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_STREAM = "customer STRING, amount BIGINT"
+STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STREAM = "customer STRING, amount BIGINT"
 
 
 def main() -> None:
     savepoint, way, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with Spark() as spark, tempfile.TemporaryDirectory() as folder:
         session = spark.session
-        session.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
+        session.conf.set("spark.sql.streaming.stateStore.providerClass", STORE)
         session.conf.set("spark.sql.shuffle.partitions", "2")
         session.range(10).count()  # Spark's own start is no part of it
         state = read_keyed_state(session, savepoint, state="state")
@@ -36,14 +36,14 @@ def main() -> None:
         else:
             state = state.limit(keys).persist()
             moved = _initial(session, state, Path(folder))
-        told = {"seconds": time.perf_counter() - began, "peak_bytes": _peak(session)}
+        figures = {"seconds": time.perf_counter() - began, "peak_bytes": peak_memory(session)}
         (records,) = state.agg(F.sum("value")).collect()[0]
-    print(json.dumps({**told, "keys": moved, "records": records}))
+    print(json.dumps({**figures, "keys": moved, "records": records}))
 
 
 def _prime(state: DataFrame, folder: Path) -> int:
     rows = aggregate_rows(
-        state, _STREAM, keys={"customer": "key"}, count="value", sums={"amount": "value"}
+        state, STREAM, keys={"customer": "key"}, count="value", sums={"amount": "value"}
     )
     primed = prime(
         lambda stream: stream.groupBy("customer").agg(F.count("*"), F.sum("amount")),
@@ -95,7 +95,7 @@ def _initial(session: SparkSession, state: DataFrame, folder: Path) -> int:
     return kept.load(str(folder / "checkpoint")).count()
 
 
-def _peak(session: SparkSession) -> int:
+def peak_memory(session: SparkSession) -> int:
     """The most of the JVM's memory that was resident at once, as Linux counts it."""
     jvm = session.sparkContext._jvm
     assert jvm is not None

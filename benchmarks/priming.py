@@ -4,14 +4,12 @@ beside it fewer keys by Spark's initial state; and what the page tells of it."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks import words
 from benchmarks.machine import Others
-from benchmarks.processes import BenchmarkError
+from benchmarks.processes import BenchmarkError, output_of
 from benchmarks.results import Moved, Priming, Results
 from benchmarks.state_files import Shape, encoded, make
 from benchmarks.words import paragraph, table
@@ -21,7 +19,6 @@ _KEYS = 1_000_000
 _INITIAL_KEYS = 50_000
 # Of two quiet cores.
 _AIM_SECONDS = 60
-_TIMEOUT_SECONDS = 1_800
 
 # Every key has counted one record or 19, ten on average.
 COUNTED = Shape(
@@ -48,20 +45,10 @@ def measure_priming() -> Priming:
 
 def _moved(way: str, keys: int) -> Moved:
     script = [sys.executable, "-m", "benchmarks.prime_state"]
-    done = subprocess.run(
-        [*script, str(COUNTED.directory), way, str(keys)],
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-        cwd=Path(__file__).parents[1],
-    )
-    if done.returncode:
-        raise BenchmarkError(f"{way}: failed\n{done.stderr[-4000:]}")
-    found: Moved = json.loads(done.stdout)
-    if found["keys"] != keys:
-        raise BenchmarkError(f"{way}: {found['keys']} keys of {keys}")
-    return found
+    moved: Moved = json.loads(output_of([*script, str(COUNTED.directory), way, str(keys)]))
+    if moved["keys"] != keys:
+        raise BenchmarkError(f"{way}: {moved['keys']} keys of {keys}")
+    return moved
 
 
 def moved_state(results: Results) -> Iterator[str]:
@@ -73,7 +60,7 @@ def moved_state(results: Results) -> Iterator[str]:
         "The time of `prime` includes the comparison of Spark's state with Flink's. Beside it, a "
         "processor (`transformWithStateInPandas`) takes fewer keys as its initial state, without a "
         "comparison. Both use RocksDB and two cores, with at most 1 GB of heap; Spark's start is "
-        f"left out. Measured {results['priming_measured']}; other processes kept "
+        f"left out. Measured {words.measured(results, 'priming')}; other processes kept "
         f"{words.digits(priming['others_cores'])} cores busy."
     )
     yield ""
@@ -82,13 +69,13 @@ def moved_state(results: Results) -> Iterator[str]:
         (
             (
                 name,
-                f"{one['keys']:,}",
-                f"{one['records']:,}",
-                words.seconds(one["seconds"]),
-                words.digits(one["keys"] / one["seconds"]),
-                words.size(one["peak_bytes"]),
+                f"{moved['keys']:,}",
+                f"{moved['records']:,}",
+                words.seconds(moved["seconds"]),
+                words.digits(moved["keys"] / moved["seconds"]),
+                words.size(moved["peak_bytes"]),
             )
-            for name, one in (("`prime`", primed), ("initial state", initial))
+            for name, moved in (("`prime`", primed), ("initial state", initial))
         ),
     )
     yield ""

@@ -6,14 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.jars import cache_dir
 
 _LAUNCH = Path(__file__).with_name("launch.py")
-_TIMEOUT_SECONDS = 900
+_TIMEOUT_SECONDS = 1_800
 
 
 class BenchmarkError(RuntimeError):
@@ -56,6 +56,30 @@ def run(command: Sequence[str], stdout: Path) -> Run:
     if counted.pop("exit_code"):
         raise BenchmarkError(f"{' '.join(command)[-500:]}: failed\n{done.stderr[-4000:]}")
     return Run(**counted)
+
+
+def output_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Run a command in the project's root, and return its standard output.
+
+    Args:
+        command: the command; its first word is a path.
+        environment: variables beside those of this process.
+
+    Raises:
+        BenchmarkError: it failed.
+    """
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, **(environment or {})},
+    )
+    if done.returncode:
+        raise BenchmarkError(f"{' '.join(command)[-300:]}: failed\n{done.stderr[-4000:]}")
+    return done.stdout
 
 
 def _environment() -> dict[str, str]:

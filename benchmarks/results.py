@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -74,15 +74,6 @@ class Growth(TypedDict):
     peak_bytes: dict[str, Line]
 
 
-class Costs(TypedDict):
-    """Of one small checkpoint among many: requests to a store by their method, and what the
-    driver holds of it in bytes."""
-
-    discovery_requests: dict[str, float]
-    reading_requests: dict[str, float]
-    candidate_bytes: float
-
-
 class Scan(TypedDict):
     """``migrate scan`` of a generated estate, by the number of cores."""
 
@@ -133,8 +124,6 @@ class States(TypedDict):
     # The CPU's seconds of the kernel's first start on a machine.
     compiled_seconds: Spread
     large: LargeState
-    # By the number of Spark's cores, the clock's seconds of reading the large one.
-    on_spark: dict[str, Spread]
     # How many cores others used meanwhile.
     others_cores: float
 
@@ -159,6 +148,20 @@ class Priming(TypedDict):
     others_cores: float
 
 
+class Rehearsed(TypedDict):
+    """A query that was rehearsed."""
+
+    keys: int
+    # Between the two checkpoints.
+    records: int
+    seconds: float
+    # Of Spark's JVM, and of the driver's Python.
+    peak_bytes: int
+    python_peak_bytes: int
+    # How many cores others used meanwhile.
+    others_cores: float
+
+
 class Machine(TypedDict):
     """Where it was measured, and how much others used of it meanwhile."""
 
@@ -173,30 +176,34 @@ class Machine(TypedDict):
     others_cores: float
 
 
-class Results(TypedDict):
-    """All of it, of one run of `make bench`."""
+class Measured(TypedDict):
+    """When a part was measured, and the commit that was checked out."""
 
-    measured: str
+    date: str
+    commit: str
+
+
+class Results(TypedDict):
+    """All of it; ``measured`` has the parts that `benchmarks.__main__` measures, by their names."""
+
+    measured: dict[str, Measured]
     seconds: float
     machine: Machine
     cases: dict[str, Case]
     growth: dict[str, Growth]
     profiles: dict[str, list[Share]]
-    costs: Costs
     scans: list[Scan]
-    # When the scans were, which may be measured without the rest.
-    scans_measured: str
     states: States
-    states_measured: str
+    # By the number of Spark's cores, the clock's seconds of reading the large state.
+    state_on_spark: dict[str, Spread]
     priming: Priming
-    priming_measured: str
+    rehearsed: Rehearsed
 
 
-def largest_scans(results: Results) -> list[Scan]:
-    """Those of the most checkpoints in processes of this machine, by their cores."""
-    here = [scan for scan in results["scans"] if scan["where"].startswith("this machine")]
-    most = max(scan["checkpoints"] for scan in here)
-    return [scan for scan in here if scan["checkpoints"] == most]
+def find_scan(results: Results, where: str, cores: int) -> Scan:
+    """That of the most checkpoints at ``where``, on so many cores."""
+    scans = [scan for scan in results["scans"] if (scan["where"], scan["cores"]) == (where, cores)]
+    return max(scans, key=lambda scan: scan["checkpoints"])
 
 
 def times_as_fast(scan: Scan, one: Scan) -> float:
@@ -232,7 +239,7 @@ def load() -> Results:
     return cast(Results, json.loads(RESULTS.read_text(encoding="ascii")))
 
 
-def save(results: Results) -> None:
+def save(results: Mapping[str, object]) -> None:
     text = json.dumps(_rounded(results), indent=1)
     RESULTS.write_text(text + "\n", encoding="ascii")
 

@@ -7,7 +7,7 @@ they hold the entries of a golden savepoint again and again.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import unpack_from
@@ -60,14 +60,14 @@ class Shape:
 
     Attributes:
         name: its folder below the cache's.
-        told: as the page tells it.
+        title: its name on the page.
         write: writes it.
         processor: how the State Processor API reads it, if it can without classes of a job.
         state: its name.
     """
 
     name: str
-    told: str
+    title: str
     write: Callable[[Path], None]
     processor: Literal["value", "map"] | None = None
     state: str = "state"
@@ -91,9 +91,15 @@ def make(shape: Shape) -> None:
 
 
 def encoded(
-    form: _Form, kind: Kind, value: of.Serializer, count: int, make_value: Callable[[int], Any]
+    form: _Form,
+    kind: Kind,
+    value: of.Serializer,
+    count: int,
+    make_value: Callable[[int], Any],
+    source: Operator | None = None,
+    checkpoint_id: int = 7,
 ) -> Callable[[Path], None]:
-    """What writes a state by text of so many keys."""
+    """What writes a state by text of so many keys, and a source beside it."""
 
     def write(directory: Path) -> None:
         groups: dict[int, list[Entry]] = {}
@@ -115,7 +121,9 @@ def encoded(
         if form == "rocksdb":
             _store_rocksdb(directory, head, (pair for part in parts for pair in pairs(part, 0)))
         else:
-            _store(directory, head, parts, heap=form == "heap")
+            others = (source,) if source is not None else ()
+            heap = form == "heap"
+            _store(directory, head, parts, heap=heap, others=others, checkpoint_id=checkpoint_id)
 
     return write
 
@@ -171,6 +179,8 @@ def _store(
     *,
     heap: bool = False,
     parallelism: int = _MAX_PARALLELISM,
+    others: Sequence[Operator] = (),
+    checkpoint_id: int = 7,
 ) -> None:
     file = directory.parent / "state"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -186,9 +196,8 @@ def _store(
         *("handle" if heap else None, not heap),
     )
     subtask = Subtask(0, managed_keyed=handle)
-    write_checkpoint(
-        directory, Operator(bytes.fromhex(OPERATOR), 1, parallelism, subtasks=(subtask,))
-    )
+    counting = Operator(bytes.fromhex(OPERATOR), 1, parallelism, subtasks=(subtask,))
+    write_checkpoint(directory, counting, *others, checkpoint_id=checkpoint_id)
     file.rename(directory / "state")
 
 

@@ -6,24 +6,21 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from benchmarks.checkpoints import java_classpath
 from benchmarks.machine import Others
-from benchmarks.processes import BenchmarkError
+from benchmarks.processes import BenchmarkError, output_of
 from benchmarks.results import LargeState, Spread, States, StateShape, spread
 from benchmarks.state_files import LARGE, OPERATOR, SHAPES, Shape, make
 from tests.support.jdk import find_jdk
 
 _ROUNDS = 2
 # Of each process: the first is cold and left out.
-_TIMES = {"kernel": 12, "plain": 5, "processor": 3}
-_TIMEOUT_SECONDS = 900
+_TIMES = {"kernel": 12, "plain": 2, "processor": 3}
 # In this order, so that a machine that grows slower meanwhile does so for both.
 _CORES = (1, 2, 2, 1)
 
@@ -42,7 +39,6 @@ def measure_states() -> States:
         "shapes": shapes,
         "compiled_seconds": _compiled(),
         "large": _large(),
-        "on_spark": {str(cores): spread(some) for cores, some in _on_spark().items()},
         "others_cores": others.cores(),
     }
 
@@ -62,7 +58,7 @@ def _shape(shape: Shape) -> StateShape:
         raise BenchmarkError(f"{shape.name}: the readers found different states: {answers}")
     ((entries, _),) = answers
     return {
-        "name": shape.told,
+        "name": shape.title,
         "entries": int(entries),
         "file_bytes": shape.size(),
         "rates": {way: spread(some) for way, some in rates.items()},
@@ -95,8 +91,8 @@ def _read_state(
 ) -> dict[str, Any]:
     script = [sys.executable, "-m", "benchmarks.read_state"]
     arguments = [str(shape.directory), shape.state, way, str(times)]
-    found: dict[str, Any] = json.loads(_run([*script, *arguments], environment))
-    return found
+    figures: dict[str, Any] = json.loads(output_of([*script, *arguments], environment))
+    return figures
 
 
 def _processor(shape: Shape) -> tuple[float, list[dict[str, float]]]:
@@ -108,8 +104,8 @@ def _processor(shape: Shape) -> tuple[float, list[dict[str, float]]]:
     # Its heap backend holds all of the state.
     command = [str(java), "-Xmx3g", quiet, "-cp", classpath, "bench.KeyedStateReader"]
     arguments = [str(shape.directory), OPERATOR, shape.state, shape.processor]
-    told = _run([*command, *arguments, str(_TIMES["processor"])])
-    times = [tuple(map(float, line.split())) for line in told.splitlines()]
+    output = output_of([*command, *arguments, str(_TIMES["processor"])])
+    times = [tuple(map(float, line.split())) for line in output.splitlines()]
     return times[0][2], [
         {"entries": int(entries), "total": int(total), "rate": entries / seconds}
         for entries, total, seconds in times[1:]
@@ -117,13 +113,13 @@ def _processor(shape: Shape) -> tuple[float, list[dict[str, float]]]:
 
 
 def _compiled() -> Spread:
-    """The CPU's seconds of the kernel's first start on a machine."""
-    found = []
+    """Measure the kernel's first start on a machine."""
+    starts = []
     for _ in range(_ROUNDS):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             environment = {"NUMBA_CACHE_DIR": folder}
-            found.append(_read_state(SHAPES[0], "kernel", 1, environment)["start"])
-    return spread(found)
+            starts.append(_read_state(SHAPES[0], "kernel", 1, environment)["start"])
+    return spread(starts)
 
 
 def _large() -> LargeState:
@@ -138,32 +134,23 @@ def _large() -> LargeState:
     }
 
 
-def _on_spark() -> dict[int, list[float]]:
-    """By the number of cores, the clock's seconds of reading the large one."""
-    found: dict[int, list[float]] = {}
+def measure_on_spark() -> dict[str, Spread]:
+    """Measure the clock's seconds of reading the large one, by the number of cores.
+
+    Raises:
+        BenchmarkError: a read failed, or the number of cores changed what it found.
+    """
+    for shape in (SHAPES[0], LARGE):
+        make(shape)
+    seconds_by_cores: dict[int, list[float]] = {}
     answers = set()
     for cores in _CORES:
         mine = ",".join(map(str, sorted(os.sched_getaffinity(0))[:cores]))
         command = [str(shutil.which("taskset")), "-c", mine, sys.executable, "-m"]
         command += ["benchmarks.state_on_spark", str(LARGE.directory), LARGE.state]
-        told = json.loads(_run([*command, str(SHAPES[0].directory), str(cores)]))
-        found.setdefault(cores, []).append(told.pop("seconds"))
-        answers.add(json.dumps(told))
+        figures = json.loads(output_of([*command, str(SHAPES[0].directory), str(cores)]))
+        seconds_by_cores.setdefault(cores, []).append(figures.pop("seconds"))
+        answers.add(json.dumps(figures))
     if len(answers) != 1:
         raise BenchmarkError(f"the number of cores changed what was found: {answers}")
-    return found
-
-
-def _run(command: list[str], environment: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-        cwd=Path(__file__).parents[1],
-        env={**os.environ, **(environment or {})},
-    )
-    if done.returncode:
-        raise BenchmarkError(f"{' '.join(command)[-300:]}: failed\n{done.stderr[-4000:]}")
-    return done.stdout
+    return {str(cores): spread(seconds) for cores, seconds in seconds_by_cores.items()}

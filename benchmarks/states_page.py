@@ -24,8 +24,8 @@ def keyed_state(results: Results) -> Iterator[str]:
         "`read_state` reads a keyed state into Arrow with the kernel of `[fast]`; Flink's "
         "State Processor API reads the same savepoint and only counts. Each is a process on one "
         "core, whose first time is left out, and the quickest of the others counts. All find the "
-        f"same entries and sums. Measured {results['states_measured']}; other processes kept "
-        f"{words.digits(states['others_cores'])} cores busy. The tests' encoder writes the "
+        f"same entries and sums. Measured {words.measured(results, 'states')}; other processes "
+        f"kept {words.digits(states['others_cores'])} cores busy. The tests' encoder writes the "
         "savepoints; those of SQL and timers repeat entries that Flink wrote."
     )
     yield ""
@@ -66,7 +66,8 @@ def keyed_state(results: Results) -> Iterator[str]:
     first = states["shapes"][0]["starts"]
     yield from paragraph(
         f"The kernel loads in {words.seconds(first['kernel']['median'])} of CPU; a machine's first "
-        f"start compiles it, in {words.seconds(_median(results))}. The State Processor API takes "
+        f"start compiles it, in {words.seconds(_median(results))}. "
+        "The State Processor API takes "
         f"{words.seconds(first['processor']['median'])} for its start and the first time."
     )
     yield ""
@@ -78,12 +79,12 @@ def keyed_state(results: Results) -> Iterator[str]:
         f"{words.size(large['peak_bytes'])} of memory, {reached} the aim of 300 MB."
     )
     yield ""
-    one, two = (states["on_spark"][cores] for cores in ("1", "2"))
+    single, double = (results["state_on_spark"][cores] for cores in ("1", "2"))
     yield from paragraph(
         "The data source `flink_state` reads it on a Spark of one core in "
-        f"{words.seconds(one['min'])}, of two in {words.seconds(two['min'])}: "
-        f"{words.digits(one['min'] / two['min'])} times as fast (aim: {_TWO_CORES} times). The "
-        "quickest of two runs counts, without Spark's start and the first state."
+        f"{words.seconds(single['min'])}, of two in {words.seconds(double['min'])}: "
+        f"{words.digits(single['min'] / double['min'])} times as fast (aim: {_TWO_CORES} times). "
+        "The quickest of two runs counts, without Spark's start and the first state."
     )
 
 
@@ -96,11 +97,11 @@ def _measured(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _millions(shape: StateShape, reader: str) -> str:
-    found = shape["rates"].get(reader)
-    if found is None:
+    rates = shape["rates"].get(reader)
+    if rates is None:
         return ""
     return words.ratio(
-        {"min": _m(found["min"]), "median": _m(found["median"]), "max": _m(found["max"])}
+        {"min": _m(rates["min"]), "median": _m(rates["median"]), "max": _m(rates["max"])}
     )
 
 
@@ -108,8 +109,8 @@ def _m(value: float) -> float:
     return value / 1e6
 
 
-def _times(found: Spread | None) -> str:
-    return "" if found is None else words.ratio(found)
+def _times(times: Spread | None) -> str:
+    return "" if times is None else words.ratio(times)
 
 
 def _median(results: Results) -> float:

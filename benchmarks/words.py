@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from benchmarks.results import Spread
+from benchmarks.results import Results, Spread
 
 _SECONDS = ((86_400 * 2, 86_400, "days"), (7_200, 3_600, "h"), (120, 60, "min"), (0.95, 1, "s"))
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
@@ -37,6 +37,14 @@ def digits(value: float) -> str:
 def ratio(values: Spread) -> str:
     """``0.25 (0.22 to 0.31)``: the median, and how far it went."""
     return f"{digits(values['median'])} ({digits(values['min'])} to {digits(values['max'])})"
+
+
+def measured(results: Results, part: str) -> str:
+    """``2026-11-23 at commit `0123abc` ``, the commit only if it differs from that of the cases."""
+    part_measured = results["measured"][part]
+    if part_measured["commit"] == results["measured"]["cases"]["commit"]:
+        return part_measured["date"]
+    return f"{part_measured['date']} at commit `{part_measured['commit']}`"
 
 
 def paragraph(text: str, first: str = "", others: str = "") -> list[str]:

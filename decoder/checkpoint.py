@@ -40,9 +40,10 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 MAX_METADATA_BYTES = 1 << 30
 # The size of the first read. Most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
-# The maximum number of restarts of a read. A read starts again if the job has completed a newer
-# checkpoint during the read. A job may complete checkpoints faster than a slow store delivers one.
-# The last checkpoint read is then returned; its newer siblings show that the job runs.
+# The maximum number of restarts of a read. A read of a job's directory starts again if the job has
+# completed a newer checkpoint during the read. A job may complete checkpoints faster than a slow
+# store delivers one. After the last restart, the checkpoint is returned although it has newer
+# siblings, which show that the job runs.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # The number of parallel requests. A job may retain hundreds of checkpoints, and each takes a
@@ -62,9 +63,8 @@ class Checkpoint:
         operators: every operator of the job, in the order of ``_metadata``.
         sources: the recognised source state, by operator id.
         sinks: the recognised sink state, by operator id.
-        newer_siblings: the numbers of the job's newer complete checkpoints, in the order in which
-            they were written, if their times are known. They prove that the job ran on after
-            this checkpoint.
+        newer_siblings: the numbers of the job's newer complete checkpoints, in the order of
+            ``Siblings.newer``. They prove that the job ran on after this checkpoint.
         written_at: when the checkpoint completed or was copied (the time of ``_metadata``), in
             epoch milliseconds. None if the store keeps no times.
         earlier_run: the higher numbers of sibling checkpoints that were written before this one,
@@ -98,8 +98,8 @@ def read_checkpoint(
     """Read a checkpoint or savepoint.
 
     A running job may complete a newer checkpoint, and delete older ones, during the read. If the
-    pointer is the job's directory, the newer checkpoint is then read. If it is a ``chk-<n>`` that
-    was deleted, DecodeError is raised.
+    pointer is the job's directory, the newer checkpoint is then read. If the pointer is a
+    ``chk-<n>`` that was deleted, DecodeError is raised.
 
     Args:
         pointer: a checkpoint, savepoint or job directory; see the module's docstring.
@@ -146,10 +146,13 @@ def translate_os_errors(path: str) -> Iterator[None]:
 
 def _resolve_pointer(pointer: str, files: ByteSource) -> str:
     """Return the path of a pointer in ``files``; the pointer may be a URI."""
-    if not pointer or "\0" in pointer:
-        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {redact_url(pointer)!r}")
-    if redact_url(pointer) != pointer:
-        raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=redact_url(pointer))
+    shown = redact_url(pointer)
+    if shown != pointer:
+        raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=shown)
+    if not pointer:
+        raise DecodeError(ErrorKind.NOT_FOUND, "the path is empty (an unset variable?)")
+    if "\0" in pointer:
+        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {pointer!r}")
     if not _URI.match(pointer):
         return pointer
     path = files.from_uri(pointer)
@@ -200,7 +203,7 @@ def read_metadata(
 def _read_checkpoint(
     metadata_path: str, files: ByteSource, allow_external_files: bool
 ) -> Checkpoint:
-    metadata, _ = _read_metadata(metadata_path, files)
+    metadata = _read_metadata(metadata_path, files)[0]  # the bytes are not kept in memory
     written_at = files.modified_at(metadata_path)
     directory = posixpath.dirname(files.absolute(metadata_path))
     state_files = StateFiles(directory, files, allow_external_files)
@@ -257,9 +260,9 @@ def _find_replacement(
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: the checkpoint was deleted, and no newer one can be read instead; or
-            ``missing`` itself, if the checkpoint's ``_metadata`` still exists.
-        FileNotFoundError: ``missing`` itself, if the checkpoint's ``_metadata`` still exists.
+        DecodeError: the checkpoint was deleted, and the pointer is the checkpoint itself or a
+            job's directory without a newer one; or ``missing``, if ``_metadata`` still exists.
+        FileNotFoundError: ``missing``, if ``_metadata`` still exists.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)
@@ -268,10 +271,8 @@ def _find_replacement(
         parent = posixpath.dirname(directory)
         beside = numbered_checkpoints(parent, files.list_directory(parent) or [])
         newer = [(n, path) for n, path in beside if n > number]
-    if not _names_checkpoint(pointer, metadata_path):
-        newest = _newest_complete(newer, files)
-        if newest is not None:
-            return join(newest, METADATA_FILE)
+    if not _names_checkpoint(pointer, metadata_path) and (newest := _newest_complete(newer, files)):
+        return join(newest, METADATA_FILE)
     if files.is_file(metadata_path):
         raise missing
     problem = "it was deleted while it was read"
@@ -299,7 +300,7 @@ def list_checkpoints(
     """Return (number, path) of the complete checkpoints of a job's directory, ordered by number.
 
     Raises:
-        DecodeError: ``directory`` is not a directory.
+        DecodeError: ``directory`` is not a directory, or cannot be read.
     """
     files = source if source is not None else LocalFiles()
     path = _resolve_pointer(os.fspath(directory), files)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
 # In milliseconds. If small checkpoints are copied one after another, their new times differ by less
-# than this. A job takes longer than this from its start to its first checkpoint.
+# than this. Most jobs take longer than this from their start to their first checkpoint.
 _MIN_GAP_MS = 10_000
 # The next three constants limit the requests to a store: a checkpoint's time takes one request.
 # The maximum number of runs of lower numbers that are examined.
@@ -39,8 +39,8 @@ class Siblings(NamedTuple):
     """The numbers of complete sibling checkpoints.
 
     Attributes:
-        newer: the newer checkpoints. Those whose times are known come last, in the order in which
-            they were written.
+        newer: the newer checkpoints. Those of the checkpoint's own run, and of runs without a known
+            time, come first, ascending. The other runs follow in the order of their times.
         earlier_run: higher numbers, of checkpoints written before this one, ascending.
         contradicting: numbers of the checkpoint's own run whose time contradicts their number
             (lower but written later, or higher but written earlier), ascending.

@@ -29,11 +29,9 @@ class DecodeError(Exception):
     Attributes:
         kind: the kind of failure.
         problem: what is wrong, in one line.
-        file: the file, or None.
+        file: the file, or the name of the part that was read (such as a subtask's state), or None.
         field: the field being read, or None.
-        byte_offset: the start of the field in the file, in bytes, or None. In an inline state or a
-            decompressed element the offset counts from the start of that part, and ``field`` names
-            the part.
+        byte_offset: the start of the field, in bytes from the start of ``file``, or None.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ def next_chunk(cursor: Cursor) -> bytes:
     import cramjam  # imported late: Spark's executors need it for compressed state only
 
     try:
-        # As a stream of one chunk, so that the library checks the checksum and the size.
+        # The chunk is passed as a stream, so that the library checks the checksum and the size.
         return bytes(cramjam.snappy.decompress(_STREAM_IDENTIFIER + header + body))
     except cramjam.DecompressionError as error:
         raise DecodeError(

@@ -64,7 +64,7 @@ class _Claims:
 
     Flink writes each subtask's operator state to a separate file, or to a separate segment of a
     merged file. In a hostile checkpoint, many handles could name one large file, which would be
-    read and decoded once for each.
+    read and decoded once for each handle.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
     2.2.0.
@@ -141,7 +141,7 @@ class StateFiles:
                 return self.read_range(stream, 0, stream.size, label)
 
     def read_range(self, stream: _Stream, start: int, size: int | None, label: str) -> bytes:
-        """Read ``size`` bytes from ``start`` of a state stream in a file; None: up to its end.
+        """Read ``size`` bytes of a state stream from ``start`` on; None reads up to its end.
 
         Each path is tried by reading it: a check would be another request to a store.
 

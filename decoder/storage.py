@@ -1,4 +1,4 @@
-"""The source of a checkpoint's bytes: a protocol, and local files.
+"""The source of a checkpoint's bytes: a protocol, local files, and paths.
 
 The decoder itself opens local files only; for other files the caller passes a ByteSource.
 """
@@ -10,12 +10,12 @@ import os
 import posixpath
 import re
 from stat import S_ISDIR, S_ISREG
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The largest file that ``read`` accepts, because a sparse file may have any size. A plan of half a
-# million partitions is smaller.
+# The size in bytes of the largest file that ``read`` accepts: a hostile sparse file may have any
+# size. The plan of half a million partitions is smaller.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -70,7 +70,10 @@ class LocalFiles:
         return read_file(path)
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        with _open(path) as file:
+        # Only regular files are opened: a pipe or a device could block the reader for ever.
+        if not self.is_file(path):
+            raise FileNotFoundError(errno.ENOENT, "No such file", path)
+        with open(path, "rb") as file:  # noqa: PTH123 - paths are text here
             # The file's length bounds the read, because a handle may hold any start and size.
             length = os.fstat(file.fileno()).st_size
             if start >= length:
@@ -139,13 +142,6 @@ def check_size(size: int, max_bytes: int, path: str) -> None:
         raise OSError(
             errno.EFBIG, f"larger than {max_bytes} bytes, the most that is read of it", path
         )
-
-
-def _open(path: str) -> BinaryIO:
-    # Only regular files are opened, because a pipe or a device could block the reader for ever.
-    if not S_ISREG(_mode(path)):
-        raise FileNotFoundError(errno.ENOENT, "No such file", path)
-    return open(path, "rb")  # noqa: PTH123 - paths are text here
 
 
 def _mode(path: str) -> int:

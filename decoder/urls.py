@@ -12,16 +12,16 @@ from __future__ import annotations
 import re
 
 CREDENTIALS_REFUSED = (
-    "credentials in a URL are refused: they would be shown, and saved; leave them out, and give "
-    "them as the store's own library finds them (AWS_PROFILE, AZURE_STORAGE_…, Hadoop's "
+    "credentials in a URL are refused: they would be shown, and saved; leave them out, and set "
+    "them where the store's own library looks for them (AWS_PROFILE, AZURE_STORAGE_…, Hadoop's "
     "configuration)"
 )
 
 # A scheme, of at least two characters: a single letter before a colon is a Windows drive. With an
 # unbounded repetition, the time of a search would grow with the square of the text's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
-# The scheme and the slashes of a URL. If it contains another URL (k8s://https://host), those of the
-# inner one.
+# The scheme and the slashes of a URL. In a URL that contains another one (k8s://https://host), only
+# the inner one matches.
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
 # In a text, a URL ends at a space, a quote, ``<`` or ``>``, or where another URL begins.
 _URL_IN_TEXT = re.compile(
@@ -44,7 +44,7 @@ _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "web
 
 
 def redact_url(url: str) -> str:
-    """Return a URL without credentials; any other text unchanged."""
+    """Return a URL without its credentials; return a text without a URL unchanged."""
     match = _URL.search(url) if ":/" in url else None
     if match is None:
         return url

@@ -1,10 +1,10 @@
 """Moves of Kafka positions between Flink checkpoints, Spark queries and consumer groups.
 
-A move reads the positions, checks them against Kafka, and plans what to write. Then it either
-writes the complete target, or refuses and writes nothing.
+A move reads positions, checks them against Kafka if brokers are named, and plans what to write. If
+a check fails, the move writes nothing.
 
-Every command of the command line is also a function of the same name: ``from migrate import plan``.
-A function's module is imported when its name is first used.
+Most commands are also functions: ``from migrate import to_spark`` for ``migrate to-spark``. The
+module of a public name is imported when the name is first used.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_MODULE_OF[name]), name)
-        globals()[name] = value  # Python calls __getattr__ only for names that are not here
+        globals()[name] = value  # from now on, Python finds the name without __getattr__
         return value
 
 

@@ -25,16 +25,23 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# One worker runs all tests on Spark: a process has one Spark session, and a small machine has no
-# memory for two.
-ON_SPARK = frozenset(
-    f"tests/integration/test_{name}.py"
-    for name in (
+# A process has one Spark session, so a worker runs all tests of one of these lists: the tests on
+# the state of a query, and the other tests on Spark. The two take about the same time.
+ON_SPARK = {
+    "state": (
         "data_source",
-        "diff",
+        "rehearse",
+        "state_moves",
+        "state_on_spark",
+        "state_rows",
+        "state_ttl",
+        "state_versions",
+    ),
+    "positions": (
         "cut_over",
         "cut_over_check",
         "cut_over_group",
+        "diff",
         "estate",
         "examples",
         "follow",
@@ -47,22 +54,23 @@ ON_SPARK = frozenset(
         "spark_shapes",
         "spark_sinks",
         "spark_versions",
-        "state_moves",
-        "state_on_spark",
-        "state_rows",
-        "state_ttl",
-        "state_versions",
+        "translation",
         "verify_run",
-    )
-)
+    ),
+}
+SPARK_SCOPES = {
+    f"tests/integration/test_{name}.py": f"Spark, {scope}"
+    for scope, names in ON_SPARK.items()
+    for name in names
+}
 
 
 class WholeModules(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
-    """A scheduler that keeps each module, and all modules on Spark, in one worker."""
+    """A scheduler that keeps each module, and each list of modules on Spark, in one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
-        return "Spark" if module in ON_SPARK else module
+        return SPARK_SCOPES.get(module, module)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -78,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
 
     def on_spark(item: pytest.Item) -> bool:
-        return item.path.relative_to(config.rootpath).as_posix() in ON_SPARK
+        return item.path.relative_to(config.rootpath).as_posix() in SPARK_SCOPES
 
     rerun = pytest.mark.flaky(reruns=1) if config.pluginmanager.hasplugin("rerunfailures") else None
     for item in items:

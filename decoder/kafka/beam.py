@@ -58,7 +58,7 @@ _TOPIC_FIELD = "topic"
 # sorted by name.
 _DECLARED_ORDER = (_TOPIC_FIELD, "partition", "nextOffset", "watermarkMillis")
 _FIELD_ORDERS = (tuple(sorted(_DECLARED_ORDER)), _DECLARED_ORDER)
-_LONG = 64  # bits of the longest Avro integer
+_LONG_BITS = 64
 _MOST_PARTITIONS = 2**31  # a partition number is a Java int
 
 
@@ -141,7 +141,7 @@ def _objects_in(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaV
 
 
 def _check_new(value: JavaValue, seen: set[int]) -> None:
-    """Refuse an object that was listed before: references could expand a few bytes to gigabytes."""
+    """Refuse an object that occurs twice: a few bytes of references could expand to gigabytes."""
     if value is not None and id(value) in seen:
         _fail(f"{_class_name(value)}, listed twice")
     seen.add(id(value))
@@ -152,7 +152,7 @@ def _fail(problem: str) -> NoReturn:
 
 
 def _class_name(value: JavaValue) -> str:
-    return value.class_name if isinstance(value, JavaObject) else "what is of no class"
+    return value.class_name if isinstance(value, JavaObject) else "a value without a class"
 
 
 def _marks_of_split(split: JavaValue, label: str, seen: set[int]) -> list[BeamMark]:
@@ -163,7 +163,7 @@ def _marks_of_split(split: JavaValue, label: str, seen: set[int]) -> list[BeamMa
     if state is None:
         return [BeamMark(topic, partition, NOT_SET, None) for topic, partition in listed]
     if not isinstance(state, JavaArray):
-        raise DecodeError(ErrorKind.CORRUPT, f"the state of a Beam split is no bytes ({label})")
+        raise DecodeError(ErrorKind.CORRUPT, f"a Beam split's state is not a byte array ({label})")
     _check_new(state, seen)
     return _marks(listed, Cursor(state.data, label))
 
@@ -188,7 +188,7 @@ def _marks(listed: list[tuple[str, int]], cursor: Cursor) -> list[BeamMark]:
 def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
     """Return the partitions of a KafkaUnboundedSource: ``spec.topicPartitions``, a Java list."""
     if not isinstance(source, JavaObject) or source.class_name != _KAFKA:
-        _fail(f"an Apache Beam pipeline's source, {_class_name(source)}: no KafkaIO")
+        _fail(f"the source {_class_name(source)} of an Apache Beam pipeline is not KafkaIO")
     _check_new(source, seen)
     spec = source.fields.get("spec")
     partitions = spec.fields.get("topicPartitions") if isinstance(spec, JavaObject) else None
@@ -197,9 +197,9 @@ def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
         fields = item.fields if isinstance(item, JavaObject) else {}
         topic, partition = fields.get("topic"), fields.get("partition")
         if not isinstance(topic, str) or not is_legal_topic(topic):
-            _fail(f"a Beam KafkaIO lists no legal topic name: {topic!r}")
+            _fail(f"a Beam KafkaIO lists a topic name that is not legal: {topic!r}")
         if not isinstance(partition, int) or not 0 <= partition < _MOST_PARTITIONS:
-            _fail(f"a Beam KafkaIO lists no partition's number: {partition!r}")
+            _fail(f"a Beam KafkaIO lists {partition!r} as the number of a partition")
         listed.append((topic, partition))
     if not listed:
         _fail("a Beam KafkaIO that lists no partitions")
@@ -208,10 +208,10 @@ def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
 
 def _read_marks(cursor: Cursor, fields: tuple[str, ...]) -> list[BeamMark]:
     marks = []
-    while count := cursor.zigzag("partitions", _LONG):
+    while count := cursor.zigzag("partitions", _LONG_BITS):
         if count < 0:
             count = -count
-            cursor.zigzag("bytes of a block", _LONG)
+            cursor.zigzag("bytes of a block", _LONG_BITS)
         if count > cursor.remaining // len(fields):
             cursor.fail(f"{count} partitions cannot fit into the bytes left", "partitions")
         marks += [_read_mark(cursor, fields) for _ in range(count)]
@@ -223,7 +223,7 @@ def _read_mark(cursor: Cursor, fields: tuple[str, ...]) -> BeamMark:
     numbers: dict[str, int] = {}
     topic = ""
     for field in fields:
-        value = cursor.zigzag(field, _LONG)
+        value = cursor.zigzag(field, _LONG_BITS)
         if field == _TOPIC_FIELD:
             if value < 0:
                 cursor.fail(f"a length cannot be negative: {value}", field)

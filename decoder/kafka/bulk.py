@@ -6,12 +6,13 @@ distinct head is checked once, and the numbers are checked column by column.
 
 These functions raise no DecodeError. If one returns None, the caller must read the whole list with
 the strict readers in ``reader_state`` and ``enumerator``, whose errors name the field and its
-position. The docstrings there describe the layouts.
+position. The docstrings there describe the layouts. A list must have at least one split or entry.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -57,14 +58,30 @@ class EntryColumns(NamedTuple):
     splits: SplitColumns | None
 
 
+class _Topics(dict[bytes, str]):
+    """A cache of the topics by head; a new head is checked by ``read_head``."""
+
+    def __init__(self, read_head: Callable[[bytes], str]) -> None:
+        self._read_head = read_head
+
+    def __missing__(self, head: bytes) -> str:
+        topic = self[head] = self._read_head(head)
+        return topic
+
+
+def element_topics() -> dict[bytes, str]:
+    """Return an empty cache for ``read_uniform_splits``."""
+    return _Topics(_element_topic)
+
+
 def read_uniform_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
     """Read the elements of reader state; return None if the strict reader must read them.
 
-    ``topics`` is a cache of the topics by head.
+    ``topics`` is a cache of the topics by head, from ``element_topics``.
     """
     try:
         heads, partitions, starts, stops = zip(*_unpacked_elements(elements), strict=True)
-        return _splits(_head_topics(heads, topics, _element_topic), partitions, starts, stops)
+        return _splits(list(map(topics.__getitem__, heads)), partitions, starts, stops)
     except (_NeedsStrictReader, struct.error):
         return None
 
@@ -78,7 +95,7 @@ def read_uniform_entries(
         (the position after the entries, the entries), or None if the strict reader must read them.
     """
     before_topic, numbers = _ENTRY_FORMATS[version]
-    known: dict[bytes, str] = {}
+    known = _Topics(_split_topic if version == 3 else _topic)
     topics: list[str] = []
     columns: list[list[int]] = [[] for _ in numbers]
     position = start
@@ -88,7 +105,7 @@ def read_uniform_entries(
             unpacked = _unpacked_entries(data, position, at_once, before_topic, numbers)
             heads, *values = zip(*unpacked, strict=True)
             position += sum(map(len, heads)) + at_once * struct.calcsize(">" + numbers)
-            topics += _head_topics(heads, known, _split_topic if version == 3 else _topic)
+            topics += map(known.__getitem__, heads)
             for column, more in zip(columns, values, strict=True):
                 column += more
         return (position, _entries(topics, columns)) if position <= end else None
@@ -101,7 +118,7 @@ def read_uniform_entries(
 
 @lru_cache(1024)
 def _entry_struct(topic_bytes: int, before_topic: int, numbers: str) -> Struct:
-    """Return the layout of a head, whose topic has this length, and of its numbers."""
+    """Return the layout of a head whose topic has ``topic_bytes`` bytes, and of the numbers."""
     if not 0 < topic_bytes <= _LONGEST_TOPIC:
         raise _NeedsStrictReader
     return Struct(f">{before_topic + 2 + topic_bytes}s{numbers}")
@@ -167,8 +184,11 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
         raise _NeedsStrictReader
-    # Topic and partition are combined into one number, which takes less memory than a pair.
-    numbers = {topic: number << 32 for number, topic in enumerate(set(topics))}
+    # Topic and partition are combined into one number, which takes less memory than a pair. The
+    # topics get adjacent ranges of numbers, because numbers that are far apart collide more often
+    # in a set.
+    stride = max(partitions) + 1
+    numbers = {topic: number * stride for number, topic in enumerate(set(topics))}
     distinct = set(map(add, map(numbers.__getitem__, topics), partitions))
     if min(partitions) < 0 or len(distinct) != len(topics):
         raise _NeedsStrictReader
@@ -177,14 +197,6 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
 
 
 # -- heads ---------------------------------------------------------------------------------------
-
-
-def _head_topics(
-    heads: Iterable[bytes], known: dict[bytes, str], read_head: Callable[[bytes], str]
-) -> list[str]:
-    for head in set(heads).difference(known):
-        known[head] = read_head(head)
-    return list(map(known.__getitem__, heads))
 
 
 def _element_topic(head: bytes) -> str:
@@ -208,4 +220,4 @@ def _topic(head: bytes) -> str:
     topic = name.decode("ascii")
     if not is_legal_topic(topic):
         raise _NeedsStrictReader
-    return topic
+    return sys.intern(topic)  # look-ups are faster if equal topics are one object

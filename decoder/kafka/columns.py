@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar, overload
 
 from decoder.kafka.split import Split
@@ -48,10 +47,8 @@ class Rows(Sequence[_T_co]):
     def __getitem__(self, index: slice) -> tuple[_T_co, ...]: ...
 
     def __getitem__(self, index: int | slice) -> _T_co | tuple[_T_co, ...]:
-        """Return an item or a slice by iterating from the start."""
-        if isinstance(index, slice):
-            return tuple(self)[index]
-        return next(islice(self, range(self._length)[index], None))
+        """Return an item or a slice; all items are made for it."""
+        return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

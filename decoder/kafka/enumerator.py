@@ -186,11 +186,9 @@ def _read_entry(cursor: Cursor, version: int) -> EnumeratorEntry:
 
 def _entries_from_columns(columns: EntryColumns) -> Rows[EnumeratorEntry]:
     topics, partitions, codes, splits = columns
-    statuses = (
-        repeat(AssignmentStatus.ASSIGNED) if codes is None else [_STATUSES[code] for code in codes]
-    )
 
     def make_items() -> Iterator[EnumeratorEntry]:
+        statuses = map(_STATUSES.__getitem__, repeat(0) if codes is None else codes)
         listed = splits.make_items() if splits is not None else repeat(None)
         return make_rows(EnumeratorEntry, topics, partitions, statuses, listed)
 

@@ -71,12 +71,12 @@ def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
     class_id = cursor.varint("class of a partition")
     if class_id < _FIRST_REGISTERED:
         cursor.fail(f"not a registered class: {class_id}", "class of a partition", back=1)
-    _read_new_object(cursor, "partition of a topic")
+    _read_new_object_marker(cursor, "partition of a topic")
     cached_hash = cursor.zigzag("hash of a partition")
     partition = cursor.zigzag("partition")
     if partition < 0:
         cursor.fail(f"a partition cannot be negative: {partition}", "partition")
-    _read_new_object(cursor, "topic")
+    _read_new_object_marker(cursor, "topic")
     topic = read_ascii_string(cursor, "topic")
     check_topic(cursor, topic)
     if cached_hash != signed_32((31 * string_hash(topic) + partition) & 0xFFFFFFFF):
@@ -88,7 +88,7 @@ def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
     return LegacyOffset(subtask, topic, partition, offset)
 
 
-def _read_new_object(cursor: Cursor, field: str) -> None:
+def _read_new_object_marker(cursor: Cursor, field: str) -> None:
     marker = cursor.varint(field)
     if marker != _NEW_OBJECT:
         cursor.fail(f"a reference ({marker}) in place of an object", field, back=1)

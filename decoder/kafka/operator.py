@@ -24,6 +24,8 @@ from decoder.kafka.sink import (
     FileBucket,
     FileSinkState,
     KafkaWriterState,
+    PendingFile,
+    PendingTransaction,
     SinkState,
     UnknownSink,
     read_committer_state,
@@ -55,9 +57,9 @@ _KAFKA_STATES = frozenset(
 # of this name in a user's function would be read.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
-# Errors that mostly mean that the state is another sink's.
+# The kinds of errors that most often mean that the state belongs to another kind of sink.
 _ERRORS_IN_BYTES = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
-_NOT_A_KAFKA_SINK = "not a KafkaSink's"
+_UNKNOWN_KIND = "neither a KafkaSink's nor a FileSink's"
 
 
 def read_source(
@@ -74,7 +76,8 @@ def read_source(
         in_beam_pipeline: whether any of the job's operators belongs to Apache Beam's Flink runner.
 
     Raises:
-        DecodeError: a file of the operator's state is missing, not the checkpoint's, or damaged.
+        DecodeError: a file of the operator's state is missing, damaged, or outside of the
+            checkpoint.
     """
     states = _list_states(operator)
     legacy_states = states.get(LEGACY_CONSUMER_STATE)
@@ -88,7 +91,7 @@ def read_source(
         if wrapped is not None:
             return wrapped
     reader_states = states.get(SOURCE_READER_STATE, [])
-    wrong_mode = _check_mode(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
+    wrong_mode = _find_wrong_mode(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
     if wrong_mode is not None:
         return wrong_mode
     coordinator = operator.coordinator_state
@@ -113,7 +116,7 @@ def _read_legacy(
     states: list[SubtaskState], files: StateFiles, label: str
 ) -> LegacyConsumer | UnknownSource:
     """Read a FlinkKafkaConsumer; return an UnknownSource if its state is not valid or is empty."""
-    wrong_mode = _check_mode(states, DistributionMode.UNION)
+    wrong_mode = _find_wrong_mode(states, DistributionMode.UNION)
     if wrong_mode is not None:
         return wrong_mode
     offsets: list[LegacyOffset] = []
@@ -194,14 +197,16 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
             )
         )
     except DecodeError as error:
-        return UnknownSink(_NOT_A_KAFKA_SINK if error.kind in _ERRORS_IN_BYTES else str(error))
+        return UnknownSink(_UNKNOWN_KIND if error.kind in _ERRORS_IN_BYTES else str(error))
     writers = tuple(state for state in written if isinstance(state, KafkaWriterState))
-    if len(writers) == len(written):
-        return SinkState(writers, pending)
+    transactions = tuple(item for item in pending if isinstance(item, PendingTransaction))
+    if len(writers) == len(written) and len(transactions) == len(pending):
+        return SinkState(writers, transactions)
     buckets = tuple(state for state in written if isinstance(state, FileBucket))
-    if len(buckets) == len(written) and not pending:
-        return FileSinkState(buckets)
-    return UnknownSink(_NOT_A_KAFKA_SINK)
+    pending_files = tuple(item for item in pending if isinstance(item, PendingFile))
+    if len(buckets) == len(written) and len(pending_files) == len(pending):
+        return FileSinkState(buckets, pending_files)
+    return UnknownSink(_UNKNOWN_KIND)
 
 
 def _operator_label(operator: Operator) -> str:
@@ -221,10 +226,10 @@ def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
     return states
 
 
-def _check_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
+def _find_wrong_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
     """Return an UnknownSource if a state's distribution mode is not ``mode``, otherwise None."""
     for _, _, state in states:
         if state.mode is not mode:
-            reason = f"its {state.name} is spread as {state.mode.name}"
+            reason = f"its {state.name} has the distribution mode {state.mode.name}"
             return UnknownSource(reason, partly_kafka=False)
     return None

@@ -1,4 +1,4 @@
-"""The state of a KafkaSink's writers and committer, and of a FileSink's writers.
+"""The state of the writers and committers of a KafkaSink and of a FileSink.
 
 Each of these states is a list of ``byte[]``. An element is ``i32 version, i32 n``, n bytes of the
 content described below. A *versioned list* is ``i32 version, i32 n``, n x {``i32 len``, item}.
@@ -20,14 +20,20 @@ versioned list of committables, in version 2 a versioned list of checkpoints.
 
 KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 
+FileSinkCommittable: ``i32 magic 0x1E765C80``; in version 2 (since Flink 1.15) ``UTF bucketId``;
+``boolean hasPendingFile`` and, if true, ``i32 version, i32 n``, n bytes; the same for a file in
+progress that the commit deletes; in version 2 ``boolean`` and, if true, ``UTF path`` of a compacted
+file that the commit deletes.
+
 ``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
 writer: ``i32 magic 0x1E764B79``, the bucket's id as ``i32 version, i32 n``, n bytes, ``UTF path,
 i64 created, boolean inProgress``. If ``inProgress`` is true, ``i32 version, i32 n`` and n bytes
 follow: the state of the unfinished file.
 
 Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRequestState,
-FileWriterBucketStateSerializer @ Flink 1.15.4, 1.20.3, 2.2.0; KafkaCommittableSerializer,
-KafkaWriterStateSerializer @ connector 1.15.4 to 5.0.0-2.2.
+FileWriterBucketStateSerializer @ Flink 1.15.4, 1.20.3, 2.2.0; FileSinkCommittableSerializer @ Flink
+1.14.6, 1.15.4, 2.2.0; KafkaCommittableSerializer, KafkaWriterStateSerializer @ connector 1.15.4 to
+5.0.0-2.2.
 """
 
 from __future__ import annotations
@@ -41,6 +47,7 @@ WRITER_STATE = "writer_raw_states"
 COMMITTER_STATE = "streaming_committer_raw_states"
 
 _COMMITTER_MAGIC = 0xB91F252C - (1 << 32)
+_FILE_MAGIC = bytes.fromhex("1e765c80")
 _BUCKET_MAGIC = 0x1E764B79
 _BUCKET_VERSION = 3
 _REQUEST_STATE_COUNT = 4
@@ -61,6 +68,12 @@ class PendingTransaction(NamedTuple):
     def prefix(self) -> str:
         """The first part of the id, which is ``prefix-subtask-number`` (TransactionalIdFactory)."""
         return self.transactional_id.rsplit("-", 2)[0]
+
+
+class PendingFile(NamedTuple):
+    """A finished file of a FileSink; Flink makes it visible after the checkpoint completes."""
+
+    bucket_id: str
 
 
 class KafkaWriterState(NamedTuple):
@@ -88,9 +101,10 @@ class FileBucket(NamedTuple):
 
 
 class FileSinkState(NamedTuple):
-    """The state of a FileSink's writers."""
+    """The state of one operator of a FileSink: its writers, or a committer's pending files."""
 
     buckets: tuple[FileBucket, ...]
+    pending: tuple[PendingFile, ...] = ()
 
 
 class UnknownSink(NamedTuple):
@@ -115,15 +129,17 @@ def read_writer_state(element: bytes, label: str) -> KafkaWriterState | FileBuck
 
 def _read_kafka_writer(cursor: Cursor, version: int) -> KafkaWriterState:
     prefix = cursor.utf("transactional id prefix")
-    open_transactions: tuple[str, ...] = ()
+    open_transactions: list[str] = []
     if version == 2:
         cursor.skip(8, "owned subtasks")
         ownership = cursor.i32("ownership of transactions")
         if not 0 <= ownership < _OWNERSHIP_COUNT:
             cursor.fail(f"unknown ownership: {ownership}", "ownership of transactions", back=4)
         count = cursor.count("open transactions", 2 + 8)
-        open_transactions = tuple(_read_open_transaction(cursor) for _ in range(count))
-    return KafkaWriterState(prefix, open_transactions)
+        for _ in range(count):
+            open_transactions.append(cursor.utf("transactional id"))
+            cursor.i64("checkpoint id")
+    return KafkaWriterState(prefix, tuple(open_transactions))
 
 
 def _read_bucket(cursor: Cursor) -> FileBucket:
@@ -140,37 +156,34 @@ def _read_bucket(cursor: Cursor) -> FileBucket:
     return FileBucket(path, in_progress)
 
 
-def _read_open_transaction(cursor: Cursor) -> str:
-    transactional_id = cursor.utf("transactional id")
-    cursor.i64("checkpoint id")
-    return transactional_id
+_Pending = PendingTransaction | PendingFile
 
 
-def read_committer_state(element: bytes, label: str) -> tuple[PendingTransaction, ...]:
-    """Read the pending transactions in one element of ``streaming_committer_raw_states``.
+def read_committer_state(element: bytes, label: str) -> tuple[_Pending, ...]:
+    """Read the pending transactions or files in one element of ``streaming_committer_raw_states``.
 
     Raises:
-        DecodeError: the bytes are not exactly the state of a KafkaSink's committer.
+        DecodeError: the bytes are not exactly the state of a committer of a KafkaSink or FileSink.
     """
     version, cursor = _open_element(element, label, (1, 2), "committer state")
     if cursor.i32("magic number") != _COMMITTER_MAGIC:
         cursor.fail("committer state without its magic number", "magic number", back=4)
     if version == 1:
-        pending = tuple(_versioned_list(cursor, "committables", (1,), _read_committable))
+        pending = _concatenate(_versioned_list(cursor, "committables", (1,), _read_committable))
     else:
         pending = _concatenate(_versioned_list(cursor, "checkpoints", (0, 1), _read_checkpoint))
     cursor.finish("committer state")
     return pending
 
 
-def _read_checkpoint(cursor: Cursor, version: int) -> tuple[PendingTransaction, ...]:
+def _read_checkpoint(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
     cursor.i64("checkpoint id")
     if version >= 1:
         cursor.i32("number of subtasks")
     return _concatenate(_versioned_list(cursor, "subtasks", (0, 1, 2), _read_subtask))
 
 
-def _read_subtask(cursor: Cursor, version: int) -> tuple[PendingTransaction, ...]:
+def _read_subtask(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
     if version >= 1:
         cursor.i32("subtask")
     pending = _concatenate(_versioned_list(cursor, "requests", (0,), _read_request))
@@ -181,19 +194,24 @@ def _read_subtask(cursor: Cursor, version: int) -> tuple[PendingTransaction, ...
     return pending
 
 
-def _read_request(cursor: Cursor, _version: int) -> tuple[PendingTransaction, ...]:
-    version = cursor.version("committable", (1,))
+def _read_request(cursor: Cursor, _version: int) -> tuple[_Pending, ...]:
+    version = cursor.version("committable", (1, 2))
     frame = cursor.frame(cursor.i32("committable length"), "committable")
-    committable = _read_committable(frame, version)
+    pending = _read_committable(frame, version)
     frame.finish("committable")
     cursor.i32("number of retries")
     state = cursor.i32("state of a request")
     if not 0 <= state < _REQUEST_STATE_COUNT:
         cursor.fail(f"unknown state of a request: {state}", "state of a request", back=4)
-    return (committable,) if state < _FIRST_DONE_STATE else ()
+    return pending if state < _FIRST_DONE_STATE else ()
 
 
-def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
+def _read_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
+    """Read a committable; return no file for one that only deletes files."""
+    if cursor.skip_if(_FILE_MAGIC):
+        return _read_file_committable(cursor, version)
+    if version != 1:  # the version and the length come before these bytes
+        cursor.check_version(version, "committable", (1,), back=8)
     epoch = cursor.i16("producer epoch")
     producer_id = cursor.i64("producer id")
     if epoch < 0 or producer_id < 0:
@@ -201,7 +219,20 @@ def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
     transactional_id = cursor.utf("transactional id")
     if not transactional_id:
         cursor.fail("a transactional id cannot be empty", "transactional id", back=2)
-    return PendingTransaction(transactional_id, producer_id, epoch)
+    return (PendingTransaction(transactional_id, producer_id, epoch),)
+
+
+def _read_file_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
+    bucket_id = cursor.utf("bucket id") if version > 1 else ""
+    has_file = False
+    for kind in ("pending file", "file in progress"):
+        if cursor.boolean(f"has a {kind}"):
+            has_file = has_file or kind == "pending file"
+            cursor.i32(f"version of the {kind}")
+            cursor.skip_blob(kind)
+    if version > 1 and cursor.boolean("has a compacted file"):
+        cursor.skip_utf("compacted file")
+    return (PendingFile(bucket_id),) if has_file else ()
 
 
 def _open_element(
@@ -230,5 +261,5 @@ def _versioned_list(
     return items
 
 
-def _concatenate(parts: Iterable[tuple[PendingTransaction, ...]]) -> tuple[PendingTransaction, ...]:
+def _concatenate(parts: Iterable[tuple[_Pending, ...]]) -> tuple[_Pending, ...]:
     return tuple(pending for part in parts for pending in part)

@@ -23,7 +23,7 @@ from decoder.kafka.beam import (
     read_beam_element,
     read_beam_enumerator,
 )
-from decoder.kafka.bulk import read_uniform_splits
+from decoder.kafka.bulk import element_topics, read_uniform_splits
 from decoder.kafka.columns import Rows, SplitColumns, make_rows
 from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
 from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
@@ -122,7 +122,7 @@ class _Readers:
     beam: list[tuple[int, BeamMark]] = field(default_factory=list)
     reason: str | None = None
     beam_damaged: bool = False
-    _topics: dict[bytes, str] = field(default_factory=dict)
+    _topics: dict[bytes, str] = field(default_factory=element_topics)
 
     def add_state(self, subtask: int, state: Iterable[bytes]) -> None:
         """Read the elements of one reader's state, and add their splits."""

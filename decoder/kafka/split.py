@@ -15,7 +15,8 @@ from decoder.cursor import Cursor
 
 SPLIT_VERSION = 0
 
-# Markers that are stored in place of an offset until the split's first record is read.
+# Markers in place of an offset: of a starting offset until the split's first record is read; LATEST
+# and COMMITTED also of a stopping offset.
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
@@ -25,7 +26,7 @@ NOT_SET = -(1 << 63)
 # org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
-# the topic's length and one character, the partition; then the two offsets
+# The minimum sizes in bytes: the topic's length and one character, the partition; two offsets.
 MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 

@@ -20,7 +20,6 @@ from decoder.keyed_state import types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import decode_text
-from decoder.keyed_state.value_sizes import avro_can_be_empty
 
 _i32 = Struct(">i").unpack_from
 
@@ -39,8 +38,8 @@ _Read = Callable[[bytes, int, int], tuple[Any, int]]
 def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """Return a function from (data, position) to the value at that position and its end.
 
-    The function raises DecodeError for bytes that Flink never writes, and IndexError or
-    struct.error for a value that continues past the end of ``data``.
+    The function raises DecodeError for bytes that Flink never writes. It raises IndexError or
+    struct.error for a value that continues past the end of ``data``, or has a negative length.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)
@@ -69,10 +68,10 @@ class _Compiler:
             case types.AvroUnion(branches):
                 return _union([self.read(branch) for branch in branches])
             case types.AvroArray(element):
-                return _read_blocks(self.read(element), avro_can_be_empty(element), list)
+                return _read_blocks(self.read(element), list)
             case types.AvroMap(value):
                 item = _item(self.read(value))
-                return _read_blocks(item, False, Pairs)
+                return _read_blocks(item, Pairs)
 
     def _define(self, name: str, read: _Read) -> _Read:
         self._named[name] = read
@@ -142,20 +141,21 @@ def _item(read_value: _Read) -> _Read:
     return read
 
 
-def _read_blocks(read_item: _Read, may_be_empty: bool, make: type[list[Any]]) -> _Read:
+def _read_blocks(read_item: _Read, make: type[list[Any]]) -> _Read:
     def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
         items = make()
+        empty_items = 0
         while True:
             count, position = _count(data, position)
             if count == 0:
                 return items, position
-            if may_be_empty:
-                if len(items) + count > _MAX_EMPTY_ITEMS:
-                    raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} items of no bytes")
-            elif count > len(data) - position:
-                raise IndexError
             for _ in range(count):
-                value, position = read_item(data, position, depth)
+                start = position
+                value, position = read_item(data, start, depth)
+                if position == start:
+                    empty_items += 1
+                    if empty_items > _MAX_EMPTY_ITEMS:
+                        raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} items of no bytes")
                 items.append(value)
 
     return read

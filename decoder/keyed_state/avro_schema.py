@@ -1,9 +1,9 @@
 """Parse an Avro schema from its JSON into the classes of ``types``.
 
 A schema may refer to a named type (record, enum, fixed) by name, after or within the type's
-definition. A logical type that Avro's specification does not define for its primitive is ignored.
+definition. Logical types are ignored, except for those in ``_LOGICAL`` and the decimal of a fixed.
 
-Source: Apache Avro 1.11 specification; org.apache.avro.Schema @ 1.11.3.
+Source: Apache Avro 1.11 specification (1.12 for nanoseconds); org.apache.avro.Schema @ 1.11.3.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class _Parser:
                 return self._record(schema, namespace, depth)
             case "enum":
                 name = self._define(schema, namespace)
-                return types.AvroEnum(name, self._texts(schema.get("symbols")))
+                symbols = schema.get("symbols")
+                if not isinstance(symbols, list) or not all(isinstance(s, str) for s in symbols):
+                    self._fail("the symbols of an enum are not names")
+                return types.AvroEnum(name, tuple(symbols))
             case "fixed":
                 return self._fixed(schema, namespace)
             case "array":
@@ -133,11 +136,6 @@ class _Parser:
         if not isinstance(scale, int) or not 0 <= scale <= _MAX_SCALE:
             self._fail("the scale of a decimal is not a small number")
         return scale
-
-    def _texts(self, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(symbol, str) for symbol in value):
-            self._fail("the symbols of an enum are not names")
-        return tuple(value)
 
     def _fail(self, problem: str) -> NoReturn:
         self._cursor.fail(f"not an Avro schema: {problem}", _FIELD)

@@ -98,7 +98,8 @@ def _row(type_: types.SqlRow) -> Read:
 
 
 def _array(type_: types.SqlArray) -> Read:
-    size, slot = _element(type_.element)
+    element, slot = type_.element, _slot(type_.element)
+    size = _ELEMENT_BYTES.get(element.kind, 8) if isinstance(element, types.SqlScalar) else 8
 
     def read(data: bytes) -> list[Any]:
         count = _i32(data)[0]
@@ -139,13 +140,7 @@ def _map(type_: types.SqlMap) -> Read:
 # -- slots ---------------------------------------------------------------------------------------
 
 
-def _element(type_: types.SqlType) -> tuple[int, _ReadSlot]:
-    """Return the size of an array's element in bytes, and the element's reader."""
-    if isinstance(type_, types.SqlScalar) and type_.kind in _ELEMENT_BYTES:
-        return _ELEMENT_BYTES[type_.kind], _slot(type_)
-    return 8, _slot(type_)
-
-
+# The sizes of elements of arrays in bytes; 8 for other types.
 _ELEMENT_BYTES = {
     types.SqlKind.BOOLEAN: 1,
     types.SqlKind.TINYINT: 1,

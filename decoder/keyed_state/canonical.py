@@ -186,7 +186,7 @@ class CanonicalReader:
             )
 
     def _simple_entry(self) -> Callable[[bytes, int, int, int, int, str], Entry]:
-        """Return a faster ``_entry`` for ``simple`` states; on errors, it calls ``_entry``."""
+        """Return a faster function for ``Readers.simple`` states; it calls ``_entry`` on errors."""
         readers, prefix = self._readers, self._prefix
         read_key, read_value, key_group_of = (
             readers.key,

@@ -129,8 +129,8 @@ class Readers:
         if actual is not None and actual != key_group:
             raise DecodeError(
                 ErrorKind.CORRUPT,
-                f"a key of key group {actual} is in key group {key_group}: it is not read right, "
-                "or the operator's max parallelism is another one",
+                f"a key of key group {actual} is in key group {key_group}: the key was decoded "
+                "wrongly, or the operator has another max parallelism",
                 field=f"state {self.info.name!r}",
             )
 
@@ -177,7 +177,7 @@ def too_large_entry(max_bytes: int, label: str) -> DecodeError:
 def with_location(
     error: DecodeError, label: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
-    """Return the error with the file, the state and the byte offset added."""
+    """Return the error with this byte offset; add the file, the field, or both if it lacks them."""
     return DecodeError(
         error.kind,
         error.problem,

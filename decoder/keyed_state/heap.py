@@ -243,7 +243,7 @@ def split_heap_key_group(
         blocks: the key group, decompressed and without its number.
         target: the index of the state in ``states``.
         key_group: the key group's number.
-        max_bytes: the largest entry that is read.
+        max_bytes: the size in bytes of the largest entry that is read.
         label: the key group's name in errors.
 
     Raises:

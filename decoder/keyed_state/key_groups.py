@@ -53,17 +53,10 @@ def _murmur(code: int) -> int:
     code = code * 0xCC9E2D51 & _MASK
     code = (code << 15 | code >> 17) * 0x1B873593 & _MASK
     code = ((code << 13 | code >> 19) * 5 + 0xE6546B64) & _MASK ^ 4
-    # The body of _mix is repeated here: a call for each key takes too long.
     code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
     code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
     code ^= code >> 16
     return code if code < 1 << 31 else -code & 0x7FFFFFFF
-
-
-def _mix(code: int) -> int:
-    code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
-    code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
-    return code ^ code >> 16
 
 
 def _row_hash(data: bytes, start: int) -> int:
@@ -75,7 +68,10 @@ def _row_hash(data: bytes, start: int) -> int:
         word = int.from_bytes(row[position : position + 4], "little") * 0xCC9E2D51 & _MASK
         code ^= (word << 15 | word >> 17) * 0x1B873593 & _MASK
         code = ((code << 13 | code >> 19) & _MASK) * 5 + 0xE6546B64 & _MASK
-    return _mix(code ^ size)
+    code ^= size
+    code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
+    return code ^ code >> 16
 
 
 def _hash_of(type_: Type) -> _Hash | None:

@@ -150,7 +150,11 @@ def kryo_type(
         version: ``KRYO_2`` or ``KRYO_5``.
     """
     replaced = frozenset(class_name for class_name, by_kryo in registered if not by_kryo)
-    replaced_parts = (part for part in _registered_parts(name, version) if part in replaced)
+    # The classes of the object's parts that Kryo writes with registered serializers.
+    parts = _PARTS.get(name, ()) if version == KRYO_2 else ()
+    if name in _ARRAYS:
+        parts = (_ARRAYS[name],)
+    replaced_parts = (part for part in parts if part in replaced)
     if replaced_class := next(iter(defaults), None) or next(replaced_parts, None):
         problem = f"Kryo writes it, with the job's own serializer of {replaced_class}"
         return Unreadable(name, problem)
@@ -167,17 +171,11 @@ def kryo_type(
     return Kryo(name, tuple(names), replaced, version)
 
 
-def _registered_parts(name: str, version: int) -> Sequence[str]:
-    """Return the classes of an object's parts that Kryo writes with registered serializers."""
-    if name in _ARRAYS:
-        return (_ARRAYS[name],)
-    return _PARTS.get(name, ()) if version == KRYO_2 else ()
-
-
 def find_open_class(type_: Type) -> str | None:
-    """Return the first class in a type that may contain objects of any class, or None.
+    """Return the first interface, abstract class or container in a type of Kryo, or None.
 
-    Whether these objects can be read is not known in advance.
+    Only the values name the classes of its objects, so whether these can be read is not known in
+    advance.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -418,14 +416,14 @@ class _Reader:
         """
         if not self._is_kryo_5:
             if sorted_:
-                self._no_comparator(depth)
+                self._refuse_comparator(depth)
             return [self.object(depth + 1) for _ in range(self.count())]
         one_class = self.data[self.position] & 0x80 != 0
         count = self.varint(0x3F) - 1
         if count < 0:
             self.fail("a collection is null")
         if sorted_:
-            self._no_comparator(depth)
+            self._refuse_comparator(depth)
         if count == 0:
             return []
         if not one_class:
@@ -448,12 +446,12 @@ class _Reader:
         class.
         """
         if not self._is_kryo_5 and sorted_:
-            self._no_comparator(depth)
+            self._refuse_comparator(depth)
         count = self.varint() - self._is_kryo_5
         if count < 0:
             self.fail("a map is null")
         if self._is_kryo_5 and sorted_:
-            self._no_comparator(depth)
+            self._refuse_comparator(depth)
         self.check_count(count)
         return Pairs((self.object(depth + 1), self.object(depth + 1)) for _ in range(count))
 
@@ -483,7 +481,7 @@ class _Reader:
         self.class_name()
         return [self.object(depth + 1) for _ in range(count)]
 
-    def _no_comparator(self, depth: int) -> None:
+    def _refuse_comparator(self, depth: int) -> None:
         name = self.class_name()
         if name is not None:
             self.fail(f"a comparator ({name}), which is not read here", ErrorKind.UNSUPPORTED)
@@ -505,8 +503,8 @@ class _Reader:
     def date(self, depth: int) -> LocalDate:
         """Read a LocalDate.
 
-        2.24, by field: ``i16 day, i16 month``, signed varint year. 5.6: varint year, ``u8 month,
-        u8 day``.
+        2.24, by field: ``i16 day, i16 month``, signed varint year. 5.6: varint year, ``i8 month,
+        i8 day``.
         """
         if not self._is_kryo_5:
             day, month = self.fixed(2), self.fixed(2)
@@ -516,7 +514,7 @@ class _Reader:
     def time_of_day(self, depth: int) -> LocalTime:
         """Read a LocalTime.
 
-        2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: ``i8`` hour,
+        2.24, by field: ``i8 hour, i8 minute``, signed varint nano, ``i8 second``. 5.6: ``i8`` hour,
         minute and second, varint nano; zeros at the end are left out, and the number before them is
         inverted (``~``).
         """
@@ -538,7 +536,7 @@ class _Reader:
         """Read a LocalDateTime: date and time, in 2.24 each with a reference."""
         if self._is_kryo_5:
             return LocalDateTime(self.date(depth), self.time_of_day(depth))
-        # The same depth, because dates and times contain no objects.
+        # ``depth`` stays the same, because dates and times contain no objects.
         date = self.object_of_class("java.time.LocalDate", depth)
         time = self.object_of_class("java.time.LocalTime", depth)
         return LocalDateTime(date, time)

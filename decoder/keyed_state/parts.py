@@ -78,7 +78,7 @@ class StateSource(Protocol):
     def blocked_reasons(self) -> dict[int, str]:
         """Return why states after an unreadable state cannot be read, by state number."""
 
-    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+    def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
 
         The sizes are approximate. A range has at most ``max_bytes`` bytes, unless it is a single
@@ -178,8 +178,8 @@ class KeyGroupsSource:
                 return
         yield b"".join(read_blocks)
 
-    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        return self.stream.shares(max_bytes)
+    def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
+        return self.stream.key_group_ranges(max_bytes)
 
     def __getstate__(self) -> dict[str, Any]:
         return attributes_without(self, "_readers")

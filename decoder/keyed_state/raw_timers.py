@@ -57,8 +57,8 @@ class RawTimersSource:
     def blocked_reasons(self) -> dict[int, str]:
         return {}
 
-    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        return self.stream.shares(max_bytes)
+    def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
+        return self.stream.key_group_ranges(max_bytes)
 
     @cached_property
     def head(self) -> Head:
@@ -71,7 +71,7 @@ class RawTimersSource:
         for key_group in self.key_groups:
             data = self.stream.key_group(key_group)
             if data:
-                for name, timer, _, entry in self._services(data, key_group):
+                for name, timer, _, entry in self._timers_by_service(data, key_group):
                     if entry is None:
                         states += [
                             timers_info(f"_timer_state/{kind}_{name}", timer) for kind in _KINDS
@@ -82,7 +82,7 @@ class RawTimersSource:
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         data = self.stream.key_group(key_group)
         batch: list[Entry] = []
-        for _, _, state_number, entry in self._services(data, key_group) if data else ():
+        for _, _, state_number, entry in self._timers_by_service(data, key_group) if data else ():
             if entry is not None and state_number == number:
                 batch.append(entry)
                 if len(batch) == BATCH:
@@ -98,7 +98,7 @@ class RawTimersSource:
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
         raise AssertionError("there are none")
 
-    def _services(
+    def _timers_by_service(
         self, data: bytes, key_group: int
     ) -> Iterator[tuple[str, Timer, int, Entry | None]]:
         """Yield (service, type, state number, timer) for each timer.

@@ -1,13 +1,13 @@
 """States in the files of RocksDB or ForSt: checkpoints, and native savepoints.
 
-The handle has the database's files by name, and a stream that holds only the head. Each state is a
-column family with the state's name; keys and values of the rows have canonical form. The files may
-hold rows of other subtasks' key groups.
+The handle has the database's files by name, and a stream that holds only the head (the states'
+names and serializers). Each state is a column family with the state's name; keys and values of the
+rows have canonical form. The files may hold rows of other subtasks' key groups.
 
 RocksDB itself reads the files, through the package ``rocksdict`` from PyPI. The files are copied to
 a temporary directory and opened read-only. The elements of a LIST are merge operands; without the
-merge operator that the OPTIONS file names, they would silently be missing. The OPTIONS file also
-names the task manager's log directories, which are removed from the copy.
+merge operator that the OPTIONS file names, they would be missing without an error. The OPTIONS file
+also names the task manager's log directories; in the copy these names are removed.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
@@ -71,8 +71,8 @@ class RocksSource:
     def blocked_reasons(self) -> dict[int, str]:
         return {}
 
-    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return one share, because reading one key group needs a copy of all files."""
+    def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
+        """Return all key groups as one range, because reading a key group needs all files."""
         return [(self.key_groups, sum(stream.size for _, stream in self.handle.files))]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class _Database:
             )
         except Exception as error:  # rocksdict has no error class of its own
             raise DecodeError(
-                ErrorKind.CORRUPT, f"RocksDB does not open it: {error}", file=label
+                ErrorKind.CORRUPT, f"RocksDB cannot open the copied files: {error}", file=label
             ) from error
         self._families = set(families)
 
@@ -168,7 +168,7 @@ class _Database:
             raise
         except Exception as error:
             raise DecodeError(
-                ErrorKind.CORRUPT, f"RocksDB does not read it: {error}", file=self._label
+                ErrorKind.CORRUPT, f"RocksDB cannot read {name!r}: {error}", file=self._label
             ) from error
 
     def __del__(self) -> None:

@@ -77,32 +77,24 @@ _MAX_PADDING = 1 << 16
 _MAX_PRECISION = 38
 _MAX_TIME_PRECISION = 9
 
+_PRIMITIVES = ("Boolean", "Byte", "Char", "Double", "Float", "Int", "Long", "Short")
+
+
+def _name(serializer: str) -> str:
+    """Return the name of the class of a serializer's snapshot."""
+    return f"{serializer}${serializer}Snapshot"
+
+
 _SIMPLE: dict[str, Type] = {
     "BigDecSerializer$BigDecSerializerSnapshot": Scalar(Kind.BIG_DECIMAL),
     "BigIntSerializer$BigIntSerializerSnapshot": Scalar(Kind.BIG_INTEGER),
-    "BooleanSerializer$BooleanSerializerSnapshot": Scalar(Kind.BOOLEAN),
-    "BooleanValueSerializer$BooleanValueSerializerSnapshot": Scalar(Kind.BOOLEAN, mutable=True),
-    "ByteSerializer$ByteSerializerSnapshot": Scalar(Kind.BYTE),
-    "ByteValueSerializer$ByteValueSerializerSnapshot": Scalar(Kind.BYTE, mutable=True),
-    "CharSerializer$CharSerializerSnapshot": Scalar(Kind.CHAR),
-    "CharValueSerializer$CharValueSerializerSnapshot": Scalar(Kind.CHAR, mutable=True),
     "DateSerializer$DateSerializerSnapshot": Scalar(Kind.DATE),
-    "DoubleSerializer$DoubleSerializerSnapshot": Scalar(Kind.DOUBLE),
-    "DoubleValueSerializer$DoubleValueSerializerSnapshot": Scalar(Kind.DOUBLE, mutable=True),
-    "FloatSerializer$FloatSerializerSnapshot": Scalar(Kind.FLOAT),
-    "FloatValueSerializer$FloatValueSerializerSnapshot": Scalar(Kind.FLOAT, mutable=True),
     "InstantSerializer$InstantSerializerSnapshot": Scalar(Kind.INSTANT),
-    "IntSerializer$IntSerializerSnapshot": Scalar(Kind.INT),
-    "IntValueSerializer$IntValueSerializerSnapshot": Scalar(Kind.INT, mutable=True),
     "LocalDateSerializer$LocalDateSerializerSnapshot": Scalar(Kind.LOCAL_DATE),
     "LocalDateTimeSerializer$LocalDateTimeSerializerSnapshot": Scalar(Kind.LOCAL_DATE_TIME),
     "LocalTimeSerializer$LocalTimeSerializerSnapshot": Scalar(Kind.LOCAL_TIME),
-    "LongSerializer$LongSerializerSnapshot": Scalar(Kind.LONG),
-    "LongValueSerializer$LongValueSerializerSnapshot": Scalar(Kind.LONG, mutable=True),
     "NullSerializer$NullSerializerSnapshot": Scalar(Kind.VOID),
     "NullValueSerializer$NullValueSerializerSnapshot": Scalar(Kind.NULL_VALUE, mutable=True),
-    "ShortSerializer$ShortSerializerSnapshot": Scalar(Kind.SHORT),
-    "ShortValueSerializer$ShortValueSerializerSnapshot": Scalar(Kind.SHORT, mutable=True),
     "SqlDateSerializer$SqlDateSerializerSnapshot": Scalar(Kind.SQL_DATE),
     "SqlTimeSerializer$SqlTimeSerializerSnapshot": Scalar(Kind.SQL_TIME),
     "SqlTimestampSerializer$SqlTimestampSerializerSnapshot": Scalar(Kind.SQL_TIMESTAMP),
@@ -121,21 +113,9 @@ _SIMPLE: dict[str, Type] = {
     "VariantSerializer$VariantSerializerSnapshot": Unreadable(
         "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not read here"
     ),
-    **{
-        f"{name}PrimitiveArraySerializer${name}PrimitiveArraySerializerSnapshot": PrimitiveArray(
-            kind
-        )
-        for name, kind in (
-            ("Boolean", Kind.BOOLEAN),
-            ("Byte", Kind.BYTE),
-            ("Char", Kind.CHAR),
-            ("Double", Kind.DOUBLE),
-            ("Float", Kind.FLOAT),
-            ("Int", Kind.INT),
-            ("Long", Kind.LONG),
-            ("Short", Kind.SHORT),
-        )
-    },
+    **{_name(f"{n}Serializer"): Scalar(Kind[n.upper()]) for n in _PRIMITIVES},
+    **{_name(f"{n}ValueSerializer"): Scalar(Kind[n.upper()], mutable=True) for n in _PRIMITIVES},
+    **{_name(f"{n}PrimitiveArraySerializer"): PrimitiveArray(Kind[n.upper()]) for n in _PRIMITIVES},
     "StringArraySerializer$StringArraySerializerSnapshot": PrimitiveArray(Kind.STRING),
 }
 
@@ -334,7 +314,7 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two_parts()),
     "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two_parts()),
     "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
-    # These serializers write the same bytes as their only nested serializer.
+    # The serializers of views write the same bytes as their only nested serializer.
     "ListViewSerializerSnapshot": lambda reader, _: reader.part(),
     "MapViewSerializerSnapshot": lambda reader, _: reader.part(),
     "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two_parts(), null_keys=True),
@@ -390,7 +370,7 @@ def _pojo(reader: _Reader) -> Type:
 
 
 def _read_framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
-    """Read a snapshot in a frame; return Unreadable if it is unknown."""
+    """Read a snapshot in a frame; return Unreadable if it is missing or not supported."""
     if frame is None:
         return Unreadable(name, "its serializer was not known to the job that wrote it")
     try:

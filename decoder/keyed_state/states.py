@@ -43,7 +43,7 @@ class Part:
         subtask: the subtask's index.
         source: the source from which the part is read.
         number: the state's number in the source.
-        info: the state's description in the subtask's head.
+        info: the state's description, as the source has it.
     """
 
     subtask: int
@@ -55,14 +55,14 @@ class Part:
     def key_groups(self) -> range:
         return self.source.key_groups
 
-    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+    def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups to be read in other processes, with their sizes in bytes.
 
-        A range has at most ``max_bytes`` bytes if possible; see ``StateSource.shares``. The part
-        can be pickled.
+        A range has at most ``max_bytes`` bytes if possible; see ``StateSource.key_group_ranges``.
+        The part can be pickled.
         """
         with translate_os_errors(self.source.label):
-            return self.source.shares(max_bytes)
+            return self.source.key_group_ranges(max_bytes)
 
     @property
     def layout(self) -> KeyGroupLayout | None:
@@ -130,8 +130,8 @@ class KeyedState(StateInfo):
         """Yield every entry, key group by key group.
 
         Raises:
-            DecodeError: the state cannot be read; a file is missing, or not the checkpoint's; or
-                the bytes are corrupt.
+            DecodeError: the state cannot be read; a file is missing, or outside of the checkpoint;
+                or the bytes are corrupt.
         """
         self.check_readable()
         for part in self.parts:
@@ -204,19 +204,23 @@ def _read_operator(
     """Return an operator's states by name, and one error for each distinct problem."""
     states: dict[str, KeyedState] = {}
     errors: dict[str, DecodeError] = {}
+    kryo_version = KRYO_2 if file.metadata.version <= _LAST_FLINK_1_VERSION else KRYO_5
     for subtask in operator.subtasks:
-        for byte_offset, open_source, kind in (
-            (subtask.managed_keyed_state_at, _managed_source, "keyed state"),
-            (subtask.raw_keyed_state_at, _raw_source, "raw keyed state"),
+        for byte_offset, is_raw in (
+            (subtask.managed_keyed_state_at, False),
+            (subtask.raw_keyed_state_at, True),
         ):
             if byte_offset is None:
                 continue
+            kind = "raw keyed state" if is_raw else "keyed state"
             label = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
             try:
                 with translate_os_errors(label):
                     cursor = Cursor(file.data, file.path, byte_offset)
                     sources = [
-                        open_source(handle, operator, file, files, label)
+                        _open_source(
+                            handle, is_raw, operator.max_parallelism, kryo_version, files, label
+                        )
                         for handle in _state_handles(read_keyed_handle(cursor, label))
                     ]
                     heads = [(source, source.head, source.blocked_reasons()) for source in sources]
@@ -241,10 +245,8 @@ def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | Increme
     Raises:
         DecodeError: the changelog is not empty.
     """
-    if handle is None:
-        return ()
     if not isinstance(handle, ChangelogState):
-        return (handle,)
+        return () if handle is None else (handle,)
     if handle.changes:
         raise DecodeError(
             ErrorKind.UNSUPPORTED,
@@ -254,43 +256,30 @@ def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | Increme
     return handle.base
 
 
-def _managed_source(
+def _open_source(
     handle: KeyGroupsState | IncrementalState,
-    operator: Operator,
-    file: MetadataFile,
+    is_raw: bool,
+    max_parallelism: int,
+    kryo_version: int,
     files: StateFiles,
     label: str,
 ) -> StateSource:
-    """Return the source of managed keyed state.
+    """Return the source of managed keyed state, or of raw keyed state, which may hold timers.
 
     Raises:
         DecodeError: the head of the state cannot be read.
     """
-    kryo_version = _kryo_version(file)
     if isinstance(handle, KeyGroupsState):
-        stream = KeyGroupsStream(handle, Stream(handle.stream, files, label))
-        return KeyGroupsSource(stream, stream.head(kryo_version), operator.max_parallelism, label)
-    head = read_head(Cursor(files.read(handle.meta, label), label), kryo_version)
-    return RocksSource(handle, head, files, operator.max_parallelism, label)
-
-
-def _raw_source(
-    handle: KeyGroupsState | IncrementalState,
-    operator: Operator,
-    file: MetadataFile,
-    files: StateFiles,
-    label: str,
-) -> StateSource:
-    """Return the source of raw keyed state, of which only timers can be read."""
-    if not isinstance(handle, KeyGroupsState):
+        stream = Stream(handle.stream, files, label)
+        if is_raw:  # it has no head, so a key group may begin at offset 0
+            key_groups = KeyGroupsStream(handle, stream, first_offset=0)
+            return RawTimersSource(key_groups, kryo_version, max_parallelism, label)
+        key_groups = KeyGroupsStream(handle, stream)
+        return KeyGroupsSource(key_groups, key_groups.head(kryo_version), max_parallelism, label)
+    if is_raw:
         raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=label)
-    # Raw keyed state has no head, so a key group may begin at offset 0.
-    stream = KeyGroupsStream(handle, Stream(handle.stream, files, label), first_offset=0)
-    return RawTimersSource(stream, _kryo_version(file), operator.max_parallelism, label)
-
-
-def _kryo_version(file: MetadataFile) -> int:
-    return KRYO_2 if file.metadata.version <= _LAST_FLINK_1_VERSION else KRYO_5
+    head = read_head(Cursor(files.read(handle.meta, label), label), kryo_version)
+    return RocksSource(handle, head, files, max_parallelism, label)
 
 
 def _add_part(

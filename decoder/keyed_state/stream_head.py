@@ -54,8 +54,8 @@ class StateInfo:
         key: the type of the state's keys; for timers, the type of the timers' keys.
         namespace: the type of the namespaces.
         map_key: the type of a MAP's keys.
-        value: the type of the values without TTL: of a LIST's elements, a MAP's values, or a
-            timer's timestamp.
+        value: the type of the values, without the TTL wrapper: of a LIST's elements, a MAP's
+            values, or a timer's timestamp.
         ttl: whether the time of the last access is stored with each value (for a LIST, each
             element; for a MAP, each entry).
         reason: why the state cannot be read, or None.
@@ -111,7 +111,7 @@ def read_head(cursor: Cursor, kryo_version: int) -> Head:
             last = len(states) == count
             return Head(compressed, tuple(states), None if last else unread, None)
     if len({state.name for state in states}) != len(states):
-        cursor.fail("one state is named twice", "states")
+        cursor.fail("two states have the same name", "states")
     return Head(compressed, tuple(states), None, cursor.byte_offset)
 
 
@@ -152,8 +152,8 @@ def _read_state(
         if kind_name == StateKind.LIST.name:
             value = types.List(value)
         elif kind_name == StateKind.MAP.name:
-            no_key = types.Unreadable("", "it names no serializer of the map's keys")
-            value = types.Map(serializers.get(_USER_KEY, missing if unread else no_key), value)
+            missing_key = types.Unreadable("", "it names no serializer of the map's keys")
+            value = types.Map(serializers.get(_USER_KEY, missing if unread else missing_key), value)
     return _key_value_info(cursor, name, kind_name, key, namespace, value), unread
 
 
@@ -170,7 +170,9 @@ def _queue_info(name: str, value: types.Type) -> StateInfo:
     if isinstance(value, types.Timer):
         return timers_info(name, value)
     timestamp = types.Scalar(types.Kind.LONG)
-    reason = value.reason if isinstance(value, types.Unreadable) else "a queue of other than timers"
+    reason = "a priority queue whose elements are not timers"
+    if isinstance(value, types.Unreadable):
+        reason = value.reason
     return StateInfo(name, StateKind.TIMERS, value, value, None, timestamp, False, reason)
 
 
@@ -192,7 +194,10 @@ def _key_value_info(
     elif kind is StateKind.MAP and isinstance(value, types.Map):
         map_key, value = value.key, value.value
     elif kind in (StateKind.LIST, StateKind.MAP) and not isinstance(value, types.Unreadable):
-        cursor.fail(f"a {kind.value} state without its serializer", f"state {name!r}")
+        cursor.fail(
+            f"the serializer of a {kind.value} state is not that of a {kind.value}",
+            f"state {name!r}",
+        )
     ttl = isinstance(value, types.Ttl)
     if isinstance(value, types.Ttl):
         value = value.type

@@ -43,8 +43,8 @@ class Stream:
         """Read the bytes from ``start`` to ``end``; None is the end of the stream.
 
         Raises:
-            DecodeError: the file is missing, not the checkpoint's, or too short; or the range is
-                larger than the limit of one read.
+            DecodeError: the file is missing, outside of the checkpoint, or too short; or the range
+                is larger than the limit of one read.
         """
         if self._whole is not None:
             if end is None:
@@ -124,9 +124,9 @@ class KeyGroupsStream:
             cursor.finish("head of a keyed state's stream")
         return head
 
-    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
-        """Return ranges of key groups; see ``StateSource.shares``."""
-        shares: list[tuple[range, int]] = []
+    def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
+        """Return ranges of key groups; see ``StateSource.key_group_ranges``."""
+        ranges: list[tuple[range, int]] = []
         start = end = total = 0
         for key_group, offset in zip(self.key_groups, self.handle.byte_offsets, strict=True):
             if offset < self.first_offset:
@@ -134,13 +134,13 @@ class KeyGroupsStream:
             # If the size of the stream is unknown, the last key group counts as one byte.
             size = (self._ends[offset] or max(self.stream.size, offset + 1)) - offset
             if total and total + size > max_bytes:
-                shares.append((range(start, end), total))
+                ranges.append((range(start, end), total))
                 total = 0
             if not total:
                 start = key_group
             total += size
             end = key_group + 1
-        return [*shares, (range(start, end), total)] if total else shares
+        return [*ranges, (range(start, end), total)] if total else ranges
 
     def key_group(self, key_group: int) -> bytes:
         """Read the bytes of one key group as stored; b"" if the key group is empty."""

@@ -212,7 +212,7 @@ class AvroKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AvroScalar:
-    """A primitive, with its logical type if Avro's specification defines it for the primitive.
+    """A primitive, with its logical type unless ``avro_schema`` ignores it.
 
     A decimal is read as Decimal; date as LocalDate; time-millis and time-micros as LocalTime;
     timestamp-* as Instant; local-timestamp-* as LocalDateTime.

@@ -1,6 +1,8 @@
 """Readers of values: a function for each type, made once and called for each value.
 
 ``reader(type)`` returns a function from (data, position) to the value at that position and its end.
+The functions that take a type or a reader return such a function too; their docstrings describe
+what it reads.
 A negative length raises DecodeError. A value that continues past the end of ``data`` raises
 IndexError or struct.error, which the caller turns into a DecodeError. Before elements are read,
 their number is checked against the bytes left, or against a limit if elements may have no bytes.
@@ -355,7 +357,7 @@ def _either(names: tuple[str, str], first: Read, second: Read, tags: tuple[int, 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         tag = data[position]
         if tag not in tags:
-            raise _corrupt(f"neither one nor the other: {tag}")
+            raise _corrupt(f"a tag must be {tags[0]} or {tags[1]}, not {tag}")
         is_first = tag == tags[0]
         value, position = (first if is_first else second)(data, position + 1)
         return dict(zip(names, (value, None) if is_first else (None, value), strict=True)), position
@@ -419,7 +421,7 @@ def _nullable_list(type_: types.NullableList) -> Read:
 
 
 def _linked_list(type_: types.LinkedList) -> Read:
-    """Read ``i32 n``, a null mask, the elements that are not null; if not ``has_nulls``, a List.
+    """Read ``i32 n``, a null mask, the elements that are not null; without ``has_nulls``, a List.
 
     The mask has one bit for each element; the highest bit comes first.
     """
@@ -584,7 +586,7 @@ def _sql(type_: types.SqlType) -> Read:
             return _sized_reader(binary_row.reader(type_))
         case types.SqlScalar(types.SqlKind.STRING):
             return _sized_reader(lambda part: decode_text(part, "utf-8"))
-        case types.SqlScalar():  # RAW; the other kinds without parameters are never SqlScalar here
+        case types.SqlScalar():  # RAW: outside of a row, a state has no other SqlScalar
             return _bytes
         case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)

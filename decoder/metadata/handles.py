@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
-from decoder.metadata.incremental import incremental_bytes
+from decoder.metadata.incremental import skip_incremental_fast
 from decoder.metadata.model import (
     DistributionMode,
     EmptySegment,
@@ -33,11 +33,13 @@ MAX_NESTING = 8
 # The number of values of CheckpointedStateScope, the scope of a merged file.
 _SEGMENT_SCOPES = 2
 
+_MODES = tuple(DistributionMode)  # their values are 0, 1 and 2
+
 MIN_STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
 
 _INCREMENTAL = {
-    5: partial(incremental_bytes, version2=False),
-    11: partial(incremental_bytes, version2=True),
+    5: partial(skip_incremental_fast, version2=False),
+    11: partial(skip_incremental_fast, version2=True),
 }
 
 
@@ -140,7 +142,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
         for _ in range(cursor.count(f"{field} number of states", 7))
     )
     if len({state.name for state in states}) != len(states):
-        cursor.fail("one state is named twice in a handle", field)
+        cursor.fail("two states of a handle have the same name", field)
     if kind == 17:
         cursor.skip_utf(f"{field} task-owned directory")
         cursor.skip_utf(f"{field} shared directory")
@@ -158,13 +160,13 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
 def _read_named_state(cursor: Cursor, field: str) -> NamedState:
     name = cursor.utf(f"{field} state name")
     mode = cursor.u8(f"{field} mode of {name!r}")
-    if mode >= len(DistributionMode):
+    if mode >= len(_MODES):
         cursor.fail(f"unknown distribution mode: {mode}", field, back=1)
     offsets_field = f"{field} offsets of {name!r}"
     byte_offsets = cursor.i64s(cursor.count(offsets_field, 8), offsets_field)
     if min(byte_offsets, default=0) < 0:
         cursor.fail("an element cannot be at a negative position", offsets_field)
-    return NamedState(name, DistributionMode(mode), byte_offsets)
+    return NamedState(name, _MODES[mode], byte_offsets)
 
 
 # -- keyed state, which is skipped ---------------------------------------------------------------
@@ -184,8 +186,9 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
     """Step over a KeyedStateHandle; return the size of its state in bytes.
 
-    ``u8 type``: 0 null; 3, 7, 12 key groups; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes;
-    10, 13 changelog files. The functions below describe the fields of each type.
+    ``u8 type``: 0 null; 3, 7, 12 key groups, as type 3 of ``read_stream``, and in 12 ``UTF
+    handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes; 10, 13 changelog files. The
+    functions below describe the fields of the other types.
     """
     _check_depth(cursor, depth, field)
     kind = cursor.u8(f"{field} type")

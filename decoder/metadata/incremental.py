@@ -33,7 +33,7 @@ class _NeedsStrictReader(Exception):
     """The handle must be read by the strict functions in ``handles``."""
 
 
-def incremental_bytes(
+def skip_incremental_fast(
     data: bytes, start: int, end: int, *, version2: bool
 ) -> tuple[int, int] | None:
     """Step over an incremental handle; ``start`` is the position after its type byte.
@@ -106,7 +106,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles; return None if they need another reader."""
+    """Step over ``count`` local paths and FILE handles; return None if they must be read singly."""
     type_offset = 2 + _U16.unpack_from(data, start)[0]
     uri_bytes = _U16.unpack_from(data, start + type_offset + 9)[0]
     stride = type_offset + _FILE.size + uri_bytes
@@ -122,13 +122,13 @@ def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
         column = run[offset::stride]
         if column != column[:1] * count:
             return None
-    sizes_and_uris = _sizes_and_uris(type_offset + 1, uri_bytes, count).unpack(run)
+    sizes_and_uris = _run_layout(type_offset + 1, uri_bytes, count).unpack(run)
     if not b"".join(sizes_and_uris[1::2]).isascii():
         return None
     return start + size, sum(sizes_and_uris[::2])
 
 
 @lru_cache(256)
-def _sizes_and_uris(before_size: int, uri_bytes: int, count: int) -> Struct:
+def _run_layout(before_size: int, uri_bytes: int, count: int) -> Struct:
     """Return the layout of (size, URI) of each handle in a run."""
     return Struct(">" + f"{before_size}xq2x{uri_bytes}s" * count)

@@ -51,7 +51,7 @@ _INTEGERS = "BIJSZ"
 _BYTES = "[B"
 
 # The deepest nesting; protects Python's stack from hostile input. CheckpointProperties has three
-# levels (properties, type, enum); a logical type of SQL has six for each row in a row.
+# levels (properties, type, enum); a logical type of SQL has six for each level of nested ROW types.
 _MAX_DEPTH = 64
 # The maximum number of ancestors of a class; Flink's classes have one. An object has the fields of
 # all ancestors, so with many ancestors a small file could take very long to read.
@@ -140,7 +140,7 @@ class _Reader:
             case _Tag.STRING:
                 return self._string(cursor.utf(_FIELD))
             case _Tag.LONG_STRING:
-                # The length is an i64. No field that is used is so long, so the text is skipped.
+                # The length is an i64. No text that is used is so long, so it is skipped.
                 cursor.skip(cursor.i64(_FIELD), _FIELD)
                 return self._string("")
             case _Tag.ENUM:

@@ -21,8 +21,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 def original_directory(operators: Iterable[Operator]) -> str | None:
     """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
 
-    Only the handles of operator state are examined. The directory is unknown if they name only
-    shared files or relative paths.
+    Only the handles of operator state are examined. The directory is unknown if none of them names
+    a file in a ``chk-<n>`` or ``savepoint-<name>`` directory.
     """
     for operator in operators:
         for subtask in operator.subtasks:
@@ -35,16 +35,16 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
     return None
 
 
-def is_other_directory(directory: str, written: str) -> bool:
-    """Return whether ``directory`` differs from ``written``, where Flink wrote the checkpoint.
+def is_other_directory(directory: str, original: str) -> bool:
+    """Return whether ``directory`` differs from ``original``, where Flink wrote the checkpoint.
 
     Schemes are not compared, because a store has several (``s3``, ``s3a``). Hosts are compared if
     both URLs have one; an HDFS URL may leave out its host.
     """
-    here, there = _split(directory), _split(written)
-    if here[1] != there[1]:
+    (host, path), (original_host, original_path) = _split(directory), _split(original)
+    if path != original_path:
         return True
-    return bool(here[0] and there[0]) and here[0] != there[0]
+    return bool(host and original_host) and host != original_host
 
 
 def _split(url: str) -> tuple[str, str]:

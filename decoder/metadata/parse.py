@@ -136,15 +136,19 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     max_parallelism = cursor.i32(f"{label} max parallelism")
     if not 1 <= parallelism <= max_parallelism <= MAX_PARALLELISM:
         cursor.fail(
-            f"parallelism {parallelism} does not lie between 1 and the max parallelism "
-            f"{max_parallelism}, or that is more than Flink's {MAX_PARALLELISM}",
+            f"parallelism {parallelism} and max parallelism {max_parallelism}: not "
+            f"1 <= parallelism <= max parallelism <= {MAX_PARALLELISM}",
             label,
             back=8,
         )
+    coordinator_state = None
     if layout.since_1_11:
-        coordinator_state = _read_coordinator_state(cursor, label)
+        state = read_stream(cursor, f"{label} coordinator state")
+        # Flink, too, refuses other kinds than NULL and BYTE_STREAM.
+        if state is not None and not isinstance(state, InlineState):
+            cursor.fail("coordinator state is not in the metadata", label)
+        coordinator_state = state
     else:
-        coordinator_state = None
         cursor.i32(f"{label} chain length")
     count = cursor.i32(f"{label} subtasks")
     finished = count < 0
@@ -158,14 +162,6 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     return Operator(
         operator_id, name, uid, parallelism, max_parallelism, finished, coordinator_state, subtasks
     )
-
-
-def _read_coordinator_state(cursor: Cursor, label: str) -> InlineState | None:
-    """Read a NULL or BYTE_STREAM handle; refuse other kinds, as Flink does."""
-    state = read_stream(cursor, f"{label} coordinator state")
-    if state is not None and not isinstance(state, InlineState):
-        cursor.fail("coordinator state is not in the metadata", label)
-    return state
 
 
 def _read_subtasks(

@@ -46,8 +46,9 @@ def byte_array_states(
     ``label`` names the operator.
 
     Raises:
-        DecodeError: a file is missing, not the checkpoint's, cut short or too large. Iterating over
-            the elements raises it for a corrupt element.
+        DecodeError: a file is missing, outside of the checkpoint, cut short or too large. Iterating
+            over the elements raises it for a corrupt element.
+        OSError: as for ``StateFiles.read``.
     """
     for owner, part in _read_ahead(states, files, label):
         yield (
@@ -64,7 +65,8 @@ def state_elements(
     ``sized``: whether each element begins with its length, as in a ``byte[]`` list.
 
     Raises:
-        DecodeError: a file is missing, not the checkpoint's, too large, or corrupt.
+        DecodeError: a file is missing, outside of the checkpoint, too large, or corrupt.
+        OSError: as for ``StateFiles.read``.
     """
     elements = byte_arrays if sized else unsized_elements
     for owner, part in _read_ahead(states, files, label):

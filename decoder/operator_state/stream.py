@@ -14,7 +14,6 @@ Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from decoder.cursor import Cursor
@@ -63,7 +62,6 @@ class PlainElements(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
 class ByteArrays(Iterable[bytes]):
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
@@ -77,10 +75,13 @@ class ByteArrays(Iterable[bytes]):
         label: the stream's name in errors.
     """
 
-    part: Excerpt
-    byte_offsets: tuple[int, ...]
-    end: int
-    label: str
+    __slots__ = ("byte_offsets", "end", "label", "part")
+
+    def __init__(self, part: Excerpt, byte_offsets: tuple[int, ...], end: int, label: str) -> None:
+        self.part = part
+        self.byte_offsets = byte_offsets
+        self.end = end
+        self.label = label
 
     def __iter__(self) -> Iterator[bytes]:
         for cursor, compressed in _element_cursors(self.part, self.byte_offsets, self.label):

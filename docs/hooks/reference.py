@@ -16,7 +16,6 @@ from typing import Any
 
 import typer
 
-from migrate.cli.exit_codes import Exit
 from migrate.cli.main import app
 from migrate.model.explanations import read_explanations
 from migrate.model.finding import Code
@@ -24,7 +23,8 @@ from migrate.model.warning import WarningCode
 from migrate.moves import options
 from migrate.moves.declare_options import options_of
 
-_SCHEMAS = Path(__file__).parents[1] / "schemas"
+_ROOT = Path(__file__).parents[2]
+_SCHEMAS = _ROOT / "docs/schemas"
 _WIDTH = 88  # what the page has room for
 _HELP_SECONDS = 60
 
@@ -36,8 +36,6 @@ def generated(name: str) -> str:
     match name.split():
         case ["commands"]:
             return "\n".join(_commands())
-        case ["exit", "codes"]:
-            return "\n".join(_exit_codes())
         case ["findings"]:
             return "\n".join(_explanations(Code))
         case ["warnings"]:
@@ -46,7 +44,22 @@ def generated(name: str) -> str:
             return "\n".join(_options(getattr(options, arguments)))
         case ["schema", schema]:
             return "\n".join(_schema(json.loads((_SCHEMAS / f"{schema}.schema.json").read_text())))
+        case ["newer-commits", commit, *paths]:
+            return _newer_commits(commit, paths)
     raise ValueError(f"nothing generates {name!r}")
+
+
+def _newer_commits(commit: str, paths: list[str]) -> str:
+    """Return a sentence about the number of commits after ``commit`` that touch ``paths``."""
+    command = ["git", "rev-list", "--count", f"{commit}..HEAD", "--", *paths]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=_ROOT)
+    except (OSError, subprocess.CalledProcessError):
+        return "Where this site was built, git could not count the newer commits."
+    count = int(done.stdout)
+    if count == 0:
+        return "No newer commit touches what was measured."
+    return f"{count:,} newer commit{'s touch' if count > 1 else ' touches'} what was measured."
 
 
 # --- commands
@@ -85,23 +98,6 @@ def _run(*command: str) -> str:
     if done.returncode:
         raise RuntimeError(f"migrate {' '.join(command)} --help: {done.stderr}")
     return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
-
-
-# --- exit codes
-
-
-def _exit_codes() -> Iterator[str]:
-    """The enum's members, with what its source says beside each."""
-    source = inspect.getsource(Exit)
-    yield "| code | | meaning |"
-    yield "| --: | --- | --- |"
-    yield "| 0 | | done |"
-    for member in Exit:
-        said = re.search(rf"^ *{member.name} = {member.value}  # (.+)$", source, re.M)
-        if said is None:
-            raise ValueError(f"nothing is said of {member!r}")
-        name = member.name.lower().replace("_", " ")
-        yield f"| {member.value} | {name} | {said[1].replace('``', '`')} |"
 
 
 # --- findings and warnings

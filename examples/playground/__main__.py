@@ -75,7 +75,7 @@ def start(home: Path, port: int) -> None:
         raise PlaygroundError(
             f"something else answers at port {port}; take another: make playground PORT=19092"
         )
-    console.print("This takes about a minute.")
+    console.print("This takes under a minute.")
     fetch_jars(JARS, MEGABYTES)
     home.mkdir()
     flink_port = _FLINK_PORT if _is_free(_FLINK_PORT) else free_ports(1)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ from migrate.model.log import log
 from migrate.moves.options import MoveArguments
 from migrate.moves.plan import plan
 from migrate.planning import Plan
+from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
@@ -66,6 +67,22 @@ def ask(question: str, yes: bool) -> None:
         raise Refused(["you said no"])
 
 
+def check_plan_alone(given: Mapping[str, bool]) -> None:
+    """Refuse options that --plan-out would ignore, because a saved plan does not hold them.
+
+    Args:
+        given: whether each option was given, by its name.
+
+    Raises:
+        UsageError: one of the options was given.
+    """
+    if names := [name for name, is_given in given.items() if is_given]:
+        raise UsageError(
+            f"{' and '.join(names)}: not with --plan-out, which saves the plan alone; give "
+            f"{'it' if len(names) == 1 else 'them'} with --plan"
+        )
+
+
 def save_plan(
     path: str,
     chk: str | None,
@@ -86,14 +103,16 @@ def save_plan(
         wide: whether to show every column.
 
     Raises:
-        UsageError: ``plan_to_apply`` is given, or ``chk`` is not.
-        DecodeError, MigrateError: as for ``plan`` and its ``save``.
+        UsageError: ``plan_to_apply`` is given, ``chk`` is None, or ``path`` cannot be written.
+        Refused: ``path`` exists.
+        DecodeError, MigrateError: as for ``plan`` and ``Plan.save``.
     """
     if plan_to_apply is not None:
         raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")
     if chk is None:
         raise UsageError("name a checkpoint (CHK) to plan for")
     file = local_path(path)  # refuses a URL before the plan is made
+    check_new_file("--plan-out", file)
     move = plan(chk, group=group, **arguments)
     show_plan(move, needed=group is not None and bool(move.refusals), wide=wide)
     move.save(file)
@@ -174,7 +193,7 @@ def _exit_code(outcome: ChangeOutcome) -> Exit | None:
             codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
             joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
             # REFUSED: a consumer has joined the group meanwhile. SERVICE: Kafka rejected the
-            # change.
+            # change for another reason, or did not answer.
             return Exit.REFUSED if joined else Exit.SERVICE
         case Applied.PARTLY | Applied.UNVERIFIED:
             return Exit.NOT_VERIFIED

@@ -17,6 +17,7 @@ from migrate.cli.changes import (
     ask,
     carry_out,
     check_flags,
+    check_plan_alone,
     save_plan,
     show_plan,
 )
@@ -50,7 +51,7 @@ def commit_group(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Flink's JobManager: refuses the commit while it still runs the job.",
+            help="Flink's JobManager: refuses the commit while any job runs there.",
             rich_help_panel="What is checked",
         ),
     ] = None,
@@ -82,7 +83,7 @@ def commit_group(
     Without --execute this is a dry run, which shows the group's offsets and what would change.
 
     CHK may also be spark:DIR: the group then gets the positions that a Spark query has committed,
-    so that its lag shows. Spark itself commits to no group.
+    so that tools can show the query's lag. Spark itself commits to no group.
     """
     from migrate.report.plan import plan_table
 
@@ -93,6 +94,13 @@ def commit_group(
     if plan_out is not None:
         if group is None:
             raise UsageError("name the consumer group with --group G")
+        check_plan_alone(
+            {
+                "--rollback-file": rollback_file is not None,
+                "--flink-rest": flink_rest is not None,
+                "--allow-moved-on": allow_moved_on,
+            }
+        )
         check_sink_of_a_job(sink)
         save_plan(plan_out, chk, plan, group, arguments, wide=wide)
         return

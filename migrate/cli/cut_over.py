@@ -63,19 +63,20 @@ def cut_over(
 ) -> None:
     """Move a running Flink job to its target: stop, plan, apply, start, verify.
 
-    Without --execute this is a dry run on the job's newest checkpoint. It shows the obstacles that
-    are visible before the stop, and the steps that an earlier run has done.
+    Without --execute this is a dry run on the job's newest checkpoint, or on the savepoint that
+    SPEC names. It shows the obstacles that are visible before the stop, and the steps that an
+    earlier run has done.
 
     With --execute it carries out the steps that remain. After a crash, run the same command
     again: it asks Flink, Kafka, the target and Spark's log which steps are done. stdout names the
     record of the cut-over, a JSON file beside its HTML page.
     """
-    from migrate.cutover import run as calls
+    from migrate.cutover import run
     from migrate.cutover.decision import CutOverStopped
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:
-        result = calls.cut_over(
+        result = run.cut_over(
             spec,
             execute=execute,
             until=until,

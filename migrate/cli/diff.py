@@ -14,8 +14,9 @@ from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit
 from migrate.cli.typer_parameters import SERVERS, SIDE, Wide, with_options
+from migrate.model.policies import parse_topic_map
 from migrate.moves import diff as calls
-from migrate.moves.options import SideArguments
+from migrate.moves.options import OTHER_CLUSTER, SideArguments
 
 
 class DiffFormat(str, Enum):
@@ -29,7 +30,11 @@ class DiffFormat(str, Enum):
 
 @partial(
     with_options,
-    help={"bootstrap_servers": "The Kafka cluster of both sides. " + SERVERS},
+    help={
+        "bootstrap_servers": "The Kafka cluster of both sides. " + SERVERS,
+        "to_bootstrap_servers": "The Kafka cluster of RIGHT, if it is another one. LEFT's "
+        "positions are looked for there by the records around them.",
+    },
 )
 def diff(
     left: Annotated[str, typer.Argument(metavar="LEFT", help=f"A side: {SIDE}")],
@@ -51,6 +56,15 @@ def diff(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 if the sides differ.")
     ] = False,
+    topic_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OLD=NEW",
+            help="With --to-kafka-config or --to-bootstrap-servers: LEFT's topic OLD has the name "
+            "NEW in the cluster of RIGHT. Repeatable.",
+            rich_help_panel=OTHER_CLUSTER,
+        ),
+    ] = None,
     arguments: SideArguments,
 ) -> None:
     """Show two sets of positions side by side."""
@@ -60,6 +74,7 @@ def diff(
     difference = calls.diff(
         left,
         right,
+        topic_map=parse_topic_map(topic_map or ()),
         **with_environment(arguments),
     )
     match format:

@@ -11,11 +11,11 @@ class Exit(IntEnum):
     """The exit codes; they are part of the command contract."""
 
     DIFFERENT = 1  # only from ``diff --exit-code``
-    USAGE = 2  # wrong arguments, no such source, or no terminal on which to ask for confirmation
-    UNREADABLE = 3  # the input is missing, corrupt or unsupported
+    USAGE = 2  # wrong arguments or source, a package or terminal is missing, or Spark did not start
+    UNREADABLE = 3  # the input is missing, unreadable, corrupt or unsupported
     REFUSED = 4  # the request is unsafe or ambiguous, or the user said no; nothing was written
-    NOT_VERIFIED = 5  # applied only in part, with a wrong result, or not verified
-    SERVICE = 6  # a service did not answer, or denied access
+    NOT_VERIFIED = 5  # applied in part or wrongly, or not verified; or written, but stdout failed
+    SERVICE = 6  # a service did not answer or denied access, or a file could not be written
     BUG = 70  # an error in this tool; the only exit code with a traceback
     INTERRUPTED = 130  # Ctrl-C
 
@@ -36,8 +36,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
         from migrate.kafka.config import ConfigError
 
-        # If the file is a file of Kafka properties, an input cannot be read. Any other file is one
-        # that the command writes, so access to it was denied.
+        # A file of Kafka properties is an input. Every other file here is one that the command
+        # writes.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

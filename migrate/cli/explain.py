@@ -24,6 +24,7 @@ def explain(
     from migrate.model.explanations import read_explanations
 
     by_code = read_explanations()
+    code = code.lower().strip("[]") if code is not None else None
     if code is None:
         width = max(map(len, by_code))
         emit_pieces(
@@ -31,6 +32,22 @@ def explain(
         )
     elif code in by_code:
         emit(by_code[code].text(code), end="")
+    elif page := _page_of_word(code):
+        emit(page)
     else:
         problem = f"no warning and no finding has the code {code!r}"
         raise NoSuchName(problem, code, list(by_code), "migrate explain lists them")
+
+
+def _page_of_word(word: str) -> str:
+    """Return which page explains a verdict, or an obstacle of a scan; else an empty text."""
+    from migrate.fleet.rows import OBSTACLE_CODES
+    from migrate.planning.plan import Verdict
+
+    if word.replace("-", " ") in {verdict.value for verdict in Verdict}:
+        return (
+            f"{word} is a verdict on a partition: see docs/explanation/traps-broker.md#the-verdicts"
+        )
+    if word in OBSTACLE_CODES:
+        return f"{word} is why a scan finds that a job cannot move: see docs/how-to/fleet.md"
+    return ""

@@ -51,8 +51,8 @@ def follow(
     """Commit a Spark query's progress as a consumer group's offsets, so that its lag shows.
 
     Runs until Ctrl-C and commits at once: it has no dry run. It commits the end of the newest batch
-    in the query's commit log. It never commits lower offsets than before, and refuses a group that
-    has members.
+    in the query's commit log. It refuses a group that has members, and a group that is beyond the
+    query.
     """
     calls.follow(
         query,

@@ -43,7 +43,8 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     options: list[Any] = []
     for parameter in command.get_params(ctx):
         (arguments if parameter.param_type_name == "argument" else options).append(parameter)
-    usage = " ".join([*(_usage(parameter) for parameter in arguments), "[OPTIONS]"])
+    names = (str(a.metavar) if a.required else f"[{a.metavar}]" for a in arguments)
+    usage = " ".join([*names, "[OPTIONS]"])
     paragraphs = list(_paragraphs(command.help))
     sections = list(_sections(options))
     examples = EXAMPLES[command.name].splitlines()
@@ -78,10 +79,6 @@ def group_help(group: Any, ctx: Any, sections: Mapping[str, Mapping[str, str]]) 
         "`migrate COMMAND -h` shows the daily options of a command, `--help` all of them.",
     ]
     return "\n\n".join(blocks) + "\n"
-
-
-def _usage(argument: Any) -> str:
-    return str(argument.metavar) if argument.required else f"[{argument.metavar}]"
 
 
 def _sections(options: Iterable[Any]) -> Iterator[str]:

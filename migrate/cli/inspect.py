@@ -100,14 +100,13 @@ def _without_garbage_collection() -> Iterator[None]:
     """Switch the garbage collector off inside the block.
 
     A decoded checkpoint has no reference cycles. For 100,000 positions the search for cycles takes
-    a tenth of the run time. ``gc.freeze`` also prevents a search when the process ends.
+    a tenth of the run time.
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
         if collecting:
             gc.enable()
 

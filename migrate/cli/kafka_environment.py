@@ -1,4 +1,4 @@
-"""Environment variables that name the Kafka cluster."""
+"""Environment variables that name the brokers, and the file of Kafka properties."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from migrate.model.log import log
 from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
-# Command-line options take precedence over these variables. The log names each variable that is
-# used, so that the user sees why a broker is asked.
+# Command-line options take precedence over these variables, and a file that names brokers over
+# MIGRATE_BOOTSTRAP_SERVERS. The log names each variable that is used, so that the user sees why a
+# broker is asked.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 
 _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
 
 
 def with_environment(arguments: _Arguments) -> _Arguments:
-    """Return the arguments, with values from the environment for options that are not given.
+    """Add the values of environment variables for options that are not given.
 
     Raises:
-        ConfigError: the file of Kafka properties cannot be read, or the brokers are not valid.
+        UsageError: the file of Kafka properties cannot be read, or the brokers are not valid.
     """
     from migrate.kafka.config import check_servers
 

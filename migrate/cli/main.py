@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 import traceback
@@ -42,7 +43,7 @@ class _Commands(Group):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx, SECTIONS))
 
-    # Any: the types are those of Typer's private copy of click; in older Typers, of click itself.
+    # Any, because the types are in Typer's private copy of click or, in older Typers, in click.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name is not None else command, rest
@@ -98,7 +99,7 @@ def main() -> None:
     """
     terminal.reset()
     if sys.stdout is None:  # closed by the caller (>&-)
-        _fail(Exit.USAGE, "stdout is closed, so that no result could be told; nothing was done")
+        _fail(Exit.USAGE, "stdout is closed, so no result could be printed; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Escape characters of a path that the locale cannot encode, instead of raising an error.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -110,13 +111,16 @@ def main() -> None:
         sys.exit(_exit_code(end))
     except Exception as error:
         _exit_with(error)
+    finally:
+        gc.freeze()  # avoids a search for reference cycles when the process ends
 
 
 def _exit_code(end: SystemExit) -> Any:
     """Return the exit code of the process.
 
-    After a closed pipe (``migrate --help | head -1``), Typer exits with 1. Then return the exit
-    code of the error about the arguments that Typer was writing, or 0 if it was writing the help.
+    If the reader of a pipe has closed it (``migrate --help | head -1``), Typer exits with 1.
+    Instead, return the exit code of the error that Typer was printing, or 0 if it was printing the
+    help.
     """
     pipe_error = end.__context__
     if not isinstance(pipe_error, BrokenPipeError):

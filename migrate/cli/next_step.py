@@ -6,25 +6,32 @@ import os
 import posixpath
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from migrate.model.positions import Origin
-    from migrate.moves.options import KafkaArguments, MoveArguments
+    from migrate.moves.options import ConnectionArguments, KafkaArguments, MoveArguments
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
-    """Return a ``migrate`` command with its Kafka options, without the values of ``-X``."""
-    arguments = [*(os.fspath(word) for word in words), *_kafka_options(kafka or {})]
+    """Return a ``migrate`` command with its Kafka options; the values of ``-X`` are not shown."""
+    arguments = [
+        *(os.fspath(word) for word in words),
+        *_kafka_options(cast("ConnectionArguments", kafka or {})),
+    ]
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *arguments]) + more
 
 
-def _kafka_options(kafka: KafkaArguments) -> Iterator[str]:
+def _kafka_options(kafka: ConnectionArguments) -> Iterator[str]:
     if servers := kafka.get("bootstrap_servers"):
         yield from ("-b", servers)
     if file := kafka.get("kafka_config"):
         yield from ("--kafka-config", os.fspath(file))
+    if servers := kafka.get("to_bootstrap_servers"):
+        yield from ("--to-bootstrap-servers", servers)
+    if file := kafka.get("to_kafka_config"):
+        yield from ("--to-kafka-config", os.fspath(file))
 
 
 def verification(
@@ -45,9 +52,11 @@ def verification(
         return command("verify", f"plan:{plan}", target, kafka=arguments)
     if chk is None or origin is None or origin.kind != "checkpoint":
         return None
-    from migrate.model.policies import policies_of  # here: only moves have policies
+    # Imported here, because only moves have policies.
+    from migrate.model.policies import policies_of
+    from migrate.moves.options import target_connection
 
-    if policies_of(arguments).may_change_positions:
+    if policies_of(arguments).may_change_positions or target_connection(arguments).is_given:
         return None
     options = [
         word
@@ -64,6 +73,6 @@ def verification(
         options.append("--one-cluster")
     # If ``chk`` is a job's checkpoint directory, name the checkpoint itself: the directory may have
     # newer checkpoints later.
-    number = posixpath.basename(origin.pointer)
-    name = chk if number in chk.split("/")[-2:] else origin.pointer
+    directory = posixpath.basename(origin.pointer)
+    name = chk if directory in chk.split("/")[-2:] else origin.pointer
     return command("verify", name, target, *options, kafka=arguments)

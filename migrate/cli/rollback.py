@@ -59,8 +59,8 @@ def rollback(
     """Restore a consumer group's offsets from the rollback file of a change.
 
     Without --execute this is a dry run. Offsets, metadata and leader epochs become what they were
-    before the change; offsets that did not exist are removed. The rollback file of an interrupted
-    rollback is looked for beside FILE and in the current folder.
+    before the change; offsets that did not exist are removed. If an earlier rollback was
+    interrupted, its own rollback file is used, too, if it is beside FILE or in the current folder.
     """
     from migrate.report.plan import restoration_table
 

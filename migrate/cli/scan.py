@@ -85,7 +85,8 @@ def scan(
 ) -> None:
     """Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.
 
-    A checkpoint that cannot be read has a line of its own, also in the tables of --output.
+    A job whose newest checkpoint cannot be read has a line with the reason. In the tables of
+    --output, each checkpoint that cannot be read has a row with the error.
     """
     from migrate.report.scan import inventory_table, summary_lines
 
@@ -103,7 +104,7 @@ def scan(
         )
     wrote = " and ".join(map(str, filter(None, (output, plans))))
     if inventory.jobs:
-        with after_writing(f"{wrote}: written, and whole" if wrote else ""):
+        with after_writing(f"{wrote}: written completely" if wrote else ""):
             emit_pieces(inventory_table(inventory, sys.stdout, wide=wide))
     for line in summary_lines(inventory):
         log.info(line)
@@ -138,7 +139,7 @@ def _next(
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """Show a progress bar on stderr, if stderr is a terminal and --quiet is not given."""
-    quiet = terminal.loudness > terminal.NORMAL
+    quiet = terminal.lowest_level > terminal.NORMAL
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return

@@ -91,7 +91,7 @@ def state(
 
 
 def _summary(chk: str, states: Sequence[KeyedState]) -> str:
-    """Return the number of states, and the command that prints one if one can be read."""
+    """Return the number of states and, if a state can be read, the command that prints one."""
     operators = len({state.operator_id for state in states})
     unread = sum(not state.readable for state in states)
     summary = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (

@@ -1,9 +1,10 @@
-"""A file for spark-submit that runs ``migrate scan`` with the arguments after the file.
+"""A file for spark-submit that runs ``migrate scan`` with the arguments that follow the file.
 
     submit=$(python -c 'from migrate.cli import submit; print(submit.__file__)')
     spark-submit --master yarn "$submit" s3://bucket/flink --output s3a://bucket/inventory
 
-spark-submit also writes stderr to stdout. With ``--quiet``, stdout has only the table.
+spark-submit writes a Python program's stderr to stdout, too. With ``--quiet``, stdout has only the
+table, warnings and errors.
 """
 
 import sys

@@ -20,9 +20,9 @@ from migrate.model.errors import UsageError
 from migrate.model.log import REPEATED, STAGE, log
 from migrate.model.wording import printable
 
-# The values of ``loudness``. Messages of a lower ``logging`` level are not shown.
+# The values of ``lowest_level``. Messages of a lower ``logging`` level are not shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
-loudness = NORMAL
+lowest_level = NORMAL
 
 # The seconds until the progress line shows a step, and between two drawings of the line.
 _AFTER_SECONDS = 2.0
@@ -141,7 +141,7 @@ def after_writing(written: str) -> Iterator[None]:
     """Exit with 5 if output inside the block fails after the command has written files.
 
     Args:
-        written: the message about these files; if it is empty, raise the error unchanged.
+        written: the message about these files; if it is empty, the error is raised unchanged.
     """
     try:
         yield
@@ -154,7 +154,7 @@ def after_writing(written: str) -> Iterator[None]:
 
 def show(text: str, *, needed: bool) -> None:
     """Show lines on stderr; with -q only if they are ``needed``."""
-    if needed or loudness < QUIET:
+    if needed or lowest_level < QUIET:
         for line in text.splitlines():
             say(line)
 
@@ -169,7 +169,7 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler that shows messages of the logger ``migrate``, and its steps on the progress line.
+    """A handler that shows messages of the logger ``migrate``, and ``timed`` stages on ``busy``.
 
     Equal warnings are shown once, unless they have the attribute ``REPEATED``.
     """
@@ -181,7 +181,7 @@ class _Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         stage = getattr(record, STAGE, None)
         if stage == "begin":
-            if loudness < QUIET:
+            if lowest_level < QUIET:
                 from decoder.urls import redact_urls
 
                 busy.begin(printable(redact_urls(record.getMessage())))
@@ -195,7 +195,7 @@ class _Messages(logging.Handler):
             if not getattr(record, REPEATED, False):
                 self.warnings_shown.add(text)
             text = f"warning: {text}"
-        if record.levelno >= loudness:
+        if record.levelno >= lowest_level:
             say(text)
 
 
@@ -210,7 +210,7 @@ class _MessagesOfLibraries(logging.Handler):
         self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if loudness > VERBOSE or record.name.partition(".")[0] == log.name:
+        if lowest_level > VERBOSE or record.name.partition(".")[0] == log.name:
             return
         from migrate.model.secrets import redact_secrets
 
@@ -229,25 +229,25 @@ logging.getLogger().addHandler(_MessagesOfLibraries())
 
 def _set_quiet(value: bool) -> None:
     if value:
-        _set_loudness(QUIET)
+        _set_lowest_level(QUIET)
 
 
 def _set_verbose(value: bool) -> None:
     if value:
-        _set_loudness(VERBOSE)
+        _set_lowest_level(VERBOSE)
 
 
-def _set_loudness(level: int) -> None:
-    global loudness
-    if loudness not in (level, NORMAL):
+def _set_lowest_level(level: int) -> None:
+    global lowest_level
+    if lowest_level not in (level, NORMAL):
         raise UsageError("--quiet and --verbose: one of them")
-    loudness = level
+    lowest_level = level
 
 
 def reset() -> None:
-    """Forget -v, -q and the warnings of an earlier command in the same process."""
-    global loudness
-    loudness = NORMAL
+    """Forget -v, -q and our own warnings of an earlier command in the same process."""
+    global lowest_level
+    lowest_level = NORMAL
     _messages.warnings_shown.clear()
 
 

@@ -41,8 +41,9 @@ def to_flink(
         bool,
         typer.Option(
             "--allow-state-mismatch",
-            help="Write the savepoint although its state belongs to other positions: the state "
-            "then counts the records between the two twice, or lacks them.",
+            help="Write the savepoint although its state belongs to other positions: the records "
+            "between those and the written positions are then counted twice, or are missing from "
+            "the state.",
             rich_help_panel=ALLOWED,
         ),
     ] = False,
@@ -64,8 +65,8 @@ def to_flink(
         allow_state_mismatch=allow_state_mismatch,
         **arguments,
     )
-    with after_writing(f"the savepoint {written.path} is written, and whole"):
+    with after_writing(f"the savepoint {written.path} was written completely"):
         emit(written.path)
     check = next_step.command("diff", savepoint, written.path, kafka=arguments)
     restore = f"flink run -s {shlex.quote(written.path)} …"
-    log.info(f"next: {restore}, with the job as it was; what changed: {check}")
+    log.info(f"next: {restore}, with the unchanged job; to see the changes: {check}")

@@ -11,16 +11,17 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli import typer_parameters as options
-from migrate.cli.changes import save_plan
+from migrate.cli.changes import check_plan_alone, save_plan
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import after_writing, emit
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.moves import to_spark as spark
 from migrate.moves.options import MoveArguments
-from migrate.moves.to_spark import check_directories
+from migrate.moves.sink import check_sink_of_a_query
 from migrate.storage.new_file import check_new_file, write_new
 from migrate.storage.uris import local_path
+from migrate.targets.query_code import TRIAL_RECORDS
 from migrate.targets.source_options import IsolationLevel, kafka_connector
 
 
@@ -93,7 +94,7 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="V",
-            help="The Spark version of the printed query, as 4.0.0. [default: that of the "
+            help="The Spark version of the printed query, such as 4.0.0. [default: that of the "
             "installed PySpark]",
             rich_help_panel=_QUERY,
         ),
@@ -109,9 +110,8 @@ def to_spark(
     state: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="S/NAME",
-            help="A keyed state, as OPERATOR/NAME, that the printed Python query starts with. "
-            "Repeatable.",
+            metavar="OPERATOR/NAME",
+            help="A keyed state that the printed Python query starts with. Repeatable.",
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -132,10 +132,27 @@ def to_spark(
 
     Refuses (exit 4, nothing written) positions that would lose or repeat records.
     """
+    if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
+        raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")
+    if plan_out is not None:
+        for option, value in (("--spark-source", spark_source), ("--keep-state", keep_state)):
+            if value:
+                raise UsageError(f"{option} goes with a checkpoint (CHK), not with a saved plan")
+        check_plan_alone(
+            {
+                "--checkpoint-dir": checkpoint_dir is not None,
+                "--format": format is not SparkFormat.JSON,
+                "--query-file": query_file is not None,
+                "--spark-version": spark_version is not None,
+                "--isolation-level": isolation_level is not None,
+            }
+        )
     if isolation_level is not None and format is SparkFormat.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
     if keep_state is not None and format not in (SparkFormat.JSON, SparkFormat.OPTIONS):
-        raise UsageError("--keep-state goes with --format json or options: the query is yours")
+        raise UsageError(
+            "--keep-state goes with --format json or options, because it is for a query that exists"
+        )
     if spark_version is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--spark-version goes with --format python or scala")
@@ -144,19 +161,10 @@ def to_spark(
     if new_file is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--query-file goes with --format python or scala")
-        if plan_out is not None:
-            raise UsageError(
-                "--query-file goes with --plan, not with --plan-out: the plan is saved without a "
-                "query"
-            )
         check_new_file("--query-file", new_file)
-    if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
-        raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")
     arguments = with_environment(arguments)
     if plan_out is not None:
-        if spark_source:
-            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
-        check_directories(checkpoint_dir, sink, sink_writer)
+        check_sink_of_a_query(sink, sink_writer)
         save_plan(plan_out, chk, plan, None, arguments, wide=wide)
         return
     start = spark.to_spark(
@@ -172,16 +180,18 @@ def to_spark(
         **arguments,
     )
     written = checkpoint_dir is not None and not state
-    seeded = f"the seed {checkpoint_dir} is written, and whole" if written else ""
+    note = f"the checkpoint location {checkpoint_dir} was written completely" if written else ""
     code = "" if format is SparkFormat.JSON else start.code(format.value, spark_version)
-    with after_writing(seeded):
+    with after_writing(note):
         if new_file is not None:
             write_new(new_file, f"{code}\n")
-            log.info(f"wrote {query_file}")
+            trial = f", a query to complete: as it is, it only shows {TRIAL_RECORDS} records"
+            log.info(f"wrote {query_file}{'' if state else trial}")
         emit(code if code and new_file is None else start.starting_offsets)
     if state:
         log.info(
-            "next: put your query in the printed file, and start it: it primes the location once"
+            "next: put your query into this program, and start the program: it primes the location "
+            "once"
         )
     elif checkpoint_dir is None:
         if format is SparkFormat.JSON:
@@ -192,7 +202,7 @@ def to_spark(
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
-            log.info(f"next, before and after the query has run: {check}")
+            log.info(f"next, to check this now, and again once the query has run: {check}")
 
 
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
@@ -208,6 +218,6 @@ def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
     for text in texts:
         match = _SPARK_SOURCE.fullmatch(text)
         if match is None:
-            raise UsageError(f"--spark-source {text!r}: not N=SOURCE, as 0=topic:orders")
+            raise UsageError(f"--spark-source {text!r}: expected N=SOURCE, such as 0=topic:orders")
         names.setdefault(int(match[1]), []).append(match[2])
     return names

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from typer import BadParameter
@@ -22,11 +24,8 @@ from migrate.cli.help import command_help
 # Typer's class UsageError, for which Typer has no public name.
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
-# Options that only other commands have, with the message that replaces Typer's.
-_OPTIONS_OF_OTHER_COMMANDS = {
-    "--execute": "No such option: this command has no --execute: it writes only new files, where "
-    "its options say"
-}
+# The maximum number of paths or commands that a message names.
+_MOST_PATHS = 5
 
 # Typer has no public names for the types of contexts and parameters, so they are Any here.
 
@@ -81,17 +80,31 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         original = list(args)  # a copy, because the parser empties its list
+        if not ctx.resilient_parsing:
+            self._check_values(ctx, original)
         with _clean_usage_errors():
             try:
                 rest = super().parse_args(ctx, args)
             except _USAGE_ERROR as error:
-                if getattr(error, "option_name", None) in _OPTIONS_OF_OTHER_COMMANDS:
+                if error.message.startswith("Got unexpected extra argument"):
+                    _check_pattern(original)
+                unknown = error.message.startswith("No such option")
+                if unknown and (reason := _why_no_option(ctx, self, error.option_name)):
                     error.possibilities = None
-                    error.message = _OPTIONS_OF_OTHER_COMMANDS[error.option_name]
+                    error.message = f"No such option: {reason}"
                 raise
         if not ctx.resilient_parsing:
             self._check_once(ctx, original)
         return rest
+
+    def _check_values(self, ctx: Any, args: list[str]) -> None:
+        """Refuse an option as the value of another, as after an unset variable of the shell."""
+        options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
+        names = {name for option in options for name in option.opts}
+        with_value = {name for option in options if not option.is_flag for name in option.opts}
+        for option, value in pairwise(args):
+            if option in with_value and value in names:
+                ctx.fail(f"{option} has no value: {value} follows it (an unset variable?).")
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
         """Refuse an option of one value if it is given twice; Typer would use its last value."""
@@ -99,6 +112,46 @@ class Command(TyperCommand):
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or option.is_flag):
                 ctx.fail(f"{option.opts[0]} takes one value, and is given {times}.")
+
+
+def _why_no_option(ctx: Any, command: Any, option: str) -> str:
+    """Return why a command lacks an option that other commands have, or an empty text."""
+    from migrate.cli.help import COMMANDS
+    from migrate.cli.main import load_command
+    from migrate.model.wording import join_some, similar_names
+
+    own = {name for parameter in command.get_params(ctx) for name in parameter.opts}
+    if "--execute" not in own and similar_names(option, own | {"--execute"})[:1] == ("--execute",):
+        typed = "" if option == "--execute" else f"{option}: "
+        return (
+            f"{typed}this command has no --execute: it writes only new files, where its options say"
+        )
+    having = [
+        name
+        for name in COMMANDS
+        if any(option in parameter.opts for parameter in load_command(name).params)
+    ]
+    return f"{option} belongs to {join_some(having, _MOST_PATHS)}" if having else ""
+
+
+def _check_pattern(args: list[str]) -> None:
+    """Refuse several paths of one folder, which a pattern of the shell most often stands for.
+
+    Raises:
+        UsageError: there are such paths among the arguments.
+    """
+    folders: dict[Path, list[str]] = {}
+    for path in args:
+        if not path.startswith("-") and Path(path).exists():
+            folders.setdefault(Path(path).parent, []).append(path)
+    if same := [paths for paths in folders.values() if len(paths) > 1]:
+        from migrate.model.errors import UsageError
+        from migrate.model.wording import join_some
+
+        raise UsageError(
+            f"a pattern of the shell, as savepoint-*, matched {len(same[0])} paths where one is "
+            f"expected: {join_some(same[0], _MOST_PATHS)}; name one of them"
+        )
 
 
 class Group(TyperGroup):

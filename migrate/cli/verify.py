@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from types import EllipsisType
 from typing import Annotated
 
@@ -21,7 +22,13 @@ from migrate.moves import verify as calls
 from migrate.moves.options import SideArguments
 
 
-@with_options
+@partial(
+    with_options,
+    help={
+        "to_bootstrap_servers": "For plan:FILE: the Kafka cluster that the target reads, if it is "
+        "another one. With -b, the records of both are compared."
+    },
+)
 def verify(
     moved: Annotated[
         str,
@@ -48,7 +55,7 @@ def verify(
         bool,
         typer.Option(
             "--one-cluster",
-            help="All sources that read one topic read it from one Kafka cluster.",
+            help="Assume that all sources of a topic read the same Kafka cluster.",
         ),
     ] = False,
     wide: Wide = False,
@@ -124,13 +131,15 @@ def verify(
 ) -> None:
     """Check after a move whether the target started where the checkpoint ended.
 
-    Exit 5 if records were lost or repeated, or if a start is unknown or, with -b, no longer in the
-    log. With --state also if a key is wrong, missing, or not in Flink's state. A plan is also
-    compared with its checkpoint, if that can still be read.
+    Exits with 5 unless every partition is ok: no records were lost or repeated and, with -b, the
+    log has the next offset to read. Also exits with 5 if no partition was checked, if the query's
+    log has lost its first batches, if a plan differs from its checkpoint (where that can still be
+    read), with --state if a key is wrong, missing, or not in Flink's state, and with --run if the
+    first batch fails.
 
     Verify a group before its consumers start. Their first commit overwrites the offsets that they
     started from, and so does a commit of a Flink job that still runs. A partition with such a
-    commit has "moved on".
+    commit above the position has "moved on".
     """
     from migrate.report.verification import outcome_lines, summary_line, verification_table
     from migrate.spark.resume_check import QueryFailed

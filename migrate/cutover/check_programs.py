@@ -35,7 +35,7 @@ _PUNCTUATION = frozenset("();<>|&")
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
-    """Check that the programs and scripts of ``start`` and ``prime`` exist.
+    """Check that the programs and scripts of ``rehearse``, ``prime`` and ``start`` exist.
 
     Args:
         spec: the spec.
@@ -45,7 +45,8 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
         Refused: a program or a script does not exist.
     """
     refusals: list[str] = []
-    for key, line in (("prime", spec.prime), ("start", spec.start)):
+    commands = {"rehearse": spec.rehearse, "prime": spec.prime, "start": spec.start}
+    for key, line in commands.items():
         if line is not None:
             words, more = _first_command(line) if isinstance(line, str) else (line, False)
             if more:

@@ -29,7 +29,7 @@ _CODE_DIGITS = 3  # the highest exit code is 255
 # writes the exit code.
 _RUN_AND_WRITE_CODE = """
 trap : HUP INT TERM
-echo began >"$0" || exit
+echo began $$ >"$0" || exit
 "$@"
 code=$?
 echo $code >"$0.tmp" && mv "$0.tmp" "$0"
@@ -42,7 +42,8 @@ class Command:
 
     Attributes:
         log: the file with the command's output.
-        state: the file that holds "began" while the command runs, and then its exit code.
+        state: the file that holds "began" and the process id of the shell while the command runs,
+            and then its exit code.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -65,7 +66,17 @@ class Command:
         code = self.state.read_bytes().strip()
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
-    def run(
+    def process(self) -> int | None:
+        """Return the process id of the shell around the command, or None once that has ended.
+
+        It is also the id of a process group: the command and what it starts are in this group.
+        """
+        if not self.state.exists():
+            return None
+        began, _, process = self.state.read_bytes().strip().partition(b" ")
+        return int(process) if began == b"began" and process.isdigit() else None
+
+    def start(
         self,
         command: str | Sequence[str],
         working_directory: Path,
@@ -80,6 +91,7 @@ class Command:
 
         Raises:
             OSError: the files cannot be opened, or the shell cannot be started.
+            ValueError: the command has a NUL character.
         """
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         with self._lock.open("a") as lock, self.log.open("ab") as out:

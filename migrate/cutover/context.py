@@ -62,13 +62,14 @@ class CutOverContext:
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
     def open_groups(self) -> ConsumerGroups:
-        """Return a new client that reads consumer groups.
+        """Return a client of consumer groups.
 
-        A client that was idle while its broker restarted may get no answer to its next request.
+        Each call returns a new client, because a client that was idle while its broker restarted
+        may get no answer to its next request.
         """
         from migrate.kafka.groups import ConsumerGroups
 
-        return ConsumerGroups(kafka(self.file.kafka_arguments()).config())
+        return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
         """Return the checkpoint location to write to, or None if the target is a group.
@@ -84,6 +85,6 @@ class CutOverContext:
 
     @property
     def query_directory(self) -> str:
-        """The path to read the checkpoint location from."""
+        """The path of the checkpoint location, as ``files`` reads it."""
         assert self.spec.target.checkpoint_dir is not None
         return path_of(self.spec.target.checkpoint_dir, self.files)

@@ -1,4 +1,4 @@
-"""Decide each step by the facts: return an action, or the reason to do nothing; no I/O here.
+"""Decide each step from the facts: return an action, or the reason to do nothing; no I/O here.
 
 The steps ``check``, ``stop`` and ``clean`` depend on Flink's job and its savepoint. The later steps
 depend on the target, and on whether the job was started again.
@@ -88,6 +88,7 @@ def decide_stop(facts: Facts) -> Decision:
 
 
 def decide_clean(facts: Facts) -> Decision:
+    """Decide the step ``clean``, which checks that the job has ended with the savepoint."""
     flink = facts.record.flink
     is_checked = flink.savepoint_sha256 is not None
     if is_checked and flink.finished and flink.savepoint == facts.savepoint_pointer:
@@ -125,7 +126,7 @@ _WRITTEN = Done("the target was written already")
 # The decisions of the steps ``plan`` and ``apply`` for each content. WRONG is refused.
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
-    # WRITE waits for the command that primes.
+    # WRITE waits for the command ``prime``.
     Content.PRIMING: (Done("the command that primes the location runs with it"), Action.WRITE),
     Content.PRIMED: (_WRITTEN, Action.RECORD_PRIMED),
     Content.PLAN_NOT_RECORDED: (_WRITTEN, Action.RECORD_WRITTEN),
@@ -218,7 +219,7 @@ def decide_verify_again(facts: Facts) -> Decision:
 
 # -- start, first batch ----------------------------------------------------------------------------
 
-START_END_UNKNOWN = (
+START_EXIT_CODE_MISSING = (
     "the command that starts the query was run, and its exit code is missing, as after a reboot; "
     "look whether the query runs, start it yourself if it does not, and run this again once it has "
     "begun"
@@ -265,7 +266,7 @@ def decide_start(facts: Facts) -> Decision:
         case None | "unknown" if begun:
             return Done(reason)  # somebody else has started the query: do not start a second one
         case "unknown":
-            raise CutOverStopped(START_END_UNKNOWN)
+            raise CutOverStopped(START_EXIT_CODE_MISSING)
     # The command was never run, or it failed. Starting is safe: no batch is committed, so a query
     # reads the planned offsets again.
     _check_not_started_again(facts)

@@ -84,12 +84,12 @@ class JobToStop:
 
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it.
-        trigger_id: the trigger id of the newest stop; if it has failed, the id for the next stop,
-            which is not requested yet.
+        trigger_id: the trigger id of the stop that was requested last; if none was requested, or
+            the last stop has failed, the id for the next stop.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
-        savepoints: the complete savepoints of stops in ``folder``, the newest last; empty while the
-            job runs.
+        savepoints: the complete savepoints in ``folder`` that may be of a stop, by ascending
+            checkpoint id; empty while the job runs.
         folder: the URI of the folder for the savepoints of this job's stops.
     """
 
@@ -124,8 +124,8 @@ class LocationFacts:
         last_committed_batch: the newest committed batch, or None.
         last_planned_batch: the newest batch in the offset log, or None.
         has_logs: whether Spark has created the directories of its logs.
-        priming_problem: why the location does not hold the plan and the primed state, or None.
-            Also None if no state is primed.
+        priming_problem: why the location does not hold the plan and the primed state; None if it
+            holds them, or if this was not checked.
     """
 
     name: str
@@ -195,6 +195,7 @@ class Facts:
         savepoint: the savepoint that the plan is made from.
         target: the checkpoint location or the consumer group.
         start_status, prime_status: the status of the commands ``start`` and ``prime``.
+        start_process, prime_process: the process groups of these commands, or None if not known.
     """
 
     record: CutOverRecord
@@ -209,6 +210,8 @@ class Facts:
     target: LocationFacts | GroupFacts | Unavailable | None = None
     start_status: CommandStatus = None
     prime_status: CommandStatus = None
+    start_process: int | None = None
+    prime_process: int | None = None
 
     @property
     def target_name(self) -> str:
@@ -216,7 +219,7 @@ class Facts:
 
     @property
     def seeds(self) -> Mapping[str, Offsets] | None:
-        """The planned start offsets of the query, by the number of the source; None if no plan."""
+        """The planned start offsets by the number of the query's source; None without a plan."""
         if self.plan is None:
             return None
         sources = streams_of(self.plan, self.record)

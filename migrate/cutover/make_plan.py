@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from decoder import DecodeError, ErrorKind
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts
 from migrate.cutover.spec_keys import with_spec_keys
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import Extraction
+from migrate.model.finding import Code, Finding
+from migrate.model.log import log
 from migrate.model.positions import target_of
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
+from migrate.moves.load_inputs import ChosenInput, read_input, take_states_along
 from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
 from migrate.moves.spark_sources import plan_as_one
-from migrate.moves.state import keyed_states
 from migrate.planning import Plan
 from migrate.report.cut_over import PartitionReport, PlanReport
-from migrate.state.taken_states import TakenStates, log_states, take_states
+from migrate.state.taken_states import TakenStates, log_states
 
 # The text in messages about the states that the spec names.
 _HANDED_TO_PRIME = "is handed to the command that primes"
@@ -32,13 +34,24 @@ class PlannedMove:
 
     Attributes:
         plan: the plan.
+        findings: the findings about the checkpoint.
         states: the keyed states (taken, left behind, unreadable), or None if reading failed.
         streams: the topics, by the number of the stream; empty if the spec names no streams.
     """
 
     plan: Plan
+    findings: Sequence[Finding]
     states: TakenStates | None
     streams: Mapping[int, frozenset[str]]
+
+
+# Notes about findings that the stop of the job ends, or its end has ended.
+_STOP_ENDS = {
+    Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
+    Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
+    "them",
+}
+_ENDED = "has committed what it keeps in this savepoint: the job has FINISHED"
 
 
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
@@ -47,7 +60,8 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     Args:
         context: the cut-over.
         chk: the checkpoint or savepoint.
-        job_runs: whether the job still runs.
+        job_runs: whether the job still runs, and is stopped before it moves. Findings about this
+            checkpoint that do not hold for the savepoint of the stop are left out.
 
     Raises:
         MigrateError, DecodeError: see ``migrate.plan`` and ``take_states``.
@@ -55,12 +69,17 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     arguments = context.file.move_arguments()
     if job_runs:
         arguments["allow_ran_on"] = True
-    request = move_request(chk, target_of(context.spec.target.group), arguments)
+    request = move_request(target_of(context.spec.target.group), arguments)
     state_names, states = context.spec.states, None
+    chosen_input = read_input(chk, request)
+    if job_runs:
+        chosen_input = _drop_findings(chosen_input, lambda item: item.ends_with_stop, _STOP_ENDS)
+    elif not context.spec.stopped_by_others and context.record.model.flink.finished:
+        notes = {Code.PENDING_TRANSACTIONS: _ENDED}
+        chosen_input = _drop_findings(chosen_input, lambda item: item.ends_with_job, notes)
+    findings = chosen_input.positions.findings
     try:
-        keyed = keyed_states(chk, allow_external_files=request.allow_external_files)
-        states = take_states(keyed, state_names)
-        request = replace(request, state_taken=states.fully_taken_operators)
+        chosen_input, states = take_states_along(chosen_input, state_names, request)
     except DecodeError as error:
         if state_names or error.kind is ErrorKind.NOT_FOUND:
             raise
@@ -69,12 +88,25 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
             f"the keyed states that stay behind are not known: {error}",
         )
     if sources := context.file.spark_sources():
-        plan, streams = plan_as_one(request, sources)
+        plan, streams = plan_as_one(chosen_input, request, sources)
     else:
-        plan, streams = plan_request(request), {}
+        plan, streams = plan_request(chosen_input, request), {}
     if states is not None:
         log_states(states, _HANDED_TO_PRIME)
-    return PlannedMove(plan, states, streams)
+    return PlannedMove(plan, findings, states, streams)
+
+
+def _drop_findings(
+    checkpoint: ChosenInput, has_ended: Callable[[Finding], bool], notes: Mapping[Code, str]
+) -> ChosenInput:
+    """Drop the findings that have ended, and log a note for those with a code in ``notes``."""
+    positions = checkpoint.positions
+    assert isinstance(positions, Extraction)  # a cut-over reads no other side
+    for finding in positions.findings:
+        if has_ended(finding) and finding.code in notes:
+            log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
+    kept = tuple(finding for finding in positions.findings if not has_ended(finding))
+    return checkpoint._replace(positions=replace(positions, findings=kept))
 
 
 def make_plan(context: CutOverContext, facts: Facts) -> str:
@@ -84,31 +116,32 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
 
     Raises:
         Refused: the plan must not be applied.
+        MigrateError, DecodeError: as for ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path
     assert savepoint is not None  # the step ``clean`` has read the savepoint
     move = plan_move(context, savepoint)
     move.plan.check()
     text = counted(len(move.plan.next_offsets), "partition")
-    if not context.record.is_kept:
+    if not context.record.writes_to_disk:
         return text
     path.unlink(missing_ok=True)
     move.plan.save(path)
-    _record_plan(context, move, savepoint)
+    _record_plan(context, move)
     return f"{text}, in {path}"
 
 
-def _record_plan(context: CutOverContext, move: PlannedMove, savepoint: str) -> None:
-    findings, plan = read(savepoint).findings, move.plan
+def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
+    plan = move.plan
     context.record.change(
         plan=PlanReport(
             sha256=hashlib.sha256(context.record.plan_path.read_bytes()).hexdigest(),
             made_at=plan.made_at.isoformat(timespec="seconds"),
-            cluster_id=plan.cluster_id,
-            policies=context.file.policies(),
+            cluster_id=plan.target_cluster_id,
+            policies=context.file.changed_move_keys(),
             findings=[
                 f"{finding.severity.value}: {finding.code}: {finding.message}"
-                for finding in findings
+                for finding in move.findings
             ],
             warnings=list(map(with_spec_keys, plan.warnings)),
             states=list(move.states.lines(_HANDED_TO_PRIME)) if move.states is not None else [],

@@ -41,7 +41,7 @@ _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need) -> Facts:
-    """Read the facts that a step needs, and always the spec, record, plan and commands.
+    """Read the facts that a step needs, and always the plan and the status of the commands.
 
     A needed fact that cannot be read is ``Unavailable``.
     """
@@ -60,15 +60,17 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
         plan_problem=plan_problem,
         start_status=context.start_command.status(),
         prime_status=context.prime_command.status(),
+        start_process=context.start_command.process(),
+        prime_process=context.prime_command.process(),
     )
-    has_ended = "ended job" in needs
-    needs_job = has_ended or ("job" in needs and record.flink.savepoint is None)
+    waits_for_end = "ended job" in needs
+    needs_job = waits_for_end or ("job" in needs and record.flink.savepoint is None)
     is_group = context.spec.target.is_group
     return replace(
         facts,
         job=_read_if(
             needs_job and not context.spec.stopped_by_others,
-            lambda: (read_ended_job if has_ended else read_job)(context),
+            lambda: (read_ended_job if waits_for_end else read_job)(context),
         ),
         started_again=_read_if("started again" in needs, lambda: read_job_started_again(context)),
         savepoint=_read_if(
@@ -98,6 +100,7 @@ def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) ->
 
     Raises:
         BrokerError: the broker did not answer.
+        ConfigError: the Kafka properties are not valid.
     """
     group = context.spec.target.group
     assert group is not None
@@ -113,7 +116,7 @@ def _read_location(context: CutOverContext, facts: Facts) -> LocationFacts:
         raise Refused(f"{name} is a file or a symbolic link, or lies in a file; name a directory")
     if not entries:
         return LocationFacts(name)
-    if facts.prime_status == "running":  # the command writes it now
+    if facts.prime_status == "running":  # the command is writing the location
         return LocationFacts(name, is_empty=False)
     if is_unfinished(location):
         return LocationFacts(name, is_empty=False, unfinished=True)

@@ -42,6 +42,7 @@ def read_job(context: CutOverContext) -> JobToStop:
         Refused: no job has the name or id in the spec, or several running jobs have it.
         CutOverStopped: too many stops of the job have failed.
         FlinkRestError: Flink did not answer.
+        InputError: the folder for savepoints is not a valid path or URI.
     """
     flink, recorded = context.flink, context.record.model.flink
     jobs = flink.jobs()
@@ -109,7 +110,7 @@ def _newest_attempt(
     """
     for number in range(_ATTEMPTS):
         trigger_id = hashlib.sha256(f"cut-over {job_id} {number}".encode()).hexdigest()[:32]
-        attempt = flink.stopping(job_id, trigger_id)
+        attempt = flink.stop_attempt(job_id, trigger_id)
         skipped = attempt is not None and skip_ended and attempt.ended
         if attempt is None or (attempt.problem is None and not skipped):
             return trigger_id, attempt
@@ -160,7 +161,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return the complete savepoints of stops in a folder, by ascending checkpoint id."""
+    """Return the complete savepoints in a folder that may be of a stop, by ascending id."""
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():
@@ -273,9 +274,8 @@ def job_started_again(
 ) -> FlinkJob | None:
     """Return the newest job that has continued the work of the stopped job, or None.
 
-    A job counts if it was restored from the savepoint, or if ``stopped_job`` or ``job_name``
-    (see below) makes it count. A job that has ended counts, too: its output is newer than the
-    savepoint.
+    A job counts if it was restored from the savepoint; ``stopped_job`` and ``job_name`` say which
+    other jobs count. The job may have ended: its output is newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.

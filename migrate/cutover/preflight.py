@@ -45,7 +45,8 @@ def check(context: CutOverContext, facts: Facts) -> str:
 
     Raises:
         Refused: the cut-over would fail; the error has every reason.
-        FlinkRestError, BrokerError, DecodeError: something did not answer, or cannot be read.
+        FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
+            read.
     """
     checked: list[str] = []
     checks: list[Callable[[], object]] = []
@@ -98,6 +99,8 @@ def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> No
 
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
+        FlinkRestError: Flink did not answer.
+        MigrateError, DecodeError: as for ``plan_move``.
     """
     if job.state != "RUNNING":
         raise Refused(f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING")
@@ -105,8 +108,8 @@ def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> No
         details, problems = context.flink.details(job.job_id), list[str]()
         if details.idle_tasks:
             problems.append(f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}")
-        if details.failed is not None:
-            problems.append(f"the job's newest checkpoint failed: {details.failed}")
+        if details.failure is not None:
+            problems.append(f"the job's newest checkpoint failed: {details.failure}")
         if details.checkpoint is None:
             problems.append(
                 "the job has completed no checkpoint that can be read from here, so that nothing "
@@ -133,10 +136,12 @@ def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> No
 def _check_plan(context: CutOverContext, chk: str, checked: list[str]) -> None:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    That the job still runs is no reason to refuse the plan.
+    The plan is not refused because the job still runs.
 
     Raises:
         Refused: the plan must not be applied.
+        MigrateError, DecodeError: as for ``plan_move``.
+        BrokerError: the broker did not answer about the group.
     """
     move = plan_move(context, chk, job_runs=not context.spec.stopped_by_others)
     move.plan.check()
@@ -149,7 +154,7 @@ def _check_plan(context: CutOverContext, chk: str, checked: list[str]) -> None:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group if another move has written its offsets, or if they are beyond the plan."""
+    """Refuse a group that another move has written, or that has moved on beyond the plan."""
     group = read_group(context)
     reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:

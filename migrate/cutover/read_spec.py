@@ -9,19 +9,17 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from decoder.storage import read_file
-from migrate.cutover.spec import Spec, SpecFile, shortened
+from migrate.cutover.spec import PARTS, Spec, SpecFile, shortened
+from migrate.cutover.spec_problems import spec_problems, yaml_problem
 from migrate.model.errors import InputError
-from migrate.model.wording import hint, join_some, printable
-from migrate.storage.json_models import Model
+from migrate.model.wording import printable
 
 # The maximum size of a spec, in bytes. PyYAML takes five seconds to read a file of this size.
 _LARGEST_SPEC = 262_144
 _DEEPEST = 16  # a spec has five levels
 _MOST_DIGITS = 20
-_MOST_PROBLEMS = 10
 _SCALAR_TAGS = (":bool", ":int", ":float", ":null")
 
 
@@ -33,6 +31,11 @@ def read_spec(path: Path) -> SpecFile:
     """
     try:
         content = read_file(path, _LARGEST_SPEC)
+    except IsADirectoryError as error:
+        raise InputError(
+            f"{path}: a directory; cut-over takes a spec (YAML), which names a savepoint as "
+            "flink.savepoint"
+        ) from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
@@ -40,8 +43,8 @@ def read_spec(path: Path) -> SpecFile:
     except _RefusedYaml as error:
         raise InputError(f"{path}: {error}") from error
     except yaml.MarkedYAMLError as error:
-        problem = (error.problem or "").removeprefix("but ")
-        raise InputError(f"{path}: not YAML: {problem}{_line(error.problem_mark)}") from error
+        line = _line(error.problem_mark)
+        raise InputError(f"{path}: not YAML: {yaml_problem(error)}{line}") from error
     except yaml.reader.ReaderError as error:
         raise InputError(
             f"{path}: not YAML: {error.reason}: character {error.position + 1}"
@@ -52,9 +55,11 @@ def read_spec(path: Path) -> SpecFile:
         raise InputError(f"{path}: the spec {problem}")
     try:
         folder = path.absolute().parent
+        for part in PARTS & values.keys():
+            values[part] = values[part] if values[part] is not None else {}
         spec = Spec.model_validate_json(json.dumps(values), context=folder)
     except ValidationError as error:
-        raise InputError(f"{path}: {_problems(error)}") from error
+        raise InputError(f"{path}: {spec_problems(error)}") from error
     return SpecFile(path, content, spec)
 
 
@@ -136,37 +141,7 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
     if "\0" in node.value:
         raise _RefusedYaml("a NUL character; take it out", node.start_mark)
     try:
-        # JSON escapes a character beyond U+FFFF as a surrogate pair.
+        # A character beyond U+FFFF may be written as two escapes, a surrogate pair, as in JSON.
         node.value.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError as error:
         raise _RefusedYaml("half of a surrogate pair; take it out", node.start_mark) from error
-
-
-def _problems(error: ValidationError) -> str:
-    """Return the problems with the names of their keys, without the values."""
-    problems = error.errors(include_url=False, include_input=False)
-    return join_some(map(_problem, problems), _MOST_PROBLEMS, "; ")
-
-
-def _problem(problem: ErrorDetails) -> str:
-    """Return the message for a problem that pydantic reports."""
-    keys = [str(part) for part in problem["loc"]]
-    name = shortened(".".join(keys)) or ("''" if keys else "the spec")
-    match problem["type"]:
-        case "extra_forbidden":
-            return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
-        case "missing":
-            return f"{name}: missing"
-        case "string_type":
-            return f"{name}: {problem['msg']}; put a number, true or false in quotes"
-        case _:
-            return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
-
-
-def _keys(parents: list[str]) -> list[str]:
-    """Return the keys that the spec allows below the key with the path ``parents``."""
-    model: Any = Spec
-    for name in parents:
-        field = model.model_fields.get(name.replace("-", "_"))
-        model = field.annotation if field is not None else Model
-    return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]

@@ -58,46 +58,46 @@ def now() -> str:
 
 
 class Record:
-    """The record of a cut-over. Each change is written to disk before its method returns.
+    """The record of a cut-over. Each change is written to disk before the method returns.
 
     Args:
         file: the spec of the cut-over.
-        keep: whether to write changes to disk. A dry run writes nothing.
+        write: whether to write changes to disk. A dry run writes nothing.
         replace_rolled_back: whether to begin a new record if the old record was rolled back.
 
     Raises:
-        Refused: the spec was changed after the stop of the job or the write of the target.
-        InputError: the file is not a record.
+        Refused: the spec has a change that ``forbidden_changes`` yields.
+        InputError: ``record.json`` is not a record, or is a record of another version.
     """
 
-    def __init__(self, file: SpecFile, *, keep: bool, replace_rolled_back: bool) -> None:
-        self.folder, self.is_kept = file.folder, keep
+    def __init__(self, file: SpecFile, *, write: bool, replace_rolled_back: bool) -> None:
+        self.folder, self.writes_to_disk = file.folder, write
         self.path = self.folder / "record.json"
         self.page = self.folder / "record.html"
         self.plan_path = self.folder / "plan.json"
-        new, kept = _new_record(file), self._read()
-        if kept is not None and kept.state == "went back" and replace_rolled_back:
-            kept = None
-            if keep:
+        new, saved = _new_record(file), self._read()
+        if saved is not None and saved.state == "went back" and replace_rolled_back:
+            saved = None
+            if write:
                 self.put_aside(self.path, self.page)
-        self.model = self._continued(kept, new, file) if kept is not None else new
+        self.model = self._continued(saved, new, file) if saved is not None else new
 
     @staticmethod
-    def _continued(kept: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
-        if changed := [*forbidden_changes(kept, file)]:
-            way_out = "put it back; another cut-over takes another folder (record)"
+    def _continued(saved: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
+        if changed := [*forbidden_changes(saved, file)]:
+            way_out = "restore the old value; for another cut-over, name another folder (record)"
             raise Refused([f"{key}: {way_out}" for key in changed])
-        before, host = kept.flink.host, new.flink.host
-        if before != host and kept.flink.job_id is not None:
+        before, host = saved.flink.host, new.flink.host
+        if before != host and saved.flink.job_id is not None:
             warn(
                 WarningCode.FLINK_REST_CHANGED,
-                f"flink.rest was of {before}, and is of {host or 'nowhere'} now: a job that is "
-                "started again on the first is not seen",
+                f"flink.rest named the host {before}, and names {host or 'no host'} now: a job "
+                f"that is started again on {before} is not seen",
             )
         from_spec = ("spec_sha256", "brokers", "target", "sink")
         changes = {name: getattr(new, name) for name in from_spec}
-        changes["flink"] = kept.flink.model_copy(update={"host": host})
-        return kept.model_copy(update=changes)
+        changes["flink"] = saved.flink.model_copy(update={"host": host})
+        return saved.model_copy(update=changes)
 
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
@@ -107,14 +107,15 @@ class Record:
         if record.version == 1:
             raise InputError(
                 f"{self.path}: a record of version 1, of an older release; finish that cut-over "
-                "with the release that began it (its runs name it), or name another folder (record)"
+                "with the release that began it (its runs name the release), or name another "
+                "folder (record)"
             )
         return parse(CutOverRecord, content, self.path, f"record of version {VERSION}")
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the record."""
         self.model = self.model.model_copy(update=fields)
-        if self.is_kept:
+        if self.writes_to_disk:
             text = json.dumps(self.model.model_dump(mode="json"), indent=2) + "\n"
             replace_file(self.path, text)
 
@@ -149,7 +150,7 @@ class Record:
         *before, run = self.model.runs
         ended = run.model_copy(update={"ended_at": now(), "end": redact_urls(end)})
         self.change(runs=[*before, ended])
-        if self.is_kept:
+        if self.writes_to_disk:
             replace_file(self.page, cut_over_page(self.model))
 
     def add_step(self, name: str, state: StepState, text: str, seconds: float) -> None:
@@ -162,17 +163,22 @@ class Record:
             seconds=round(seconds, 3),
             run=len(self.model.runs),
         )
-        steps = {kept.name: kept for kept in self.model.steps} | {name: step}
+        steps = {earlier.name: earlier for earlier in self.model.steps} | {name: step}
         self.change(steps=list(steps.values()))
 
     def add_done_step(self, name: str, text: str) -> None:
         """Record that a step is done already, unless an earlier run has recorded it."""
-        if not any(kept.name == name and kept.state == "done" for kept in self.model.steps):
+        if not any(step.name == name and step.state == "done" for step in self.model.steps):
             self.add_step(name, "done", text, 0.0)
 
 
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield the changes of the spec that the job's stop, or the first write, forbids."""
+    """Yield the changes of the spec that are not allowed any more.
+
+    From the stop of the job on, these are changes of the job and of the folder of its savepoint;
+    from the first write to the target on, changes of the values that decide what is written. A spec
+    that named a savepoint must still name one.
+    """
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):
@@ -183,13 +189,13 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
         # An earlier spec named the savepoint of a job that this cut-over did not stop. Nobody has
         # stopped the job that the spec names now.
-        yield f"flink.savepoint was {flink.savepoint}, and is not there now"
+        yield f"flink.savepoint was {flink.savepoint}, and is not set now"
     if record.moved_with is not None:
         decides = file.deciding_values()
         for name in sorted(record.moved_with.keys() | decides.keys()):
             before, after = record.moved_with.get(name), decides.get(name)
             if before != after:
-                yield f"{name} was {before or 'not there'}, and is {after or 'not there'} now"
+                yield f"{name} was {before or 'not set'}, and is {after or 'not set'} now"
 
 
 def _new_record(file: SpecFile) -> CutOverRecord:

@@ -17,6 +17,7 @@ from migrate.cutover.stop_job import record_savepoint
 from migrate.cutover.target_state import (
     Content,
     Started,
+    how_to_end,
     other_cluster_reason,
     started_work,
     target_content,
@@ -31,7 +32,7 @@ from migrate.targets.seed import remove_seed
 
 
 def check_roll_back(facts: Facts) -> None:
-    """Check by the facts that the cut-over can be rolled back.
+    """Check from the facts that the cut-over can be rolled back.
 
     Args:
         facts: the facts, with the target and the commands.
@@ -40,9 +41,12 @@ def check_roll_back(facts: Facts) -> None:
         Refused: it cannot be rolled back.
         Exception: the target could not be read; this is the original error.
     """
-    for status, does in ((facts.start_status, "starts the query"), (facts.prime_status, "primes")):
+    for status, process, does in (
+        (facts.start_status, facts.start_process, "starts the query"),
+        (facts.prime_status, facts.prime_process, "primes"),
+    ):
         if status == "running":
-            raise Refused(f"the command that {does} runs; stop it first")
+            raise Refused(f"the command that {does} still runs{how_to_end(process)}; stop it first")
     target, name = require(facts.target), facts.target_name
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
@@ -150,6 +154,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
     Raises:
         Refused: Flink still stops the job, and a stop cannot be cancelled.
         CutOverStopped: the job ended without a savepoint.
+        Exception: the job could not be read; this is the original error.
     """
     if context.savepoint is not None or context.record.model.flink.job_id is None:
         return
@@ -201,8 +206,9 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
 
     Raises:
         CutOverStopped: not all offsets of the group were restored.
+        MigrateError, OSError: as for ``migrate.rollback``.
     """
-    outcome = rollback(path, execute=True, **context.file.kafka_arguments()).outcome
+    outcome = rollback(path, execute=True, **context.file.target_kafka_arguments()).outcome
     if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
 
@@ -224,8 +230,8 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    If a later run completed the first commit, the later file would restore offsets that the first
-    commit had written.
+    If a later run completed the commit, the rollback file of that run would restore offsets that
+    the first commit had written.
     """
     runs, files = context.record.model.runs, rollback_files(context.record.folder)
     created = [

@@ -16,6 +16,7 @@ from migrate.cutover.facts import Facts, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record, locked
+from migrate.cutover.rehearse import rehearse
 from migrate.cutover.roll_back import plan_roll_back, restart_advice, roll_back
 from migrate.cutover.spec_keys import refusals_with_spec_keys, with_spec_keys
 from migrate.cutover.start import watch_group
@@ -68,8 +69,9 @@ def cut_over(
     """Move a running Flink job to its target, by a spec.
 
     Without ``execute`` this is a dry run: it checks for obstacles and shows the progress of earlier
-    runs. With ``execute`` it runs every step that is not done yet. After a crash the same call
-    continues. Two runs of one spec cannot work at the same time.
+    runs. Before the job is stopped, it also runs the spec's command ``rehearse``. With ``execute``
+    it runs every step that is not done yet. After a crash the same call continues. A run with
+    ``execute`` locks the record's folder, so two of them cannot work at the same time.
 
     Args:
         spec: the YAML file.
@@ -83,12 +85,13 @@ def cut_over(
         confirm: called once with a question, before the first change. It may raise to stop the run.
 
     Raises:
-        Refused: an obstacle was found, or another run is active. Nothing was changed.
+        Refused: an obstacle was found, or another run is active. This run has changed nothing.
         CutOverStopped: the cut-over cannot go on, or a step was refused after something had been
             changed. Completed steps are not undone.
         InputError: the spec cannot be read, or has an unknown key or value.
         UsageError: the arguments contradict each other.
-        DecodeError, BrokerError, FlinkRestError: something cannot be read, or did not answer.
+        DecodeError, BrokerError, FlinkRestError, OSError: something cannot be read or written, or
+            did not answer.
     """
     file = read_spec(local_path(os.fspath(spec)))
     if until is not None and until not in NAMES:
@@ -99,8 +102,8 @@ def cut_over(
     if nothing_started and not back:
         raise UsageError("--nothing-started goes with --back")
 
-    def context(keep: bool) -> CutOverContext:
-        record = Record(file, keep=keep, replace_rolled_back=not back)
+    def context(write: bool) -> CutOverContext:
+        record = Record(file, write=write, replace_rolled_back=not back)
         return CutOverContext(file, record, adopt=adopt, nothing_started=nothing_started)
 
     with _each_message_once():
@@ -115,11 +118,9 @@ def cut_over(
 
 @contextmanager
 def _each_message_once() -> Iterator[None]:
-    """Log each message once, but debug messages always.
+    """Log each message only once, because several steps make the same plan with the same warnings.
 
-    Several steps make the same plan, with the same warnings.
-
-    Warnings name keys of the spec instead of options.
+    Debug messages are always logged. In warnings, options are replaced by keys of the spec.
     """
     logged: set[str] = set()
 
@@ -170,10 +171,13 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
         else:
             text = ACTIONS[decision](context, facts)
             results.append(StepResult(step.name, "ok", text))
-    rest = (
+    rest = [
         StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
         for step in steps[len(results) :]
-    )
+    ]
+    checked = any(result.name == "check" and result.state == "ok" for result in results)
+    if context.spec.rehearse is not None and checked:
+        results.append(StepResult("rehearse", "ok", rehearse(context)))
     return CutOver((*results, *rest), context.record.model)
 
 

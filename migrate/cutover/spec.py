@@ -23,16 +23,24 @@ from pydantic import (
     create_model,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
 from migrate.model.wording import clipped, parse_duration, printable
 from migrate.moves.declare_options import options_of
-from migrate.moves.options import KafkaArguments, MoveArguments
+from migrate.moves.options import (
+    ConnectionArguments,
+    KafkaArguments,
+    MoveArguments,
+    ToKafkaArguments,
+)
 from migrate.storage.files import Files
 from migrate.storage.json_models import Model, PartitionNumber
 from migrate.storage.uris import check_no_credentials, is_uri
 
+# The type of an error about a key that is missing; its message begins with the key.
+MISSING_KEY = "missing_key"
 _A_YEAR = 366 * 24 * 3600
 _LONGEST_SHOWN = 100
 
@@ -98,8 +106,13 @@ class FlinkSpec(_SpecPart):
         if self.savepoint is not None:
             if self.savepoints is not None or self.drain:
                 raise ValueError("savepoint is of a job that has stopped: no savepoints, no drain")
-        elif None in (self.rest, self.job, self.savepoints):
-            raise ValueError("rest, job and savepoints: all three, or savepoint alone")
+        elif missing := [
+            name for name in ("rest", "job", "savepoints") if getattr(self, name) is None
+        ]:
+            raise ValueError(
+                f"missing: {', '.join(missing)}; for a job that others have stopped, set "
+                "savepoint instead"
+            )
         return self
 
 
@@ -109,12 +122,20 @@ class KafkaSpec(_SpecPart):
     bootstrap_servers: Text | None = None
     config: PathOrUrl | None = Field(None, description="as --kafka-config")
     properties: dict[str, str] = Field(default_factory=dict, description="as -X")
+    to_config: PathOrUrl | None = Field(
+        None, description="for a target that reads another cluster, as --to-kafka-config"
+    )
 
     @model_validator(mode="after")
     def _check_brokers(self) -> KafkaSpec:
         if self.bootstrap_servers is None and self.config is None:
-            raise ValueError("bootstrap-servers, or a config that names them")
+            raise PydanticCustomError(
+                MISSING_KEY, "bootstrap-servers: missing (or config, a file that names them)"
+            )
         return self
+
+
+_CONNECTIONS = (*KafkaArguments.__annotations__, *ToKafkaArguments.__annotations__)
 
 
 def _move_keys() -> dict[str, Any]:
@@ -128,7 +149,7 @@ def _move_keys() -> dict[str, Any]:
         name: (kinds.get(kind, kind) | None, None)
         for name, (kind, _) in options_of(MoveArguments).items()
         # The part ``kafka`` has the Kafka options. The cut-over sets ``allow_ran_on`` itself.
-        if name not in (*KafkaArguments.__annotations__, "allow_ran_on")
+        if name not in (*_CONNECTIONS, "allow_ran_on")
     }
 
 
@@ -147,7 +168,7 @@ class TargetSpec(_SpecPart):
     @model_validator(mode="after")
     def _check_target(self) -> TargetSpec:
         if (self.checkpoint_dir is None) == (self.group is None):
-            raise ValueError("checkpoint-dir or group: one of them")
+            raise ValueError("exactly one of checkpoint-dir and group is needed")
         return self
 
     @property
@@ -168,7 +189,7 @@ class Timeouts(_SpecPart):
     first_batch: Duration = "10m"
 
 
-Words = Text | Annotated[list[Text], Field(min_length=1)]
+TextOrTexts = Text | Annotated[list[Text], Field(min_length=1)]
 StreamNumber = Annotated[int, Field(ge=0, le=9999)]
 
 
@@ -180,18 +201,21 @@ class Spec(_SpecPart):
     kafka: KafkaSpec
     target: TargetSpec
     move: MoveSpec = MoveSpec()
-    spark_source: dict[StreamNumber, Words] | None = Field(
+    spark_source: dict[StreamNumber, TextOrTexts] | None = Field(
         None, description="for a query with several streams: Flink's sources by stream number"
     )
     states: list[Text] = Field(
         default_factory=list, description="the keyed states to move: OPERATOR/NAME"
     )
-    prime: Words | None = Field(
+    prime: TextOrTexts | None = Field(
         None, description="the command that writes the states to the checkpoint location"
+    )
+    rehearse: TextOrTexts | None = Field(
+        None, description="the command that each dry run runs before the job is stopped"
     )
     sink: PathOrUrl | None = Field(None, description="where the query writes, as --sink")
     sink_writer: Text | None = Field(None, description="as --sink-writer")
-    start: Words | None = Field(
+    start: TextOrTexts | None = Field(
         None, description="the command that starts the query: a shell line, or a list of words"
     )
     timeouts: Timeouts = Timeouts()
@@ -204,15 +228,27 @@ class Spec(_SpecPart):
         if bool(self.states) != (self.prime is not None):
             raise ValueError("states and prime: both, or neither")
         if self.target.group is not None and (self.states or self.spark_source):
-            raise ValueError("states and spark-source are a query's: target.checkpoint-dir")
+            raise ValueError(
+                "states and spark-source need a query: set target.checkpoint-dir, not group"
+            )
         if self.states and self.spark_source:
-            raise ValueError("states go along with one stream: no spark-source")
+            raise ValueError(
+                "states are moved only for a query with one stream: remove spark-source"
+            )
         return self
 
     @property
     def stopped_by_others(self) -> bool:
         """Whether the spec names a savepoint, so that this cut-over stops no job."""
         return self.flink.savepoint is not None
+
+
+# The keys of a spec whose values are parts, each with fixed keys.
+PARTS = frozenset(
+    name
+    for name, field in Spec.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, _SpecPart)
+)
 
 
 class SpecFile:
@@ -248,10 +284,20 @@ class SpecFile:
             "kafka_properties": kafka.properties,
         }
 
+    def target_kafka_arguments(self) -> KafkaArguments:
+        """Return the connection to the cluster that the target reads, as keyword arguments."""
+        to_config = self.spec.kafka.to_config
+        return {"kafka_config": to_config} if to_config is not None else self.kafka_arguments()
+
+    def connections(self) -> ConnectionArguments:
+        """Return the connections to both clusters, as keyword arguments."""
+        target: ToKafkaArguments = {"to_kafka_config": self.spec.kafka.to_config}
+        return {**self.kafka_arguments(), **target}
+
     def move_arguments(self) -> MoveArguments:
-        """Return the options under ``move`` and the Kafka connection, as keyword arguments."""
+        """Return the options under ``move`` and the connections, as keyword arguments."""
         options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
-        return cast(MoveArguments, {**options, **self.kafka_arguments()})
+        return cast(MoveArguments, {**options, **self.connections()})
 
     def spark_sources(self) -> dict[int, list[str]]:
         """Return the names of Flink's sources by stream number; empty if the spec names none."""
@@ -266,17 +312,18 @@ class SpecFile:
         spec = self.spec
         values = {
             "flink.savepoint": spec.flink.savepoint,
+            "kafka.to-config": spec.kafka.to_config,
             "target.checkpoint-dir": spec.target.checkpoint_dir,
             "target.group": spec.target.group,
             "sink": spec.sink,
             "sink-writer": spec.sink_writer,
             "states": ", ".join(spec.states) or None,
             "spark-source": json.dumps(self.spark_sources()) if spec.spark_source else None,
-            **{f"move.{name}": value for name, value in self.policies().items()},
+            **{f"move.{name}": value for name, value in self.changed_move_keys().items()},
         }
         return {name: value for name, value in values.items() if value is not None}
 
-    def policies(self) -> dict[str, str]:
+    def changed_move_keys(self) -> dict[str, str]:
         """Return the keys under ``move`` that differ from the defaults, with values as text."""
         options = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         return {

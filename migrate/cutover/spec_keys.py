@@ -8,11 +8,13 @@ from contextlib import contextmanager
 
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.spec import MoveSpec
+from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import Refused
 
 _KEYS = {
     "bootstrap-servers": "kafka.bootstrap-servers",
     "kafka-config": "kafka.config",
+    "to-kafka-config": "kafka.to-config",
     "flink-rest": "flink.rest",
     "sink": "sink",
     "sink-writer": "sink-writer",
@@ -21,7 +23,7 @@ _KEYS = {
 # This option has no key in the spec.
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
-# An option and, if a value follows (a policy, or a placeholder in capitals), the space before it.
+# An option, with the space after it if a value follows: a policy, or a placeholder in capitals.
 _OPTION = re.compile(
     r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?"
 )
@@ -43,9 +45,12 @@ def with_spec_keys(text: str) -> str:
 
 @contextmanager
 def refusals_with_spec_keys() -> Iterator[None]:
-    """Replace options by keys of the spec, in the reasons of an error from the block."""
+    """Replace options by keys of the spec, in the message of an error from the block."""
     try:
         yield
+    except FlinkRestError as error:
+        error.args = (with_spec_keys(str(error)),)
+        raise
     except (Refused, CutOverStopped) as error:
         error.reasons = tuple(map(with_spec_keys, error.reasons))
         error.args = ("; ".join(error.reasons),)

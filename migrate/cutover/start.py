@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.decide import START_END_UNKNOWN, start_evidence
+from migrate.cutover.decide import START_EXIT_CODE_MISSING, start_evidence
 from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, GroupFacts, require
 from migrate.cutover.observe import observe, read_group
@@ -25,14 +25,14 @@ def start(context: CutOverContext, facts: Facts) -> str:
     Raises:
         CutOverStopped: the command cannot be run.
     """
-    command, starting = context.spec.start, context.start_command
+    command, start_command = context.spec.start, context.start_command
     assert command is not None  # ``decide_start`` has checked it
     context.record.change(start=StartReport(at=now(), returned=None))
     try:
-        process = starting.run(command, context.file.base)
+        process = start_command.start(command, context.file.base)
     except (OSError, ValueError) as error:
         raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
-    return f"process {process}; its output is in {starting.log}"
+    return f"process {process}; its output is in {start_command.log}"
 
 
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
@@ -78,11 +78,11 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record whether each partition of a group was seen with a member, and others' first commit.
+    """Record for each partition of a group whether it has a member, and the first commit by others.
 
     Before the target is written, nothing is recorded.
 
-    A member that has a partition while our commit is still the newest began at the plan.
+    A member that has a partition while our commit is still the newest begins at the planned offset.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
@@ -117,7 +117,7 @@ def _check_command(context: CutOverContext) -> None:
     if report is None or report.returned == 0 or code == "running":
         return
     if code == "unknown":
-        raise CutOverStopped(START_END_UNKNOWN)
+        raise CutOverStopped(START_EXIT_CODE_MISSING)
     context.record.change(start=report.model_copy(update={"returned": code}))
     if code == 0:
         log.info("the command that starts the query has ended well")

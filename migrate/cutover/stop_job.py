@@ -68,7 +68,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
     with timed("waiting for Flink's savepoint"):
         for _ in poll(parse_duration(context.spec.timeouts.stop)):
             try:
-                attempt = context.flink.stopping(job.flink_job.job_id, job.trigger_id)
+                attempt = context.flink.stop_attempt(job.flink_job.job_id, job.trigger_id)
             except FlinkRestError:
                 if time.monotonic() - answered_at > MAX_SILENCE_SECONDS:
                     raise

@@ -262,11 +262,16 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
     return primed if primed is not None else -1
 
 
+def how_to_end(process: int | None) -> str:
+    """Return how to end a command of the user by its process group, or an empty text."""
+    return f" (process {process}; kill -- -{process} ends it)" if process is not None else ""
+
+
 def _command_work(facts: Facts) -> str:
     """Return why the command ``start`` may have started work, or an empty text."""
     match facts.start_status:
         case "running":
-            return "the command that starts the query still runs"
+            return f"the command that starts the query still runs{how_to_end(facts.start_process)}"
         case None:
             return "" if facts.record.start is None else "the command start was run"
         case 0:

@@ -2,13 +2,13 @@
 
 The current state of the target does not show where a partition began if
 
-* others have committed for the group,
-* the log start is above the planned offset, or
-* the query's log has lost its first batches.
+* others have committed for the group, unless a run saw a member with the partition while our
+  commit was still the newest;
+* the query's log has lost its first batches, or the log start is above the planned offset, and the
+  outcome is ``ok`` or ``moved on``.
 
-In these cases the outcome is known only if an earlier verification found that the partition began
-at the plan. Commits by others do not matter if a run saw a member with the partition while our
-commit was still the newest.
+The outcome is then unknown, unless an earlier verification found that the partition began at the
+planned offset.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     """Check where the target began or, if it has not begun, where it will start.
 
     Raises:
-        CutOverStopped: the target does not start at the plan, it is not known where it began, or
-            the plan is not what the savepoint holds.
+        CutOverStopped: the target does not start at the planned offsets, it is not known where it
+            began, or the plan is not what the savepoint holds.
+        MigrateError, DecodeError: as for ``migrate.verify``, ``ask_logs`` and
+            ``committed_positions``.
     """
     has_begun = started_work(facts)[0] is Started.YES
     record, plan = context.record, facts.plan
     assert plan is not None  # it is saved
     verification = verify(
-        f"plan:{record.plan_path}", facts.target_name, **context.file.kafka_arguments()
+        f"plan:{record.plan_path}", facts.target_name, **context.file.connections()
     )
-    logs = ask_logs(kafka(context.file.kafka_arguments()).config(), plan.topics)
+    logs = ask_logs(kafka(context.file.target_kafka_arguments()).config(), plan.topics)
     evidence = Evidence(
         has_begun=has_begun,
         has_committed_batch=last_query_batch(facts) is not None,
@@ -212,8 +214,8 @@ def _updated(
     row: PartitionReport, final: VerifiedPartition, reason: str | None, evidence: Evidence
 ) -> PartitionReport:
     key = (row.topic, row.partition)
-    begins = evidence.has_committed_batch or key in evidence.committed_by_others
-    began = evidence.has_begun and begins and final.outcome is StartOutcome.OK
+    has_commit = evidence.has_committed_batch or key in evidence.committed_by_others
+    began = evidence.has_begun and has_commit and final.outcome is StartOutcome.OK
     return row.model_copy(
         update={
             "started": final.started,

@@ -20,7 +20,7 @@ from migrate.planning.plan_file import read_plan
 from migrate.targets.group.commit import Applied
 from migrate.targets.group.rollback_file import default_path
 from migrate.targets.location import LocalDirectory, RemoteDirectory
-from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, write_checkpoint
+from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, write_seed
 
 
 class NotPrimed(CutOverStopped):
@@ -36,6 +36,8 @@ def write(context: CutOverContext, facts: Facts) -> str:
     Raises:
         Refused: the target must not be written.
         NotPrimed, CutOverStopped: the target was not written completely.
+        MigrateError, DecodeError, OSError: as for ``migrate.commit_group`` and
+            ``migrate.to_spark``; or the location cannot be read or written.
     """
     record, location = context.record, context.location()
     before = record.model
@@ -59,7 +61,7 @@ def _commit(context: CutOverContext) -> str:
         plan=context.record.plan_path,
         rollback_file=default_path(group, context.record.folder),
         allow_moved_on=context.spec.move.allow_moved_on,
-        **context.file.kafka_arguments(),
+        **context.file.connections(),
     )
     applied = replace(change, cut_over=context.record.model.id).execute().applied
     text = f"group {group}: {applied.value}"
@@ -77,14 +79,14 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
         plan=plan_path,
         sink=context.spec.sink,
         sink_writer=context.spec.sink_writer,
-        **context.file.kafka_arguments(),
+        **context.file.connections(),
     )
     if context.spec.states:
         context.record.change(primed=None, query_id=None)  # forget an earlier priming
         return _prime(context, location)
     new_id = str(uuid.uuid4())
     context.record.change(query_id=new_id)
-    write_checkpoint(streams_of(read_plan(plan_path), context.record.model), location, new_id)
+    write_seed(streams_of(read_plan(plan_path), context.record.model), location, new_id)
     return f"seeded {location.name}"
 
 
@@ -99,10 +101,10 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         Refused: the location does not hold the plan and the primed state.
         CutOverStopped: the command took too long, and still runs.
     """
-    command, priming = context.spec.prime, context.prime_command
+    command, prime_command = context.spec.prime, context.prime_command
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
-    if priming.status() == "running":
+    if prime_command.status() == "running":
         log.info("the command that primes the location runs, as an earlier run has started it")
     elif not location.names():  # if the location is not empty, the command has already ended
         environment = {
@@ -111,15 +113,15 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
             "CUT_OVER_CHECKPOINT_DIR": directory,
         }
         try:
-            process = priming.run(command, context.file.base, environment)
+            process = prime_command.start(command, context.file.base, environment)
         except OSError as error:
             raise NotPrimed(f"prime: {error.strerror or error}") from error
-        log.info(f"priming {directory}: process {process}; its output is in {priming.log}")
+        log.info(f"priming {directory}: process {process}; its output is in {prime_command.log}")
     _await_priming(context)
-    if (code := priming.status()) != 0:
+    if (code := prime_command.status()) != 0:
         raise NotPrimed(
             f"the command that primes {directory} has ended with exit code {code}",
-            details=priming.last_lines(),
+            details=prime_command.last_lines(),
         )
     primed = observe(context, "target")
     assert primed.plan is not None  # the step ``plan`` has saved it

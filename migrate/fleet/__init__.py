@@ -1,8 +1,9 @@
 """Find many checkpoints and read them into a few flat tables.
 
-``discovery`` finds candidates below the roots. ``candidates`` reads each candidate, and returns an
-extraction or a failure, from which ``rows`` makes the rows of a view. ``inventory`` makes jobs from
-rows and their ``lag``; ``write_tables`` writes rows as tables.
+``discovery`` finds candidates below the roots. ``candidates`` reads each candidate, and ``rows``
+makes rows of the tables from the result. ``inventory`` makes jobs from rows and their ``lag``;
+``write_tables`` writes the tables.
 
-``scan_run`` runs all these steps on this machine, and ``migrate.spark`` runs them on Spark.
+``scan_run`` runs the steps after ``discovery`` on this machine, and ``migrate.spark`` runs them on
+Spark.
 """

@@ -24,7 +24,8 @@ from migrate.storage.files import Files, MissingExtra
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LONG_MAX = (1 << 63) - 1
 
-# Limits of a chunk: large enough to be worth the start of a task, small enough for a quick retry.
+# The highest averages of a chunk: large enough to be worth the start of a task, small enough for a
+# quick retry.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed in bytes of metadata.
@@ -169,7 +170,10 @@ def read_candidate(
 def read_each(
     candidates: Iterable[Candidate], files: Files, *, allow_external_files: bool = False
 ) -> Iterator[tuple[Candidate, Extraction | Failure]]:
-    """Read candidates in their order; threads read small ones at URLs ahead of time."""
+    """Read candidates in their order.
+
+    Threads read candidates at URLs ahead of time, unless their metadata is large.
+    """
     read = partial(read_candidate, files=files, allow_external_files=allow_external_files)
     queue: deque[tuple[Candidate, Future[Extraction | Failure] | None]] = deque()
 
@@ -196,8 +200,8 @@ class ReadCheckpoint(NamedTuple):
 
     Attributes:
         newest: whether the outcome is that of the job's newest checkpoint, or of a savepoint.
-        listed: whether this checkpoint counts in the totals of the scan. False if it was read in
-            place of a vanished checkpoint, and is also a candidate, which counts.
+        listed: whether this outcome counts in the totals of the scan. False for a checkpoint that
+            was read in place of a vanished one, if it is also a candidate: that candidate counts.
     """
 
     candidate: Candidate

@@ -95,7 +95,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             batches = [level[start : start + size] for start in range(0, len(level), size)]
             steps = chain.from_iterable(pool.map(walk.visit_all, batches))
     unique: Iterable[Candidate] = by_pointer.values()
-    if latest_only:  # a root may be a glob of checkpoints (chk-*)
+    if latest_only:  # a root such as chk-* may match several checkpoints of one job
         unique = (marked for marked in mark_newest(unique) if marked.job_numbers is not None)
     return sorted(unique, key=_sort_key)
 
@@ -160,7 +160,9 @@ class _Walk:
     def _directory(self, path: str) -> _Step:
         entries = self._files.entries(path)
         if entries is None:
-            return _failed(path, ErrorKind.NOT_FOUND, f"{path}: no such directory")
+            is_file = self._files.is_file(path)
+            problem = "a file: name a directory" if is_file else "no such directory"
+            return _failed(path, ErrorKind.NOT_FOUND, f"{path}: {problem}")
         for entry in entries:
             if entry.name == METADATA_FILE and not entry.is_directory:
                 return [Candidate(path, _job_directory(path), entry.size)], ()

@@ -44,8 +44,8 @@ class ScannedJob:
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
         positions: the number of topic-partitions of each source, added up.
-        lag: the upper bound of the number of records between the positions and the log ends; None
-            without a broker, or if the lag of every position is unknown.
+        lag: the sum of the known lags, each an upper bound of the number of records between a
+            position and the log end; None without a broker, or if no lag is known.
         lag_unknown: the number of positions whose lag is unknown.
         obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
             ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``.
@@ -132,8 +132,8 @@ class Totals:
     """An inventory in numbers.
 
     Attributes:
-        jobs, savepoints: the number of jobs, and of savepoints without a job. All numbers below,
-            except ``unlistable``, count both together.
+        jobs, savepoints: the number of jobs, and of savepoints without a job. In the descriptions
+            below, a job may be a savepoint.
         unlistable: the number of missing roots and of directories that could not be listed.
         obstacles: for each obstacle, the number of jobs that have it; most frequent first.
         to_check: for each check to make before a move, the number of movable jobs that need it;
@@ -153,12 +153,13 @@ class Totals:
     errors: dict[str, int]
 
     @property
-    def unreadable(self) -> int:
+    def not_read(self) -> int:
+        """The number of unreadable jobs and of unlistable directories."""
         return sum(self.errors.values())
 
     @property
     def blocked(self) -> int:
-        return self.jobs + self.savepoints + self.unlistable - self.movable - self.unreadable
+        return self.jobs + self.savepoints + self.unlistable - self.movable - self.not_read
 
 
 def totals(jobs: Sequence[ScannedJob]) -> Totals:
@@ -173,9 +174,9 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
         sum(job.movable for job in jobs),
         sum(job.positions or 0 for job in jobs),
         sum(known) if known else None,
-        most_frequent(code for job in jobs for code in job.obstacles),
-        most_frequent(code for job in jobs if job.movable for code in job.to_check),
-        most_frequent(job.error_kind for job in jobs if job.error_kind is not None),
+        count_by_frequency(code for job in jobs for code in job.obstacles),
+        count_by_frequency(code for job in jobs if job.movable for code in job.to_check),
+        count_by_frequency(job.error_kind for job in jobs if job.error_kind is not None),
     )
 
 
@@ -185,7 +186,7 @@ def _is_unlistable(job: ScannedJob) -> bool:
     return job.error_kind in _UNLISTABLE_KINDS and not named
 
 
-def most_frequent(codes: Iterable[str]) -> dict[str, int]:
+def count_by_frequency(codes: Iterable[str]) -> dict[str, int]:
     """Return the number of occurrences of each code, the most frequent code first."""
     return dict(sorted(Counter(codes).items(), key=lambda item: (-item[1], item[0])))
 

@@ -26,7 +26,8 @@ class CheckpointOptions:
     """The parsed options.
 
     Attributes:
-        latest_only: whether to read only the newest complete ``chk-<n>`` of each job.
+        latest_only: whether to read only the newest complete ``chk-<n>`` of each job, and all
+            savepoints.
         allow_external_files: whether state may be read outside of a checkpoint's directories.
         partitions: the maximum number of tasks; None: computed from the number and size of the
             checkpoints.

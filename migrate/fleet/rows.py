@@ -13,7 +13,7 @@ from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.view_columns import BODY, ERROR, HEAD, CheckpointView, ViewColumn
 from migrate.inputs.flink.extract import Extraction
-from migrate.inputs.flink.findings.checkpoint import is_last_output
+from migrate.inputs.flink.findings.checkpoint import job_ended_with
 from migrate.inputs.flink.source import Source
 from migrate.model.finding import Code, Finding, Severity
 from migrate.model.positions import Position
@@ -22,6 +22,9 @@ from migrate.planning.shared_topics import shared_topics
 
 # Values in the order of a view's columns.
 Row = tuple[Any, ...]
+
+# The codes of obstacles that are not findings.
+OBSTACLE_CODES = ("no-positions", "several-clusters", "sources-disagree", "cluster-not-named")
 
 _NO_ERROR = (None,) * len(ERROR)
 
@@ -60,8 +63,7 @@ _EVERYTHING = Selection()
 class Obstacle:
     """A reason why a checkpoint cannot be moved as it is.
 
-    ``code`` is the code of a finding, or one of ``no-positions``, ``several-clusters``,
-    ``sources-disagree`` and ``cluster-not-named``.
+    ``code`` is the code of a finding, or one of ``OBSTACLE_CODES``.
     """
 
     code: str
@@ -172,7 +174,8 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     reasons = [
         Obstacle(finding.code.value, finding.text)
         for finding in extraction.findings
-        if finding.severity is Severity.BLOCKER or (finding.is_undecided and finding not in checked)
+        if finding.severity is Severity.BLOCKER
+        or (finding.code.policy.undecided and finding not in checked)
     ]
     if not any(source.positions for source in extraction.sources):
         reasons.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
@@ -195,6 +198,6 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
 
 def findings_to_check(extraction: Extraction) -> list[Finding]:
     """Return the findings to check before a stopped job moves: its sinks' pending transactions."""
-    if not is_last_output(extraction.checkpoint):
+    if not job_ended_with(extraction.checkpoint):
         return []
     return [finding for finding in extraction.findings if finding.code is Code.PENDING_TRANSACTIONS]

@@ -33,8 +33,8 @@ from migrate.model.positions import Position
 from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 
-# A function that gets the step ("read", "compared"), the number of finished checkpoints, and the
-# total number.
+# A function that gets the step ("read", "compared" or "planned"), the number of checkpoints or jobs
+# for which it is done, and their total number.
 Progress = Callable[[str, int, int], None]
 # A function that asks a broker about topics.
 AskBroker = Callable[[set[str]], ClusterSnapshot]

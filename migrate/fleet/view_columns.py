@@ -1,8 +1,8 @@
 """The views: flat tables of checkpoints, with a name, a type and a value for each column.
 
-Names and meanings are those of ``migrate inspect --format json``. Every view begins with the
-columns of the checkpoint, and ends with ``error_kind`` and ``error``. A checkpoint that could not
-be read has one row in each view: its error, and the facts from its path and size.
+The values, and most of the names, are those of ``migrate inspect --format json``. Every view begins
+with the columns of the checkpoint, and ends with ``error_kind`` and ``error``. A checkpoint that
+could not be read has one row in each view: its error, and the facts from its path and size.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
-    """Return a column for a sum of sizes, limited to a long, because a file may hold any size."""
+    """Return a column for a sum of sizes, limited to a long: a file may contain any numbers."""
     return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
 
 
@@ -86,7 +86,7 @@ HEAD = (  # values of a CheckpointRow
     _long("checkpoint_id", "number of the checkpoint", "checkpoint.checkpoint_id"),
     _string(
         "checkpoint_kind",
-        "checkpoint, savepoint, or unknown (Flink up to 1.14)",
+        "checkpoint, savepoint, or unknown (Flink up to 1.15)",
         "checkpoint.type.kind.value",
     ),
 )

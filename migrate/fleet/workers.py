@@ -84,7 +84,7 @@ class WorkerPool:
             done: called with each item that is done, from any thread, one call at a time.
 
         Raises:
-            ServiceError: several worker processes, one after the other, ended over the same item.
+            ServiceError: several worker processes, one after the other, ended during one item.
             Exception: the first error of the function; no further item is started.
         """
         pickled = pickle.dumps(function)
@@ -128,7 +128,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """A worker process; it is started for its first item, and again after it has ended."""
+    """A worker process; it is started for its first item and, if it has ended, for the next one."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -152,10 +152,10 @@ class _Worker:
             if error is not None:
                 raise error from _WorkerTraceback(f"\n{traceback}")
             return result
-        how = f"was killed by signal {-code}" if code is not None and code < 0 else "ended"
+        how = f" (the last was killed by signal {-code})" if code is not None and code < 0 else ""
         raise ServiceError(
-            f"a process that helped {how}, and so did {_ATTEMPTS - 1} in its place: does the "
-            "machine lack memory?"
+            f"{_ATTEMPTS} worker processes, one after the other, ended during one item{how}: does "
+            "the machine lack memory?"
         )
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -165,7 +165,7 @@ class _Worker:
             if self._process is None:
                 self._function = None
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _SERVE, *sys.path],
+                    _worker_command(),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     start_new_session=True,  # Ctrl-C in a terminal does not reach the worker
@@ -188,8 +188,14 @@ class _Worker:
         self._stop()
 
 
+def _worker_command() -> list[str]:
+    if getattr(sys, "frozen", False):  # sys.executable is the program of scripts/frozen/start.py
+        return [sys.executable, "--worker"]
+    return [sys.executable, "-c", _SERVE, *sys.path]
+
+
 def serve() -> None:
-    """Read items from stdin and write results to stdout until stdin ends: a worker's main."""
+    """Read items from stdin and write results to stdout until stdin ends, in a worker process."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library's prints must not mix with the answers
     logging.getLogger().addHandler(logging.NullHandler())

@@ -21,7 +21,7 @@ from decoder.storage import join
 from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
 from migrate.fleet.view_columns import TIMESTAMP, ViewColumn
-from migrate.model.errors import Refused, UsageError
+from migrate.model.errors import UsageError
 from migrate.model.wording import install_command
 from migrate.state.column_types import (
     BOOLEAN,
@@ -32,6 +32,7 @@ from migrate.state.column_types import (
     arrow_schema,
 )
 from migrate.storage.files import Files
+from migrate.storage.new_file import already_there
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,16 +63,12 @@ class Output:
     format: TableFormat
 
 
-def table_exists_error(table: str) -> Refused:
-    """Return the error for a table that exists already."""
-    return Refused([f"{table} is there already; name a new directory"])
-
-
 def check_output(output: Output) -> None:
     """Check, before any work is done, that the tables can be written without Spark.
 
     Raises:
-        UsageError: only Spark can write to a URI of this kind, or pyarrow is not installed.
+        UsageError: only Spark can write to a URI of this kind; or the format is Parquet, and
+            pyarrow is not installed.
     """
     if Files().from_uri(output.directory) is None:
         raise UsageError(
@@ -106,7 +103,7 @@ def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
         for table in tables:
             name = join(target, table)
             if files.list_directory(name):
-                raise table_exists_error(name)
+                raise already_there(name, "directory")
         for table in tables:
             if remote:
                 _upload(files, stage / table, join(target, table))
@@ -198,9 +195,9 @@ def table_file(
         case TableFormat.CSV:  # as Spark writes it: a header, empty cells for null
             types = [column.type for column in columns]
             with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-                lines = csv.writer(file, lineterminator="\n")
-                lines.writerow(column.name for column in columns)
-                yield lambda rows: lines.writerows(map(_cell, types, row) for row in rows)
+                csv_writer = csv.writer(file, lineterminator="\n")
+                csv_writer.writerow(column.name for column in columns)
+                yield lambda rows: csv_writer.writerows(map(_cell, types, row) for row in rows)
 
 
 def _cell(type_: ColumnType, value: Any) -> Any:

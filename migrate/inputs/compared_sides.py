@@ -6,6 +6,7 @@ The broker is asked for the log range (start and end) of each partition of both 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,18 @@ from decoder import CheckpointKind
 from migrate.inputs.ask_broker import ask_group, ask_logs, broker_needed
 from migrate.inputs.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
 from migrate.inputs.flink.read import read
-from migrate.inputs.position_inputs import Side, SideKind, broker_positions, file_positions
+from migrate.inputs.position_inputs import (
+    Side,
+    SideKind,
+    broker_positions,
+    file_positions,
+    group_positions,
+)
 from migrate.inputs.spark_log import committed_positions
 from migrate.inputs.spark_query import output_warning
 from migrate.model.errors import UsageError
 from migrate.model.finding import Code, Severity
-from migrate.model.positions import Logs, PositionSet, group_positions, log_of
+from migrate.model.positions import Logs, PositionSet, log_of
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.storage.files import Files
 
@@ -37,7 +44,13 @@ class Sides:
 
 
 def load_sides(
-    left: Side, right: Side, broker: KafkaConfig | None, choice: Choice = ANY_SOURCE
+    left: Side,
+    right: Side,
+    broker: KafkaConfig | None,
+    choice: Choice = ANY_SOURCE,
+    *,
+    left_broker: KafkaConfig | None = None,
+    translate: Callable[[PositionSet, PositionSet], PositionSet] | None = None,
 ) -> Sides:
     """Read both sides of a diff.
 
@@ -45,13 +58,17 @@ def load_sides(
         left: the left side.
         right: the right side.
         broker: librdkafka's properties; None if the user named no broker.
-        choice: which source of a checkpoint to compare.
+        choice: which source of a checkpoint to compare, and which of its clusters.
+        left_broker: librdkafka's properties for the left side, if that is of another cluster.
+        translate: a function that takes both sides, and returns the left side's positions
+            translated to the right side's cluster.
 
     Raises:
         UsageError: a side needs a broker and the user named none, or both sides are ``broker:``.
-        NoSuchName: a checkpoint does not have the chosen source.
+        NoSuchName: a checkpoint does not have the chosen source or cluster, or any Kafka source.
         InputError, DecodeError: a side cannot be read.
-        Refused: a side has two positions of one partition.
+        Refused: a side has two different positions of one partition, or positions of several
+            clusters.
         BrokerError: the broker did not answer, or denied access.
     """
     if left.kind is right.kind is SideKind.BROKER:
@@ -60,7 +77,12 @@ def load_sides(
         if broker is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise broker_needed(side.label)
     warnings: list[WarningText] = []
-    loaded = {side: _load(side, broker, choice, warnings) for side in (left, right)}
+    loaded = {
+        side: _load(side, own_broker, choice, warnings)
+        for side, own_broker in ((left, left_broker or broker), (right, broker))
+    }
+    if translate is not None:
+        loaded[left] = translate(loaded[left], loaded[right])
     time_ms = left.time_ms if left.time_ms is not None else right.time_ms
     logs = ask_logs(broker, loaded[left].topics | loaded[right].topics, time_ms)
     for side, positions in loaded.items():

@@ -53,7 +53,7 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
             if not fields:
                 continue
             if len(fields) not in (3, 4):
-                raise NotOffsets("neither three fields nor four")
+                raise NotOffsets("neither three fields nor four, with a comma between two")
             *group, topic, partition, offset = fields
             if width not in (None, len(fields)):
                 raise NotOffsets(f"{len(fields)} fields, and {width} in the rows before it")
@@ -61,6 +61,8 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
             if not topic.isprintable():
                 raise NotOffsets(f"{quoted(topic)} is not a topic: it holds a control character")
             groups.update(group)
+            if not starts and partition.strip().lower() == "partition":
+                raise InputError(f"{path} line {reader.line_num} is a header; remove it")
             place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
             if place in starts:
                 raise NotOffsets(f"{quoted(topic)} partition {partition} is there twice")

@@ -25,7 +25,8 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-# The maximum number of offsets in one file. Comparing and reporting take up to 4 KB per offset.
+# The maximum number of offsets in one file. A comparison and its report take up to 4 KB of memory
+# for each offset.
 MOST_OFFSETS = 100_000
 # The maximum size of a file in bytes. A file with 100,000 offsets has about 3 MB; parsed JSON may
 # take thirty times the file's size.

@@ -91,5 +91,5 @@ def _position(topic: str, partition: int, start: Start) -> Position:
         case Marker():
             return Position(topic, partition, PositionState(start.value), start)
         case _:
-            reason = "where it stands is not told"
+            reason = "the input has no offset for it"
             return unresolved_position(topic, partition, reason)

@@ -22,14 +22,15 @@ from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source
 from migrate.inputs.spark_query import query_positions
+from migrate.model.cluster_snapshot import GroupView
 from migrate.model.errors import InputError, Refused, UsageError
-from migrate.model.finding import Code, Finding, blocker
+from migrate.model.finding import Code, Finding
 from migrate.model.log import timed
 from migrate.model.policies import parse_time
-from migrate.model.positions import Logs, Origin, PositionSet, group_positions, log_positions
-from migrate.model.wording import counted
+from migrate.model.positions import Logs, Origin, PositionSet, Start, TopicPartition
+from migrate.model.wording import counted, did_you_mean, hint
 from migrate.storage.files import Files
-from migrate.storage.uris import check_no_credentials, local_path, path_of
+from migrate.storage.uris import AnyPath, check_no_credentials, local_path, path_of
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -72,7 +73,12 @@ FILE_READERS: Mapping[SideKind, Callable[[str, Path], PositionSet]] = {
 }
 
 
-def parse_side(name: str) -> Side:
+def _hint(prefix: str, what: str) -> str:
+    """Suggest the name of a side whose prefix is mistyped, or return an empty text."""
+    return hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
+
+
+def parse_side(side: AnyPath) -> Side:
     """Parse the name of a side; a name without a known prefix names a checkpoint.
 
     Raises:
@@ -80,6 +86,7 @@ def parse_side(name: str) -> Side:
             ``latest`` or a time follows ``broker:``.
         InputError: a URI contains credentials, or the URI of a Spark query is of an unknown kind.
     """
+    name = os.fspath(side)
     prefix, _, what = name.partition(":")
     if prefix != SideKind.GROUP.value:
         check_no_credentials(name, InputError)
@@ -89,13 +96,16 @@ def parse_side(name: str) -> Side:
         exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
         if _UNKNOWN_PREFIX.match(name) and not exists:
             raise UsageError(
-                f"{name}: no such side; a side is CHK without a prefix, group:NAME, spark:DIR, "
-                f"json:FILE, csv:FILE, broker:earliest, broker:latest or broker:TIME"
+                f"{name}: no such side{_hint(prefix, what)}; a side is CHK without a prefix, "
+                "group:NAME, spark:DIR, json:FILE, csv:FILE, broker:earliest, broker:latest or "
+                "broker:TIME"
             )
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:
         raise UsageError(f"{name!r}: nothing follows {prefix}:")
     kind = SideKind(prefix)
+    if kind in FILE_READERS:
+        return Side(kind, name, str(local_path(what)))
     if kind is SideKind.SPARK:
         return Side(kind, name, path_of(what, Files()))
     if kind is not SideKind.BROKER or what in ("earliest", "latest"):
@@ -151,7 +161,7 @@ def side_input(
                     f"group {group.name!r} has {count}: its consumers go on reading, and what they "
                     "read since would be read again"
                 )
-                findings = (blocker(Code.GROUP_READS, message),)
+                findings = (Finding(Code.GROUP_READS, message),)
         case SideKind.BROKER:
             if broker is None:
                 raise broker_needed(side.label)
@@ -160,22 +170,29 @@ def side_input(
             positions = broker_positions(side, ask_logs(broker, topics, side.time_ms))
         case _:
             positions = file_positions(side)
-            pointer = f"{side.kind.value}:{local_path(side.what).absolute()}"
+            pointer = f"{side.kind.value}:{Path(side.what).absolute()}"
     source = listed_source(name, name, positions, starts_others=False)
     return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
 
 
+def group_positions(label: str, group: GroupView) -> PositionSet:
+    """Return the committed offsets of a consumer group in all its topics."""
+    starts = {place: committed.next_offset for place, committed in group.committed.items()}
+    note = "" if group.exists else "there is no such group" + did_you_mean(group.alike)
+    return PositionSet(label, starts, note)
+
+
 def file_positions(side: Side) -> PositionSet:
     """Read the file of a ``json:`` or ``csv:`` side."""
-    return FILE_READERS[side.kind](side.label, local_path(side.what))
+    return FILE_READERS[side.kind](side.label, Path(side.what))
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
     """Return the positions of a ``broker:`` side; ``logs`` are the answer for ``side.time_ms``."""
-    match side.what:
-        case "earliest":
-            return log_positions(side.label, logs, lambda log: log.start)
-        case "latest":
-            return log_positions(side.label, logs, lambda log: log.end)
-        case _:
-            return log_positions(side.label, logs, lambda log: log.first_at)
+    starts: dict[TopicPartition, Start] = {}
+    for topic, partitions in logs.items():
+        for partition, log in partitions.items():
+            start = {"earliest": log.start, "latest": log.end}.get(side.what, log.first_at)
+            if start is not None:
+                starts[topic, partition] = start
+    return PositionSet(side.label, starts)

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from decoder import ByteSource
-from decoder.storage import METADATA_FILE, join
+from decoder.storage import METADATA_FILE, checkpoint_number, join
 from migrate.inputs.offsets_json import NotOffsets, parse_json
 from migrate.inputs.spark_log_entries import (
     Offsets,
@@ -119,7 +119,8 @@ def starting_positions(
 
 def _why_no_start(directory: str, files: ByteSource) -> str:
     """Return the reason why a directory has no seed of a Kafka source."""
-    if files.is_file(join(directory, METADATA_FILE)):
+    names = list_directory(files, directory) or ()
+    if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
         return "a checkpoint of Flink, not of a Spark query; name it without spark:"
     if entry_numbers(files, join(directory, "commits")):
         return "where the query started is unknown: it has no start of a Kafka source (sources/0/0)"

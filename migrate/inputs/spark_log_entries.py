@@ -2,9 +2,9 @@
 
 ``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source. In
 version 1 this is the source's offset, in the order of the query's plan. In version 2, which Spark
-4.2 can write, it is ``<source>:<offset>``. A source is a
-number or, since Spark 4.2, the name that the query gives it. The offset ``-`` means that the source
-has no offset yet, such as a Kafka source without partitions. Sources other than Kafka are skipped.
+4.2 can write, it is ``<source>:<offset>``, where the source is a number or the name that the query
+gives it. The offset ``-`` means that the source has no offset yet, such as a Kafka source without
+partitions. Offsets of sources other than Kafka are not parsed.
 
 Hadoop's ``.crc`` files are not read; Spark does not check them either (Hadoop's FileContext).
 
@@ -79,7 +79,7 @@ def commit_path(directory: str, batch: int) -> str:
 
 
 def seed_path(directory: str, source: str) -> str:
-    """Return the path of a source's seed; ``source`` is the source's number or name."""
+    """Return the path of a source's initial offsets; ``source`` is its number or name."""
     return join(directory, "sources", source, "0")
 
 
@@ -160,7 +160,7 @@ def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
             for inner in value.values()
         ):
             return None  # such as {"logOffset":3}, for the file source
-        return _next_offsets(topic_offsets(value))
+        return _refuse_markers(topic_offsets(value))
     except NotOffsets as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -173,12 +173,12 @@ def read_seed(files: ByteSource, path: str) -> Offsets | None:
     version, _, offsets = read_text(files, path).removeprefix("\0").partition("\n")
     _check_version(path, version, _SEEDS)
     try:
-        return _next_offsets(topic_offsets(parse_json(offsets)))
+        return _refuse_markers(topic_offsets(parse_json(offsets)))
     except NotOffsets as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def _next_offsets(offsets: Offsets) -> Offsets:
+def _refuse_markers(offsets: Offsets) -> Offsets:
     """Return the offsets; refuse markers, which Spark resolves before it writes its logs."""
     for (topic, partition), offset in offsets.items():
         if offset < 0:

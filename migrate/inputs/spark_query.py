@@ -1,6 +1,7 @@
 """A Spark query as the input of a plan: one source, read up to the newest committed batch.
 
-The name of such an input is ``spark:DIR``; a saved plan has the absolute path, ``spark:///…``.
+The name of such an input is ``spark:DIR``; a saved plan has the absolute path
+(``spark:///…``) or the URL (``spark:s3://…``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from migrate.inputs.spark_log import (
 )
 from migrate.inputs.spark_log_entries import Offsets, commit_path, entry_numbers
 from migrate.model.errors import InputError, Refused
-from migrate.model.finding import Code, Finding, warning
+from migrate.model.finding import Code, Finding
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
 from migrate.model.wording import counted
 from migrate.storage.files import Files
@@ -34,7 +35,8 @@ from migrate.storage.uris import path_of
 
 def query_directory(pointer: str, files: Files) -> str:
     """Return the checkpoint location that ``spark:DIR`` names: an absolute path, or a URL."""
-    return files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
+    path = path_of(pointer.removeprefix(SPARK_PREFIX), files)
+    return files.absolute(path)
 
 
 def query_operator_id(directory: str, files: ByteSource) -> str:
@@ -62,13 +64,14 @@ def query_positions(pointer: str) -> ListedPositions:
     files = Files()
     directory = query_directory(pointer, files)
     batch = newest_committed_batch(directory, files)
-    # Called before the check of ``batch``, because it refuses a directory without a query.
+    # This call is before the check of ``batch``, because a directory without a query is an
+    # InputError.
     committed = committed_positions(pointer, directory, files)
     if batch is None:
         raise Refused(
-            f"{directory}: the query has not committed a batch yet; what it was seeded from "
-            "can be committed instead (in Real-Time Mode a query writes before it logs a "
-            "batch: that would be written again)"
+            f"{directory}: the query has not committed a batch yet; instead, name the "
+            "checkpoint or savepoint (CHK) from which `migrate to-spark` wrote this location (a "
+            "query in Real-Time Mode then writes its output again)"
         )
     operator_id = query_operator_id(directory, files)
     url = directory if "://" in directory else f"//{directory}"
@@ -82,11 +85,11 @@ def query_positions(pointer: str) -> ListedPositions:
 
 def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
     if (state := _state_warning(directory, files)) is not None:
-        yield warning(Code.QUERY_STATE, state)
+        yield Finding(Code.QUERY_STATE, state)
     if (output := output_warning(directory, files)) is not None:
-        yield warning(Code.OUTPUT_BEYOND, output)
+        yield Finding(Code.OUTPUT_BEYOND, output)
     if (begun := newest_uncommitted_batch(directory, files, batch)) is not None:
-        yield warning(
+        yield Finding(
             Code.UNCOMMITTED_BATCH,
             f"batch {begun} of the query has begun and is not committed: what it has written "
             "already will be written again",
@@ -110,8 +113,8 @@ def _state_warning(directory: str, files: ByteSource) -> str | None:
     if not operators:
         return None
     return (
-        f"the query keeps state of {counted(operators, 'operator')} (in state/): rows that it has "
-        "read and not yet emitted may be in it, and do not move"
+        f"the query keeps state of {counted(operators, 'operator')} (in state/): it may "
+        "contain rows that the query has read and not emitted yet, and these are not moved"
     )
 
 
@@ -127,8 +130,9 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
     gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]
     if not gaps:
         return (
-            "the query may have written records beyond these positions, with "
-            "asyncProgressTrackingEnabled or in Real-Time Mode: they will be written again"
+            "if the query runs with asyncProgressTrackingEnabled or in Real-Time Mode, it may have "
+            "written records beyond these positions, and they will be written again; its log does "
+            "not show either mode"
         )
     first, second = gaps[-1]
     return (
@@ -162,9 +166,9 @@ class QueryStart:
         has_run: whether a query has begun a batch in this checkpoint location.
         continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed, and does not record where the query started.
-        seeds: the seeded offsets, by source; empty if no batch has begun.
-        batches: (number, end offsets by source) of each committed batch, the oldest first; empty
-            for the continuous trigger.
+        seeds: the seeded offsets, by source.
+        batches: (number, end offsets by source) of each committed batch, the oldest first. Like
+            ``seeds``, empty if no batch has begun, and for the continuous trigger.
     """
 
     start_positions: PositionSet

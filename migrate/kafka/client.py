@@ -112,7 +112,7 @@ class Connection:
         self._failures.clear()
 
     def _refusal(self) -> BrokerError | None:
-        """Return the last authentication or TLS error; None if a broker may still answer."""
+        """Return the last authentication or TLS error; None without one, or if brokers are left."""
         self.admin.poll(0)
         if all(failure.code() != KafkaError._ALL_BROKERS_DOWN for failure in self._failures):
             return None

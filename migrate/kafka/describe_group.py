@@ -18,7 +18,7 @@ from confluent_kafka import (
 
 from migrate.kafka.client import Connection, kafka_error
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
-from migrate.model.wording import close_names
+from migrate.model.wording import similar_names
 
 # Errors of requests while a group's coordinator moves to another broker or loads the offsets.
 COORDINATOR_AWAY = frozenset(
@@ -93,7 +93,7 @@ def describe_group(connection: Connection, group: str) -> GroupView:
         for member in description.members
     )
     state = _GROUP_STATES.get(description.state, "Unknown")
-    alike = () if exists else close_names(group, _group_names(connection))
+    alike = () if exists else similar_names(group, _group_names(connection))
     return GroupView(group, exists, state, kind, members, committed, alike)
 
 

@@ -46,7 +46,7 @@ _NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class CommitFailure:
-    """The failure of a request to change a group, or one partition's offset.
+    """The failure of a request to change a group or the offset of one partition.
 
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
@@ -91,7 +91,7 @@ class ConsumerGroups:
     def snapshot(self, topics: Iterable[str]) -> ClusterSnapshot:
         """Return a snapshot of these topics and their log ranges."""
         with self._connection() as connection:
-            return snapshots.snapshot(connection, topics)
+            return snapshots.snapshot_topics(connection, topics)
 
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]

@@ -1,11 +1,21 @@
-"""Snapshots of a cluster: its id, topics, log ranges, groups and transactions; only reads."""
+"""Snapshots of a cluster: its id, topics, log ranges, groups and transactions.
+
+This module changes nothing in the cluster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+    Uuid,
+)
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from migrate.kafka.client import Connection, kafka_error
@@ -14,7 +24,7 @@ from migrate.kafka.describe_group import describe_group
 from migrate.kafka.transactions import transaction_outcomes
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, LogRange, Question
 from migrate.model.topic_pattern import TopicPattern
-from migrate.model.wording import close_names
+from migrate.model.wording import similar_names
 
 # The maximum number of missing topics for which similar names are searched.
 _MAX_MISSPELT = 5
@@ -37,7 +47,9 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
         ConfigError: librdkafka does not accept the properties.
     """
     connection = Connection(config)
-    answer = snapshot(connection, question.topics, question.since, question.at, question.pattern)
+    answer = snapshot_topics(
+        connection, question.topics, question.since, question.at, question.pattern
+    )
     try:
         answer = replace(
             answer, transactions=transaction_outcomes(connection, question.transactions)
@@ -56,7 +68,7 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
 # docstrings say otherwise.
 
 
-def snapshot(
+def snapshot_topics(
     connection: Connection,
     topics: Iterable[str],
     since: int | None = None,
@@ -80,7 +92,7 @@ def snapshot(
         logs,
         cluster_id=cluster_id(connection),
         topic_ids=_ids(descriptions),
-        alike=_close_topics(connection, missing) if missing else {},
+        alike=_similar_topics(connection, missing) if missing else {},
         matched_topics=_first_times(
             connection, [partition for partition in partitions if partition.topic in matching]
         ),
@@ -137,10 +149,10 @@ def _matching_topics(connection: Connection, pattern: TopicPattern) -> set[str]:
     return set(pattern.matching(known))
 
 
-def _close_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return existing topics with similar names for each missing topic.
 
-    There are none if many topics are missing, or if the topics cannot be listed.
+    Return nothing if many topics are missing, or if the topics cannot be listed.
     """
     if len(missing) > _MAX_MISSPELT:
         return {}
@@ -148,7 +160,7 @@ def _close_topics(connection: Connection, missing: Sequence[str]) -> dict[str, t
         known = connection.admin.list_topics(timeout=connection.timeout).topics
     except KafkaException:
         return {}
-    return {name: close_names(name, known) for name in missing}
+    return {name: similar_names(name, known) for name in missing}
 
 
 def _first_times(
@@ -156,51 +168,66 @@ def _first_times(
 ) -> dict[str, int | None]:
     """Return the time of each topic's first record with a timestamp, in milliseconds, or None."""
     times: dict[str, int | None] = dict.fromkeys(partition.topic for partition in partitions)
-    first_records = _list_offsets(connection, partitions, OffsetSpec.for_timestamp(0))
-    for (topic, _), record in first_records.items():
+    results = _list_offsets(connection, partitions, OffsetSpec.for_timestamp(0))
+    for (topic, _), result in results.items():
         earliest = times[topic]
-        if record.timestamp >= 0 and (earliest is None or record.timestamp < earliest):
-            times[topic] = record.timestamp
+        if result.timestamp >= 0 and (earliest is None or result.timestamp < earliest):
+            times[topic] = result.timestamp
     return times
 
 
 def _log_ranges(
     connection: Connection, partitions: list[TopicPartition], since: int | None, at: int | None
 ) -> dict[tuple[str, int], LogRange]:
-    """Return the log range of each partition.
-
-    It has the offset of the first record at or after each of the times ``since`` and ``at``.
-    """
+    """Return the log range of each partition; see ``Question`` for the times."""
 
     def offsets(spec: OffsetSpec) -> dict[tuple[str, int], int]:
-        records = _list_offsets(connection, partitions, spec)
-        return {place: record.offset for place, record in records.items()}
+        results = _list_offsets(connection, partitions, spec)
+        return {topic_partition: result.offset for topic_partition, result in results.items()}
 
     starts, ends = offsets(OffsetSpec.earliest()), offsets(OffsetSpec.latest())
     firsts_since, firsts_at = (
         offsets(OffsetSpec.for_timestamp(time)) if time is not None else {} for time in (since, at)
     )
 
-    def first(firsts: Mapping[tuple[str, int], int], place: tuple[str, int]) -> int | None:
-        offset = firsts.get(place)
+    def first(
+        firsts: Mapping[tuple[str, int], int], topic_partition: tuple[str, int]
+    ) -> int | None:
+        offset = firsts.get(topic_partition)
         # Kafka answers -1 if no record is at or after the time.
-        return ends[place] if offset is not None and offset < 0 else offset
+        return ends[topic_partition] if offset is not None and offset < 0 else offset
 
     return {
-        place: LogRange(start, ends[place], first(firsts_since, place), first(firsts_at, place))
-        for place, start in starts.items()
+        topic_partition: LogRange(
+            start,
+            ends[topic_partition],
+            first(firsts_since, topic_partition),
+            first(firsts_at, topic_partition),
+        )
+        for topic_partition, start in starts.items()
     }
 
 
 def _list_offsets(
     connection: Connection, partitions: Sequence[TopicPartition], spec: OffsetSpec
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-    if not partitions:
+    return list_offsets(connection, dict.fromkeys(partitions, spec))
+
+
+def list_offsets(
+    connection: Connection,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[tuple[str, int], ListOffsetsResultInfo]:
+    """Return the offset that each partition's spec selects, with its timestamp; -1 if none."""
+    if not specs:
         return {}
     futures = connection.admin.list_offsets(
-        dict.fromkeys(partitions, spec), request_timeout=connection.timeout
+        dict(specs), isolation_level=isolation, request_timeout=connection.timeout
     )
     return {
-        (place.topic, place.partition): connection.wait(f"{place.topic}-{place.partition}", future)
-        for place, future in futures.items()
+        (partition.topic, partition.partition): connection.wait(
+            f"{partition.topic}-{partition.partition}", future
+        )
+        for partition, future in futures.items()
     }

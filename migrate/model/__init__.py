@@ -1,1 +1,1 @@
-"""Values that every other package uses: positions, findings, policies, errors."""
+"""What other packages share: positions, findings, policies, errors, warnings, texts, the log."""

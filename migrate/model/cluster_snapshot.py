@@ -35,6 +35,10 @@ class LogRange:
     first_since: int | None = None
     first_at: int | None = None
 
+    def covers(self, offset: int) -> bool:
+        """Return whether a reader can start at an offset: it is in the log, or is the log end."""
+        return self.start <= offset <= self.end
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class Severity(str, Enum):
-    """The severity: a blocker stops a move; a warning says what a move may repeat or miss."""
+    """The severity of a finding.
+
+    A blocker stops a move. A warning says what a move may repeat or miss. A note only informs.
+    """
 
     BLOCKER = "blocker"
     WARNING = "warning"
@@ -23,10 +27,11 @@ class CodePolicy(NamedTuple):
     """The effect that a finding with a certain code has on a move.
 
     Attributes:
+        severity: the severity of a finding that is certain.
         job_wide: whether the finding is about the whole job; a blocker then counts for every
             source.
-        another_source: whether the finding is about a source that cannot be chosen. Such a finding
-            is dropped if the user chooses sources by name.
+        another_source: whether the finding is about a source that cannot be chosen. It does not
+            count if the user chooses sources by name.
         unread: whether the finding is about a Kafka source that cannot be read. If the checkpoint
             has no other source, the plan shows this finding, not the error "no Kafka source".
         by_partition: whether the plan reports the finding for each partition instead.
@@ -36,6 +41,7 @@ class CodePolicy(NamedTuple):
         way_out: what the user can do about a blocker.
     """
 
+    severity: Severity
     job_wide: bool = False
     another_source: bool = False
     unread: bool = False
@@ -46,66 +52,71 @@ class CodePolicy(NamedTuple):
     way_out: str = "if it is not to be moved, choose the others with --source"
 
 
+_blocker = partial(CodePolicy, Severity.BLOCKER)
+_warning = partial(CodePolicy, Severity.WARNING)
+_note = partial(CodePolicy, Severity.NOTE)
+
+
 class Code(str, Enum):
     """The code of a finding; ``explanations.md`` explains each."""
 
-    ANOTHER_SOURCE_KIND = "another-source-kind", CodePolicy(another_source=True)
-    COMMITTED_MARKER = "committed-marker", CodePolicy(by_partition=True, undecided=True)
-    DAMAGED_SOURCE = "damaged-source", CodePolicy(another_source=True, unread=True)
-    FILES_IN_PROGRESS = "files-in-progress", CodePolicy()
-    FINISHED_OPERATORS = "finished-operators", CodePolicy()
+    ANOTHER_SOURCE_KIND = "another-source-kind", _warning(another_source=True)
+    COMMITTED_MARKER = "committed-marker", _warning(by_partition=True, undecided=True)
+    DAMAGED_SOURCE = "damaged-source", _blocker(another_source=True, unread=True)
+    FILES_IN_PROGRESS = "files-in-progress", _warning()
+    FINISHED_OPERATORS = "finished-operators", _warning()
     # Only a plan that is made from a consumer group has this finding.
     GROUP_READS = (
         "group-reads",
-        CodePolicy(
+        _blocker(
             job_wide=True,
             allowed=lambda policies: policies.allow_ran_on,
             way_out="stop them, or add --allow-ran-on to repeat them",
         ),
     )
-    HYBRID_SOURCE = "hybrid-source", CodePolicy()
-    HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", CodePolicy()
+    HYBRID_SOURCE = "hybrid-source", _note()
+    HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", _blocker()
     IN_FLIGHT_RECORDS = (
         "in-flight-records",
-        CodePolicy(
+        _blocker(
             job_wide=True,
             allowed=lambda policies: policies.allow_in_flight,
             way_out="or add --allow-in-flight to lose them",
         ),
     )
-    INITIAL_DISCOVERY = "initial-discovery", CodePolicy()
-    LATEST_MARKER = "latest-marker", CodePolicy(by_partition=True, undecided=True)
-    LEGACY_CONSUMER = "legacy-consumer", CodePolicy(another_source=True, unread=True)
-    NO_ENUMERATOR = "no-enumerator", CodePolicy()
-    NOT_A_STOP = "not-a-stop", CodePolicy()
-    NUMBERING_BEGAN_ANEW = "numbering-began-anew", CodePolicy()
+    INITIAL_DISCOVERY = "initial-discovery", _note()
+    LATEST_MARKER = "latest-marker", _warning(by_partition=True, undecided=True)
+    LEGACY_CONSUMER = "legacy-consumer", _blocker(another_source=True, unread=True)
+    NO_ENUMERATOR = "no-enumerator", _warning()
+    NOT_A_STOP = "not-a-stop", _warning()
+    NUMBERING_BEGAN_ANEW = "numbering-began-anew", _warning()
     # Only a Spark query has this finding: its output may be ahead of its positions.
-    OUTPUT_BEYOND = "output-beyond", CodePolicy()
-    PENDING_TRANSACTIONS = "pending-transactions", CodePolicy(undecided=True)
-    QUERY_STATE = "query-state", CodePolicy()
+    OUTPUT_BEYOND = "output-beyond", _warning()
+    PENDING_TRANSACTIONS = "pending-transactions", _warning(undecided=True)
+    QUERY_STATE = "query-state", _warning()
     RAN_ON = (
         "ran-on",
-        CodePolicy(
+        _blocker(
             job_wide=True,
             allowed=lambda policies: policies.allow_ran_on,
             way_out="move from the newest one, or add --allow-ran-on to repeat them",
         ),
     )
-    RETAINED_CLUSTERS = "retained-clusters", CodePolicy()
-    SINK_MEMORY = "sink-memory", CodePolicy(shown_for_groups=True)
-    SINK_STATE = "sink-state", CodePolicy()
+    RETAINED_CLUSTERS = "retained-clusters", _note()
+    SINK_MEMORY = "sink-memory", _note(shown_for_groups=True)
+    SINK_STATE = "sink-state", _note()
     STALE_POSITIONS = (
         "stale-positions",
-        CodePolicy(
+        _blocker(
             allowed=lambda policies: policies.allow_ran_on,
             way_out="move from one of those, or add --allow-ran-on to repeat them",
         ),
     )
-    STATE_NOT_MOVED = "state-not-moved", CodePolicy()
-    UNCOMMITTED_BATCH = "uncommitted-batch", CodePolicy()
-    UNDISCOVERED_TOPICS = "undiscovered-topics", CodePolicy()
-    UNRESOLVED_POSITIONS = "unresolved-positions", CodePolicy(by_partition=True)
-    WRITTEN_BY = "written-by", CodePolicy()
+    STATE_NOT_MOVED = "state-not-moved", _warning()
+    UNCOMMITTED_BATCH = "uncommitted-batch", _warning()
+    UNDISCOVERED_TOPICS = "undiscovered-topics", _warning()
+    UNRESOLVED_POSITIONS = "unresolved-positions", _blocker(by_partition=True)
+    WRITTEN_BY = "written-by", _note()
 
     policy: CodePolicy
 
@@ -121,35 +132,40 @@ class Code(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fact about an input that the user must know before a move."""
+    """A fact about an input that the user must know before a move.
+
+    Attributes:
+        operator_id: the operator that the finding is about, or None.
+        is_certain: whether the fact is known. If not, the severity is a warning.
+        operator_name: the operator's name, if the checkpoint has it.
+        ends_with_stop: whether the finding does not hold for a savepoint that the job is stopped
+            with later.
+        ends_with_job: whether the finding does not hold once the job has FINISHED with this
+            savepoint.
+    """
 
     code: Code
-    severity: Severity
-    operator_id: str | None
     message: str
+    operator_id: str | None = None
+    is_certain: bool = True
+    operator_name: str | None = None
+    ends_with_stop: bool = False
+    ends_with_job: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        return self.code.policy.severity if self.is_certain else Severity.WARNING
+
+    @property
+    def operator(self) -> str:
+        """The operator in words; empty if the finding is not about an operator."""
+        if self.operator_id is None:
+            return ""
+        if not self.operator_name:
+            return f"operator {self.operator_id}"
+        return f"{self.operator_name} (operator {self.operator_id[:8]})"
 
     @property
     def text(self) -> str:
-        """The message, with the operator's id if the finding is about an operator."""
-        operator = "" if self.operator_id is None else f"operator {self.operator_id}: "
-        return operator + self.message
-
-    @property
-    def is_undecided(self) -> bool:
-        """Whether the finding needs a choice by the user before the job can move."""
-        return self.severity is Severity.WARNING and self.code.policy.undecided
-
-
-def blocker(code: Code, message: str, operator_id: str | None = None) -> Finding:
-    """Return a finding that stops a move."""
-    return Finding(code, Severity.BLOCKER, operator_id, message)
-
-
-def warning(code: Code, message: str, operator_id: str | None = None) -> Finding:
-    """Return a finding about records that a move may repeat or miss."""
-    return Finding(code, Severity.WARNING, operator_id, message)
-
-
-def note(code: Code, message: str, operator_id: str | None = None) -> Finding:
-    """Return a finding that has no effect on a move."""
-    return Finding(code, Severity.NOTE, operator_id, message)
+        """The message, with the operator if the finding is about one."""
+        return f"{self.operator}: {self.message}" if self.operator else self.message

@@ -62,6 +62,13 @@ class MergeSources(str, Enum):
     MIN = "min"
 
 
+class OnAmbiguous(str, Enum):
+    """The policy for a position whose records are several times in the target's cluster."""
+
+    FAIL = "fail"
+    FIRST = "first"  # the first of the places: no record is lost, those up to the last are repeated
+
+
 def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     """Parse ``OLD=NEW`` texts.
 
@@ -85,7 +92,10 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 def _check_topic_map(topics: Mapping[str, str]) -> None:
     for old, new in topics.items():
         if not (old and _TOPIC.fullmatch(new)):
-            raise UsageError(f"--topic-map {old}={new}: not two topics")
+            raise UsageError(
+                f"--topic-map {old}={new}: {new!r} is no name of a topic; give the option once for "
+                "each topic"
+            )
     if len(set(topics.values())) != len(topics):
         raise UsageError("--topic-map: two topics under one name")
 
@@ -111,7 +121,7 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
                 raise UsageError(f"--partitions {text!r}: not TOPIC:0-3,5")
             first, last = int(match[1]), int(match[2] or match[1])
             if not first <= last < first + _MOST_PARTITIONS:
-                raise UsageError(f"--partitions {text!r}: not a range of partitions")
+                raise UsageError(f"--partitions {text!r}: {match[0]} is not a range, as 0-3")
             numbers.update(range(first, last + 1))
     return partitions
 
@@ -139,6 +149,7 @@ class Policies:
     unresolved: Unresolved = Unresolved.FAIL
     unresolved_since: int | None = None
     merge_sources: MergeSources = MergeSources.FAIL
+    on_ambiguous: OnAmbiguous = OnAmbiguous.FAIL
     one_cluster: bool = False
     allow_in_flight: bool = False
     allow_ran_on: bool = False
@@ -173,12 +184,7 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     if "topic_pattern" in values:
         values["topic_pattern"] = topic_pattern(values["topic_pattern"])
     unresolved, since = _parse_unresolved(arguments.get("unresolved", Unresolved.FAIL.value))
-    policies = Policies(**values, unresolved=unresolved, unresolved_since=since)
-    if policies.topic_pattern is not None and policies.topic_map:
-        raise UsageError(
-            "--topic-pattern is of the job's own names: not with --topic-map, whose are others"
-        )
-    return policies
+    return Policies(**values, unresolved=unresolved, unresolved_since=since)
 
 
 def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
@@ -228,7 +234,7 @@ def parse_time(text: str, option: str = "") -> int:
                 time = time.replace(tzinfo=timezone.utc)
             since = int(time.timestamp() * 1000)
     except ValueError as error:  # also from int(), for more than 4300 digits
-        raise UsageError(f"{option}{text}: not a time of ISO 8601") from error
+        raise UsageError(f"{option}{text}: not a time, as 2026-11-20T18:00:00Z") from error
     # In a request to Kafka, negative times are markers, such as -1 for the log end
     # (ListOffsetsRequest @ kafka-clients 4.1.1).
     if not 0 <= since < 2**63:

@@ -6,15 +6,13 @@ A start is a next offset (the offset of the next record to read, >= 0), a ``Mark
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from migrate.model.wording import did_you_mean
-
 if TYPE_CHECKING:
-    from migrate.model.cluster_snapshot import GroupView, LogRange
+    from migrate.model.cluster_snapshot import LogRange
 
 TopicPartition = tuple[str, int]
 
@@ -99,7 +97,7 @@ class PositionState(str, Enum):
 
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
-    LATEST = "latest"  # assigned, no record read yet; starts at what was the log end at its start
+    LATEST = "latest"  # assigned, no record read yet; starts at the log end as of the job's start
     COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
     FINISHED = "finished"  # of a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
@@ -107,7 +105,7 @@ class PositionState(str, Enum):
 
 
 class Marker(str, Enum):
-    """A start without an offset in the state; only a broker has the offset."""
+    """A start without an offset in the state."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -217,7 +215,9 @@ class PositionSet:
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
         """Return the starts that are offsets."""
-        return {place: start for place, start in self.starts.items() if isinstance(start, int)}
+        return {
+            partition: start for partition, start in self.starts.items() if isinstance(start, int)
+        }
 
 
 def resolve(start: Start, log: LogRange | None) -> int | None:
@@ -237,28 +237,6 @@ def resolve(start: Start, log: LogRange | None) -> int | None:
 
 def log_of(logs: Logs, topic: str, partition: int) -> LogRange | None:
     return logs.get(topic, {}).get(partition)
-
-
-def group_positions(label: str, group: GroupView) -> PositionSet:
-    """Return the committed offsets of a consumer group in all its topics."""
-    starts = {place: committed.next_offset for place, committed in group.committed.items()}
-    note = "" if group.exists else "there is no such group" + did_you_mean(group.alike)
-    return PositionSet(label, starts, note)
-
-
-def log_positions(
-    label: str, logs: Logs, offset_of: Callable[[LogRange], int | None]
-) -> PositionSet:
-    """Return one offset of each log, such as the log start; skip logs without that offset."""
-    return PositionSet(
-        label,
-        {
-            (topic, partition): offset
-            for topic, partitions in logs.items()
-            for partition, log in partitions.items()
-            if (offset := offset_of(log)) is not None
-        },
-    )
 
 
 def format_start(start: Start) -> str:

@@ -1,4 +1,4 @@
-"""Redaction of text of libraries and services, which may hold passwords.
+"""Redaction of passwords and other secrets in texts from libraries and services.
 
 The values of names such as ``password``, and the credentials of URLs, are replaced by ``…``:
 ``password="SECRET"`` becomes ``password=…``.

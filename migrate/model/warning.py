@@ -19,6 +19,8 @@ class WarningCode(str, Enum):
     """The code of a warning that is not a finding; ``explanations.md`` explains each."""
 
     AGE_UNKNOWN = "age-unknown"
+    ANOTHER_RUN = "another-run"
+    EARLY_WINDOWS = "early-windows"
     EMPTY_STATE = "empty-state"
     EXPIRED_STATE = "expired-state"
     EXPIRY_DOUBTFUL = "expiry-doubtful"
@@ -31,6 +33,7 @@ class WarningCode(str, Enum):
     GROUP_NOT_COMMITTED = "group-not-committed"
     GROUP_OFFSETS_LOST = "group-offsets-lost"
     JOB_MAY_RUN = "job-may-run"
+    LOG_START = "log-start"
     LOOK_FAILED = "look-failed"  # ``follow`` could not read the query, the brokers or the group
     MAYBE_RECREATED = "maybe-recreated"
     MERGED_POSITIONS = "merged-positions"
@@ -42,6 +45,7 @@ class WarningCode(str, Enum):
     NO_SUCH_GROUP = "no-such-group"
     NO_TOPIC_IDS = "no-topic-ids"
     NOT_CHECKED = "not-checked"
+    OFFSET_GAPS = "offset-gaps"
     OLD_SAVEPOINT = "old-savepoint"
     ONE_CLUSTER = "one-cluster"
     OTHER_BROKERS = "other-brokers"
@@ -63,10 +67,12 @@ class WarningCode(str, Enum):
     STATE_UNREADABLE = "state-unreadable"
     STOP_UNKNOWN = "stop-unknown"
     TIME_TO_LIVE = "time-to-live"
+    TOPIC_NOT_READ = "topic-not-read"
     UNFINISHED_RUN = "unfinished-run"
     UNLISTED_PARTITION = "unlisted-partition"
     UNSEEDED_STREAM = "unseeded-stream"
     WATERMARK = "watermark"
+    WRONG_FROM_THE_START = "wrong-from-the-start"
     YOUNG_TOPIC = "young-topic"
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
@@ -54,7 +55,7 @@ def printable(text: str) -> str:
     )
 
 
-def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+def similar_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the known names that are most similar to a mistyped name, the best match first."""
     from difflib import get_close_matches  # imported here because only error messages need it
 
@@ -64,7 +65,7 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
     """Suggest similar known names; if ``known`` is a mapping, show the values of similar keys."""
     shown = known if isinstance(known, Mapping) else {}
-    return did_you_mean(shown.get(match, match) for match in close_names(name, known))
+    return did_you_mean(shown.get(match, match) for match in similar_names(name, known))
 
 
 def did_you_mean(names: Iterable[str]) -> str:
@@ -75,6 +76,9 @@ def did_you_mean(names: Iterable[str]) -> str:
 
 def install_command(extra: str) -> str:
     """Return the commands that install an extra of this package, from a clone or a wheel."""
+    if getattr(sys, "frozen", False):  # the program of `make program`, which cannot be extended
+        wheel = f"flink_offset_migrate-{package_version()}-py3-none-any.whl[{extra}]"
+        return f"this program does not have it, so install the wheel: pip install '{wheel}'"
     return f"pip install '.[{extra}]' in a clone, or pip install 'FILE.whl[{extra}]'"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.inputs.flink.findings.checkpoint import SINK_MEMORY_TEXT
+from migrate.inputs.flink.rest_client import check_address
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.finding import Code
@@ -16,19 +17,17 @@ from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition, target_of
 from migrate.model.warning import warn
 from migrate.model.wording import counted
-from migrate.moves.job_stopped import interval_of, report_running_jobs, wait_for_checkpoint
+from migrate.moves.job_stopped import interval_of, refuse_running_jobs, wait_for_checkpoint
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request, move_request
-from migrate.moves.plan import check_unmoved, make_or_check_plan
+from migrate.moves.plan import check_plan, other_command_error, plan_move, recheck_plan
 from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
+from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.commit_marks import commit_metadata, moved_on_refusals
-from migrate.targets.group.rollback_file import (
-    ChangeProgress,
-    EarlierRun,
-    check_rollback_path,
-)
+from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,7 +44,7 @@ class GroupChange:
     Attributes:
         group: the group, as it was when the broker was asked.
         plan: the plan, which has the new offset of each partition.
-        earlier: the last change to this group in a rollback file, or None.
+        newest_change: the newest change to this group in a rollback file, or None.
         refusals: the reasons against the change, each in one line with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
@@ -55,7 +54,7 @@ class GroupChange:
 
     group: GroupView
     plan: Plan
-    earlier: EarlierRun | None
+    newest_change: LoggedChange | None
     refusals: tuple[str, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
@@ -72,7 +71,9 @@ class GroupChange:
             planned.topic_partition: Committed(
                 planned.next_offset,
                 commit_metadata(
-                    f"{name} {(planned.operator_id or planned.verdict.value)[:16]}", self.cut_over
+                    f"{name} {(planned.operator_id or planned.verdict.value)[:16]}",
+                    self.cut_over,
+                    is_translated=self.plan.is_translated,
                 ),
             )
             for planned in self.plan.partitions
@@ -107,12 +108,12 @@ class GroupChange:
             for partition, committed in new_offsets.items()
         ):
             return ChangeOutcome(self.group.name, (), None)
-        check_rollback_path(self.rollback_path)
+        check_new_file("--rollback-file", self.rollback_path)
         wait_for_checkpoint(self._request, self.plan, self._interval)
         if confirm is not None:
             confirm()
-        check_unmoved(self._request, self.plan)  # confirm may have waited for the user's answer
-        config = self._request.kafka.config()
+        recheck_plan(self._request, self.plan)  # confirm may have waited for the user's answer
+        config = self._request.target_kafka.config()
         with timed(f"committing for group {self.group.name}"):
             return commit(
                 config,
@@ -167,10 +168,16 @@ def commit_group(
     """
     if group is None:
         plan, group = _group_of(plan)
-    request = move_request(chk, target_of(group), arguments)
+    request = move_request(target_of(group), arguments)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
+    if flink_rest is not None:
+        check_address(flink_rest)
     check_sink_of_a_job(sink)
-    move = make_or_check_plan(request, plan)
+    if plan is None:
+        chosen_input = read_input(chk, request)
+        move = plan_move(chosen_input, request)
+    else:
+        move = check_plan(chk, request, plan)
     if sink is None and move.origin.kind == "batch":
         warn(Code.SINK_MEMORY, SINK_MEMORY_TEXT)
     change = _prepare(request, move, path, flink_rest, allow_moved_on)
@@ -186,12 +193,14 @@ def _group_of(plan: AnyPath | Plan | None) -> tuple[Plan, str]:
     """
     if plan is None:
         raise UsageError("name the consumer group with --group G")
+    name = "this"
     if not isinstance(plan, Plan):
         from migrate.planning.plan_file import read_plan
 
-        plan = read_plan(local_path(os.fspath(plan)))
+        name = os.fspath(plan)
+        plan = read_plan(local_path(name))
     if plan.target.group is None:
-        raise UsageError(f"this is a plan for {' '.join(plan.target.command)}")
+        raise other_command_error(name, plan)
     return plan, plan.target.group
 
 
@@ -208,19 +217,20 @@ def _prepare(
     if before is None:
         raise UsageError("this plan was made without a broker: make a new one for the group")
     path = path or rollback_files.default_path(before.name, Path())
-    earlier, interval = None, None
+    newest_change, interval = None, None
     refusals = tuple(map(str, move.refusals))
     if not refusals:
-        earlier = rollback_files.earlier_run((path.parent, Path()), move.cluster_id, before)
-        _report_group(before, earlier)
+        folders = path.parent, Path()
+        newest_change = rollback_files.newest_change(folders, move.target_cluster_id, before)
+        _report_group(before, newest_change)
         interval = interval_of(move)
-        refusals = (*write_obstacles(before), *report_running_jobs(move, interval, flink_rest))
+        refusals = (*write_obstacles(before), *refuse_running_jobs(move, interval, flink_rest))
         if not allow_moved_on:
-            refusals = (*refusals, *_refuse_going_back(before, move, earlier))
+            refusals = (*refusals, *_refuse_going_back(before, move, newest_change))
     return GroupChange(
         before,
         move,
-        earlier,
+        newest_change,
         refusals,
         path,
         _request=request,
@@ -228,7 +238,7 @@ def _prepare(
     )
 
 
-def _report_group(group: GroupView, earlier: EarlierRun | None) -> None:
+def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:
     if group.exists:
         log.info(
             f"group {group.name}: {group.state}, {group.type}, "
@@ -241,13 +251,17 @@ def _report_group(group: GroupView, earlier: EarlierRun | None) -> None:
         "Kafka deletes an idle group's offsets after offsets.retention.minutes; start its "
         "consumers before then"
     )
-    if earlier is not None:
-        log.info(f"{earlier.path}: {earlier.progress.value}")
+    if newest_change is not None:
+        log.info(f"{newest_change.path}: {newest_change.progress.value}")
 
 
-def _refuse_going_back(group: GroupView, move: Plan, earlier: EarlierRun | None) -> Iterator[str]:
+def _refuse_going_back(
+    group: GroupView, move: Plan, newest_change: LoggedChange | None
+) -> Iterator[str]:
     """Refuse to set consumers back to lower offsets: they would read records again."""
-    ours = earlier if earlier is not None and earlier.file.change == "commit" else None
+    ours = newest_change
+    if ours is not None and ours.file.change != "commit":
+        ours = None
     if ours is not None and ours.progress is ChangeProgress.APPLIED:
         return  # nobody else has committed since our change
     back = [
@@ -262,6 +276,6 @@ def _refuse_going_back(group: GroupView, move: Plan, earlier: EarlierRun | None)
     elif back:
         yield (
             f"the group has moved on since {ours.path} was written: {len(back)} of its offsets "
-            f"would go back, and up to {sum(back)} records be read again; add --allow-moved-on to "
-            "go back all the same"
+            f"would go back, and up to {counted(sum(back), 'record')} would be read again; add "
+            "--allow-moved-on to go back all the same"
         )

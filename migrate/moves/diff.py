@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from migrate.inputs.compared_sides import load_sides
-from migrate.inputs.position_inputs import parse_side
+from migrate.inputs.position_inputs import SideKind, parse_side
+from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
-from migrate.moves.options import SideArguments, choice, kafka
+from migrate.moves.options import SideArguments, choice, kafka, target_connection
+from migrate.moves.translate import translate_side
 from migrate.planning import diff as comparison
 from migrate.planning.diff import Diff
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 def diff(
     left: AnyPath,
     right: AnyPath,
+    topic_map: Mapping[str, str] | None = None,
     **arguments: Unpack[SideArguments],
 ) -> Diff:
     """Compare two sets of positions.
@@ -29,6 +33,7 @@ def diff(
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
             ``broker:earliest``, ``broker:latest`` or ``broker:TIME``.
         right: as for ``left``.
+        topic_map: the names of LEFT's topics in the cluster of RIGHT, if that is another one.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Raises:
@@ -37,10 +42,29 @@ def diff(
         DecodeError, InputError: a side cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """
-    parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
-    broker = kafka(arguments, SideArguments).broker
-    with timed(f"reading {parsed[0].label} and {parsed[1].label}"):
-        sides = load_sides(*parsed, broker, choice(arguments))
+    parsed = parse_side(left), parse_side(right)
+    job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
+    if topic_map and not to_kafka.is_given:
+        raise UsageError("--topic-map goes with --to-kafka-config or --to-bootstrap-servers")
+    if not to_kafka.is_given:
+        with timed(f"reading {parsed[0].label} and {parsed[1].label}"):
+            sides = load_sides(*parsed, job.broker, choice(arguments))
+    else:
+        if not job.is_given:
+            raise UsageError(
+                "--to-kafka-config and --to-bootstrap-servers name the cluster of RIGHT: add "
+                "--bootstrap-servers HOST:PORT for that of LEFT"
+            )
+        if parsed[0].kind is SideKind.BROKER:
+            raise UsageError(f"{parsed[0].label}: its positions are of no record to look for")
+        old, new = job.config(), to_kafka.config()
+        sides = load_sides(
+            *parsed,
+            new,
+            choice(arguments),
+            left_broker=old,
+            translate=partial(translate_side, old=old, new=new, names=topic_map or {}),
+        )
     for warning in sides.warnings:
         log.warning(warning)
     return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)

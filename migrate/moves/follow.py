@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from migrate.inputs.spark_log import query_id
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.log import log
 from migrate.model.positions import SPARK_PREFIX
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, parse_duration
 from migrate.moves.options import KafkaArguments, kafka
+from migrate.storage.files import Files
 from migrate.storage.new_file import replace_file
-from migrate.storage.uris import local_path
+from migrate.storage.uris import local_path, path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,6 +76,8 @@ def follow(
     except ValueError as error:
         raise UsageError(f"--every {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
+    with suppress(OSError):  # a store that does not answer is asked again
+        query_id(path_of(query.removeprefix(SPARK_PREFIX), Files()), Files())
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
     while True:

@@ -1,7 +1,7 @@
 """Check whether the job has stopped, before a consumer group is changed.
 
-A group without members is no proof, because KafkaSource does not join its group. A running job
-would overwrite the committed offsets at its next checkpoint.
+A job whose group has no members may still run, because KafkaSource does not join its group. A
+running job would overwrite the committed offsets at its next checkpoint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from migrate.model.log import log, timed
 from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import Request
 from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT
-from migrate.moves.plan import check_unmoved
+from migrate.moves.plan import recheck_plan
 from migrate.planning import Plan
 from migrate.storage.files import Files, MissingExtra
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 # The wait for a newer checkpoint, in checkpoint intervals. It is longer than one interval, because
 # checkpoints are not exactly on time.
 _INTERVALS = 2.0
-# Limits of the wait, in seconds. A shorter wait proves nothing, because a checkpoint of a busy job
-# takes a while.
-_SHORTEST, _LONGEST = 3.0, 60.0
+# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
+_SHORTEST = 3.0
+# Seconds. There is no wait if it would be longer.
+_TOO_LONG = 60.0
 
 # The job id that every application cluster with high availability uses: it identifies no single job
 # (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; gone by 1.16.3).
@@ -54,7 +55,7 @@ def interval_of(plan: Plan) -> float | None:
     return checkpoints.interval if checkpoints is not None else None
 
 
-def report_running_jobs(
+def refuse_running_jobs(
     plan: Plan, interval: float | None, flink_rest: str | None
 ) -> tuple[str, ...]:
     """Return a refusal for each job that Flink runs; if there is none, log what is known.
@@ -107,8 +108,8 @@ def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | No
 
 def _wait_text(interval: float | None) -> str:
     if interval is None:
-        return "how often it takes a checkpoint does not show here"
-    if _wait_seconds(interval) > _LONGEST:
+        return "how often the job takes a checkpoint is not known from its files"
+    if _wait_seconds(interval) > _TOO_LONG:
         return f"it takes a checkpoint about every {interval:.0f} s, too long to wait for here"
     return f"--execute looks twice, {_wait_seconds(interval):.0f} s apart"
 
@@ -124,7 +125,7 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
     Raises:
         Refused: the job still runs, or the cluster or the group has changed.
     """
-    if interval is None or _wait_seconds(interval) > _LONGEST:
+    if interval is None or _wait_seconds(interval) > _TOO_LONG:
         return
     # Not negative, even if the plan comes from a machine whose clock is ahead of this one's.
     passed = max(0.0, (datetime.now(timezone.utc) - plan.made_at).total_seconds())
@@ -133,7 +134,7 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
         log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
         with timed("waiting for a checkpoint"):
             time.sleep(wait)
-    if not check_unmoved(request, plan):
+    if not recheck_plan(request, plan):
         return
     seconds = (datetime.now(timezone.utc) - plan.made_at).total_seconds()
     group = plan.source_group

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.choose_source import choose
+from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import topics_of
 from migrate.inputs.spark_log import committed_positions, query_id
 from migrate.inputs.spark_query import query_directory, query_positions
@@ -15,9 +15,9 @@ from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT, SPARK_PREFIX, Origin
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import read_input
+from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request
-from migrate.moves.pipeline import plan_parts
+from migrate.moves.pipeline import make_move
 from migrate.moves.sink import check_sink_of_a_copy, named_location
 from migrate.storage.files import Files
 from migrate.storage.uris import is_within
@@ -25,7 +25,6 @@ from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import (
     left_out_refusal,
-    restrict_to_topics,
     source_change,
 )
 from migrate.targets.savepoint.state_mismatch import position_warnings
@@ -55,12 +54,13 @@ def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
 
 
 def copy_query(
-    request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
+    chk: AnyPath | None, request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
 ) -> tuple[Sequence[SparkSource], tuple[str, ...], Origin]:
-    """Write a copy of a query's checkpoint location that continues from the request's positions.
+    """Write a copy of a query's checkpoint location that continues from the positions of ``chk``.
 
     Args:
-        request: what the user asked for; its positions move into the copy.
+        chk: the side whose positions move into the copy.
+        request: the options of the move.
         old: ``spark:DIR``, the query whose state is kept.
         target: the new checkpoint location.
         sink: the directory or table that the query writes to.
@@ -83,16 +83,15 @@ def copy_query(
     (query,) = kept.sources
     # As in a savepoint, positions that do not change are kept.
     request = replace(request, target=SAVEPOINT)
-    positions = read_input(request, query.topics)
-    chosen = choose(positions, request)
+    positions, chosen = read_input(chk, request, query.topics)
     sources = list(restrict_to_topics(chosen, query.topics, request.policies))
     missing = topics_of(chosen) - topics_of(sources)
-    left_out = left_out_refusal(str(request.chk), missing, "no source of the query")
+    left_out = left_out_refusal(str(chk), missing, "no source of the query")
     if not sources:
         raise Refused([str(left_out)])
-    move = plan_parts(request, positions, sources, [sources], into=kept, named=True)
+    move = make_move(request, ChosenInput(positions, sources), into=kept, ignore_other_sources=True)
     (plan,) = move.plans
-    change = source_change(query, None, plan, str(request.chk), request.policies)
+    change = source_change(query, None, plan, str(chk), request.policies)
     warnings = move.report(more_warnings=(*position_warnings([change]), _ONE_ID))
     refusals = [*plan.refusals, *change.refusals]
     if missing and request.source is None and request.policies.partitions is None:

@@ -4,54 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from migrate.inputs.ask_broker import ask_broker
+from migrate.inputs.flink.choose_source import Choice, choose
 from migrate.inputs.flink.extract import Extraction
-from migrate.inputs.flink.read import read
-from migrate.inputs.flink.source import Source, topics_of
+from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.model.cluster_snapshot import ClusterSnapshot
-from migrate.model.errors import InputError, NoSuchName, UsageError
+from migrate.model.errors import InputError, UsageError
 from migrate.model.finding import Code
-from migrate.model.policies import Policies
+from migrate.model.positions import SPARK
 from migrate.moves.options import Request
-from migrate.planning import make_question, may_have_a_pattern
-from migrate.storage.uris import check_no_credentials
+from migrate.moves.state import read_all_states
+from migrate.planning import check_topic_names, make_question, may_have_a_pattern
+from migrate.state.taken_states import TakenStates, take_states
+from migrate.storage.uris import AnyPath, check_no_credentials
 
 
-def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
-    """Read the positions to move from a Flink checkpoint or, if the target allows it, another side.
+class ChosenInput(NamedTuple):
+    """Positions that were read, and the chosen sources among them."""
+
+    positions: PlanInput
+    chosen: Sequence[Source]
+
+
+def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = ()) -> ChosenInput:
+    """Read a Flink checkpoint or, if the target allows it, another side, and choose its sources.
 
     Args:
-        request: what the user asked for.
+        chk: the name of the checkpoint or of the other side.
+        request: the options of the move.
         topics: the topics of a ``broker:`` side, if the user names no partitions.
 
     Raises:
         Refused: as for ``side_input``.
-        UsageError: options that do not go together, or a side of an unknown form.
+        UsageError: options that do not go together, an unknown form of a side, an unknown source.
         DecodeError: the checkpoint cannot be read.
         InputError: the side cannot be read, or its URL contains credentials.
         BrokerError: the broker did not answer, or denied access.
     """
-    chk = request.chk
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
-    check_no_credentials(chk, InputError)  # also for a group, whose name is shown in messages
     side = parse_side(chk)
-    if side.kind is SideKind.CHECKPOINT:
-        extraction = read(chk, allow_external_files=request.allow_external_files)
-        return _drop_moved_state(extraction, request.state_taken)
-    if request.target.group is not None and side.kind is not SideKind.SPARK:
-        raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
-    if (request.source, request.cluster, request.source_group) != (None, None, None):
-        raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
-    named_topics = set(request.policies.partitions or topics)
-    return side_input(side, request.kafka.broker, named_topics)
+    check_no_credentials(side.label, InputError)  # messages show the label, even of a group
+    broker = None
+    if side.kind is not SideKind.CHECKPOINT:
+        if request.target.group is not None and side.kind is not SideKind.SPARK:
+            raise UsageError(f"{side.label}: commit-group takes a checkpoint (CHK), or spark:DIR")
+        if (request.source, request.cluster, request.source_group) != (None, None, None):
+            raise UsageError(
+                f"--source, --cluster and --source-group are Flink's: not with {side.label}"
+            )
+        broker = request.kafka.broker
+    positions = side_input(
+        side,
+        broker,
+        set(request.policies.partitions or topics),
+        allow_external_files=request.allow_external_files,
+    )
+    return ChosenInput(positions, choose(positions, request))
 
 
-def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
-    """Drop the findings ``STATE_NOT_MOVED`` of operators in ``taken`` without operator state."""
+def take_states_along(
+    checkpoint: ChosenInput, names: Sequence[str], choice: Choice
+) -> tuple[ChosenInput, TakenStates]:
+    """Read the keyed states of a checkpoint that move with its positions.
+
+    Args:
+        checkpoint: the checkpoint that was read.
+        names: as for ``take_states``.
+        choice: the options for reading a checkpoint.
+
+    Returns:
+        The checkpoint without the findings about state that moves; and its states.
+
+    Raises:
+        UsageError: the positions are not of a checkpoint, or as for ``take_states``.
+        Refused, DecodeError: as for ``take_states``.
+    """
+    positions = checkpoint.positions
+    if not isinstance(positions, Extraction):
+        raise UsageError(f"{positions.origin.pointer}: --state goes with a checkpoint (CHK)")
+    pointer = positions.checkpoint.pointer
+    keyed = read_all_states(pointer, allow_external_files=choice.allow_external_files)
+    states = take_states(keyed, names)
+    positions = _drop_findings_of_moved_state(positions, states.fully_taken_operators)
+    return checkpoint._replace(positions=positions), states
+
+
+def _drop_findings_of_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
+    """Drop ``STATE_NOT_MOVED`` for each operator in ``taken`` that has no operator state."""
     moves = {
         item.operator_id
         for item in extraction.checkpoint.operators
@@ -68,14 +112,14 @@ def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extracti
 
 
 def ask_about(
-    request: Request, positions: PlanInput, chosen: Sequence[Source], into: PlanInput | None = None
+    request: Request, chosen_input: ChosenInput, into: PlanInput | None = None
 ) -> ClusterSnapshot | None:
     """Ask the broker about the sources' topics; return None if no broker is named.
 
     Args:
         request: what the user asked for.
-        positions: the checkpoint or other side that was read.
-        chosen: the sources of ``positions`` whose topics the broker is asked about.
+        chosen_input: the positions that were read, and the sources whose topics the broker is asked
+            about.
         into: the savepoint or query that receives the positions, or None. The broker is asked about
             its topics and transactions, too.
 
@@ -84,7 +128,8 @@ def ask_about(
         BrokerError: the broker did not answer, or denied the request.
     """
     policies = request.policies
-    _check_names(policies, topics_of(chosen))
+    positions, chosen = chosen_input
+    check_topic_names(policies, chosen)
     if policies.topic_pattern is not None:
         if not request.kafka.is_given:
             raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
@@ -99,31 +144,10 @@ def ask_about(
     question = make_question(
         positions,
         chosen,
-        policies,
+        request.job_policies,
         source_group=request.source_group,
-        target=request.target,
+        # The target's group is in the target's cluster.
+        target=SPARK if request.to_kafka.is_given else request.target,
         into=into,
     )
     return ask_broker(request.kafka.config(), question)
-
-
-def _check_names(policies: Policies, topics: set[str]) -> None:
-    """Refuse a topic of ``--topic-map`` or ``--partitions`` that no chosen source reads.
-
-    A topic that matches ``--topic-pattern`` counts as read.
-    """
-    for option, names in (
-        ("--topic-map", policies.topic_map),
-        ("--partitions", policies.partitions or {}),
-    ):
-        pattern = policies.topic_pattern
-        unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
-        if unknown:
-            raise NoSuchName(
-                f"{option} {unknown[0]}: no source reads it",
-                unknown[0],
-                topics,
-                f"they read: {', '.join(sorted(topics))}"
-                if topics
-                else "no source reads any topic of what is moved",
-            )

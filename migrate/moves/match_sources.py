@@ -1,10 +1,11 @@
-"""Match the sources of a savepoint with the sources of a side that has the new positions."""
+"""Match the sources of a savepoint with those of a side, the input that has the new positions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.model.errors import NoSuchName
 from migrate.model.log import log
@@ -14,7 +15,6 @@ from migrate.planning import Refusal
 from migrate.planning.shared_topics import shared_topics
 from migrate.targets.savepoint.changes import (
     left_out_refusal,
-    restrict_to_topics,
 )
 
 
@@ -35,9 +35,10 @@ def match_sources(
     the side that reads the same topics matches. If the source and the side name their clusters,
     only positions of the same cluster match.
 
-    If the savepoint has several sources, a source without a partition in ``--partitions`` keeps its
-    own positions: its match has no source of the side. A named partition that no source has
-    counts for every source of its topic.
+    If there are several matches (of several sources, or of one that reads several clusters), a
+    match without a partition in ``--partitions`` keeps its own positions: it has no source of the
+    side. A partition in ``--partitions`` that no match has belongs to every match that
+    reads its topic.
 
     Args:
         chosen: the sources of the savepoint.
@@ -84,8 +85,8 @@ def refuse_other_clusters(
         ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
         yield Refusal(
             f"the savepoint reads cluster {ours}, and these positions are of {of_others}",
-            "choose one that both name with --cluster ID; or name positions as json:FILE, which "
-            "are those of the savepoint's cluster",
+            "with --cluster ID, choose a cluster that both name; or give the positions as "
+            "json:FILE, which are taken as positions of the savepoint's cluster",
         )
 
 
@@ -107,17 +108,17 @@ def refuse_matches(
 
 def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
     """Refuse positions that name no cluster, if the savepoint reads several clusters."""
-    unnamed = {
+    clusters = {
         match.cluster
         for match in matches
         if match.cluster is not None
         and any(match.cluster not in source.clusters for source in match.side_sources)
     }
-    if len(unnamed) > 1:
+    if len(clusters) > 1:
         yield Refusal(
-            f"the savepoint reads {len(unnamed)} Kafka clusters: "
-            + ", ".join(sorted(map(repr, unnamed))),
-            "these positions are of one: choose it with --cluster ID",
+            "the savepoint reads several Kafka clusters, among them "
+            + ", ".join(sorted(map(repr, clusters))),
+            "these positions name no cluster: choose theirs with --cluster ID",
         )
 
 
@@ -145,7 +146,7 @@ def _refuse_topics_left_out(
 ) -> Iterator[Refusal]:
     """Refuse topics of the side that no source of the savepoint takes over.
 
-    With ``--source``, only log them.
+    With ``--source``, only log these topics.
     """
     taken = {
         position.topic
@@ -192,5 +193,5 @@ def check_topic_map(
                 new,
                 read,
                 f"they read: {', '.join(sorted(read))}. A savepoint keeps the names of its topics: "
-                f"name the one that goes on from {side}'s {old}",
+                f"NEW must be the topic of the savepoint that takes the positions of {old}",
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
@@ -18,6 +18,7 @@ from migrate.model.policies import (
     Gone,
     MergeSources,
     NewPartitions,
+    OnAmbiguous,
     OnBeyondEnd,
     OnExpired,
     Policies,
@@ -26,6 +27,7 @@ from migrate.model.policies import (
     policies_of,
 )
 from migrate.model.positions import SPARK, Target
+from migrate.model.wording import parse_duration
 from migrate.moves.declare_options import READ, Option, ReadArguments
 from migrate.storage.uris import AnyPath, local_path
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _KAFKA = "Kafka"
 _MOVES = "What moves"
 ALLOWED = "Instead of refusing"
+OTHER_CLUSTER = "Another cluster"
 
 
 def _read_properties(texts: Iterable[str]) -> dict[str, str]:
@@ -77,6 +80,32 @@ class KafkaArguments(TypedDict, total=False):
     ]
 
 
+class ToKafkaArguments(TypedDict, total=False):
+    """The connection to the cluster that the target reads, if it is not the job's."""
+
+    to_bootstrap_servers: Annotated[
+        str | None,
+        Option(
+            "The Kafka cluster that the target reads, if it is another one: each position is found "
+            "there by the records around it, or refused.",
+            metavar="HOST:PORT,…",
+            panel=OTHER_CLUSTER,
+        ),
+    ]
+    to_kafka_config: Annotated[
+        AnyPath | None,
+        Option(
+            "A properties file for that cluster, as --kafka-config.",
+            metavar="FILE",
+            panel=OTHER_CLUSTER,
+        ),
+    ]
+
+
+class ConnectionArguments(KafkaArguments, ToKafkaArguments, total=False):
+    """The connections to the job's cluster and to the target's."""
+
+
 class ChoiceArguments(ReadArguments, total=False):
     """The choice of a source of a checkpoint."""
 
@@ -94,11 +123,11 @@ class ChoiceArguments(ReadArguments, total=False):
     ]
 
 
-class SideArguments(ChoiceArguments, KafkaArguments, total=False):
-    """The arguments of a comparison: the choice of a source, and the connection to Kafka."""
+class SideArguments(ChoiceArguments, ConnectionArguments, total=False):
+    """The arguments of a comparison: the choice of a source, and the connections to Kafka."""
 
 
-class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
+class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
     """What to move, and what to allow. By default, lost or repeated records are refused."""
 
     source_group: Annotated[
@@ -122,7 +151,7 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
     partitions: Annotated[
         Mapping[str, Iterable[int]] | None,
         Option(
-            "Move these partitions alone. Repeatable.",
+            "Move only these partitions. Repeatable.",
             metavar="TOPIC:0-3,5",
             panel=_MOVES,
             read=parse_partitions,
@@ -132,7 +161,7 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
         str | None,
         Option(
             "The topic pattern of the job, a Java regular expression. Checkpoints do not hold it. "
-            "Topics that match, and that the job had not discovered, are new partitions.",
+            "Topics that match, and that the job had not discovered, are moved as new partitions.",
             metavar="REGEX",
             panel=_MOVES,
         ),
@@ -175,9 +204,27 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
             panel=ALLOWED,
         ),
     ]
+    wait: Annotated[
+        str | None,
+        Option(
+            "How long to wait for a mirror that has not copied all consumed records, such as 30s "
+            "or 5m.",
+            metavar="DURATION",
+            panel=OTHER_CLUSTER,
+        ),
+    ]
+    on_ambiguous: Annotated[
+        OnAmbiguous | Literal["fail", "first"],
+        Option(
+            "For a position that matches several offsets of the other cluster. first: start at the "
+            "first of them; the records from there to the last of them are repeated.",
+            metavar="HOW",
+            panel=ALLOWED,
+        ),
+    ]
     one_cluster: Annotated[
         bool,
-        Option("All sources that read one topic read it from one Kafka cluster.", panel=ALLOWED),
+        Option("Assume that all sources of a topic read the same Kafka cluster.", panel=ALLOWED),
     ]
     allow_in_flight: Annotated[
         bool,
@@ -271,6 +318,15 @@ def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
     )
 
 
+def target_connection(arguments: ToKafkaArguments) -> Kafka:
+    """Return ``ToKafkaArguments`` as a ``Kafka``."""
+    file = arguments.get("to_kafka_config")
+    return Kafka(
+        arguments.get("to_bootstrap_servers"),
+        local_path(os.fspath(file)) if file is not None else None,
+    )
+
+
 def choice(arguments: ChoiceArguments) -> Choice:
     """Return ``ChoiceArguments`` as a ``Choice``."""
     return Choice(
@@ -282,21 +338,36 @@ def choice(arguments: ChoiceArguments) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Request(Choice):
-    """A requested move: what moves, and its target.
+    """The options of a move, and its target.
 
     Attributes:
-        state_taken: the ids of the operators whose whole keyed state moves with the positions.
+        kafka: the cluster that the job reads.
+        to_kafka: the cluster that the target reads; not given if it is the job's.
+        wait: the seconds to wait for a mirror between the two.
     """
 
     source_group: str | None = None
-    chk: str | None = None
     target: Target = SPARK
     kafka: Kafka = Kafka()
+    to_kafka: Kafka = Kafka()
+    wait: float = 0
     policies: Policies = Policies()
-    state_taken: frozenset[str] = frozenset()
+
+    @property
+    def job_policies(self) -> Policies:
+        """The policies for the plan in the job's cluster.
+
+        If the target reads another cluster, the topics have other names only there.
+        """
+        return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
+
+    @property
+    def target_kafka(self) -> Kafka:
+        """The cluster that the target reads."""
+        return self.to_kafka if self.to_kafka.is_given else self.kafka
 
 
-def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) -> Request:
+def move_request(target: Target, arguments: MoveArguments) -> Request:
     """Return ``MoveArguments`` as a ``Request``.
 
     Raises:
@@ -312,13 +383,48 @@ def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) 
         raise UsageError(f"--group {name}: give a group's name without the prefix {prefix}:")
     if target.group is not None and not brokers.is_given:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
+    to_kafka, policies = target_connection(arguments), policies_of(arguments)
+    _check_to_kafka(brokers, to_kafka, policies, arguments.get("wait"))
     return Request(
         chosen.allow_external_files,
         chosen.source,
         chosen.cluster,
         source_group=arguments.get("source_group"),
-        chk=os.fspath(chk) if chk is not None else None,
         target=target,
         kafka=brokers,
-        policies=policies_of(arguments),
+        to_kafka=to_kafka,
+        wait=_seconds(arguments.get("wait")),
+        policies=policies,
     )
+
+
+def _check_to_kafka(job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None) -> None:
+    """Refuse a target's cluster without the job's, and options that need a target's cluster.
+
+    Raises:
+        UsageError: the options do not go together.
+    """
+    if to_kafka.is_given:
+        if not job.is_given:
+            raise UsageError(
+                "--to-kafka-config and --to-bootstrap-servers name the target's cluster: add "
+                "--bootstrap-servers HOST:PORT for the cluster that the job reads"
+            )
+        return
+    if policies.topic_pattern is not None and policies.topic_map:
+        raise UsageError(
+            "--topic-pattern is of the job's own names: not with --topic-map, whose are others"
+        )
+    for option, is_set in (
+        ("--wait", wait is not None),
+        ("--on-ambiguous", policies.on_ambiguous is not OnAmbiguous.FAIL),
+    ):
+        if is_set:
+            raise UsageError(f"{option} goes with --to-kafka-config or --to-bootstrap-servers")
+
+
+def _seconds(duration: str | None) -> float:
+    try:
+        return parse_duration(duration) if duration is not None else 0
+    except ValueError as error:
+        raise UsageError(f"--wait {error}") from error

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from migrate.inputs.flink.choose_source import choose
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
@@ -18,8 +17,9 @@ from migrate.model.log import log
 from migrate.model.positions import SAVEPOINT, Origin
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import ask_about, read_input
+from migrate.moves.load_inputs import ChosenInput, ask_about
 from migrate.moves.options import Request
+from migrate.moves.translate import translate_plan
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 
 STOPPED_WITH_SAVEPOINT = "ok: the job was stopped with this savepoint"
@@ -31,15 +31,13 @@ class Move:
 
     Attributes:
         request: what the user asked for.
-        positions: the checkpoint or other side that was read.
-        chosen: the sources of ``positions`` that the options choose.
+        chosen_input: the checkpoint or other side that was read, and the sources that move.
         snapshot: the broker's answers, or None if no broker was asked.
-        plans: one plan for each part (see ``plan_parts``).
+        plans: one plan for each part (see ``make_move``).
     """
 
     request: Request
-    positions: PlanInput
-    chosen: Sequence[Source]
+    chosen_input: ChosenInput
     snapshot: ClusterSnapshot | None
     plans: Sequence[Plan]
 
@@ -57,7 +55,7 @@ class Move:
             names: for each plan, a name to print before its lines, or an empty text.
             more_warnings: warnings to log and return after those of the plans.
         """
-        _report_origin(self.positions.origin, self.request)
+        _report_origin(self.chosen_input.positions.origin, self.request)
         warnings = report_plans(self.plans, names, (*self.warnings, *more_warnings))
         if self._may_miss_topics():
             log.info(
@@ -72,54 +70,41 @@ class Move:
             self.request.target != SAVEPOINT
             and (policies.topic_pattern, policies.partitions) == (None, None)
             and self.snapshot is not None
-            and self.positions.origin.kind == "checkpoint"
-            and may_have_a_pattern(self.chosen)
+            and self.chosen_input.positions.origin.kind == "checkpoint"
+            and may_have_a_pattern(self.chosen_input.chosen)
         )
 
 
-def make_move(request: Request) -> Move:
-    """Read the positions, choose the sources, ask the broker if one is named, and make the plan.
-
-    Raises:
-        Refused: as for ``side_input``.
-        UsageError: options that do not go together, or that name something that does not exist.
-        DecodeError, InputError: the positions cannot be read.
-        BrokerError: the broker did not answer, or denied the request.
-    """
-    positions = read_input(request)
-    chosen = choose(positions, request)
-    return plan_parts(request, positions, chosen, [chosen])
-
-
-def plan_parts(
+def make_move(
     request: Request,
-    positions: PlanInput,
-    chosen: Sequence[Source],
-    parts: Iterable[Sequence[Source]],
+    chosen_input: ChosenInput,
+    parts: Iterable[Sequence[Source]] | None = None,
     *,
     into: PlanInput | None = None,
-    named: bool = False,
+    ignore_other_sources: bool = False,
 ) -> Move:
-    """Ask the broker once, and make a separate plan for each part.
+    """Ask the broker once, if one is named, and make a separate plan for each part.
 
     Args:
         request: what the user asked for.
-        positions: the checkpoint or other side that was read.
-        chosen: the sources of ``positions`` that move; the broker is asked about their topics.
-        parts: for each plan, its sources.
+        chosen_input: the positions that were read, and the sources that move; the broker is asked
+            about their topics.
+        parts: for each plan, its sources; by default one plan for all that move.
         into: the savepoint or query that receives the positions, or None. The broker is asked about
             its topics and transactions, too.
-        named: whether the sources count as named by the user even if ``request.source`` is None.
+        ignore_other_sources: whether findings about other sources are left out even if
+            ``request.source`` is None.
 
     Raises:
         UsageError: options that do not go together, or that name a topic that no source reads.
         BrokerError: the broker did not answer, or denied the request.
     """
-    snapshot = ask_about(request, positions, chosen, into)
+    positions, chosen = chosen_input
+    snapshot = ask_about(request, chosen_input, into)
     broker = request.kafka.broker
     servers = str(broker["bootstrap.servers"]) if broker is not None else None
     plans = []
-    for sources in parts:
+    for sources in [chosen] if parts is None else parts:
         if into is not None and not sources:  # the receiving source keeps its own positions
             plans.append(Plan(positions.origin, request.target, (), snapshot=snapshot))
             continue
@@ -127,17 +112,21 @@ def plan_parts(
             positions,
             sources,
             snapshot,
-            request.policies,
+            request.job_policies,
             target=request.target,
-            named=named or request.source is not None,
+            ignore_other_sources=ignore_other_sources or request.source is not None,
             bootstrap_servers=servers,
         )
-        if plan.origin.kind != "positions":
-            # The plan may be applied from another folder, or by another program.
-            origin = replace(plan.origin, pointer=_absolute(plan.origin.pointer))
+        pointer = plan.origin.pointer
+        if plan.origin.kind != "positions" and "://" not in pointer:
+            # The plan may be applied from another folder, or by another program. Links are
+            # resolved, as by the decoder.
+            origin = replace(plan.origin, pointer=os.path.realpath(pointer))
             plan = replace(plan, origin=origin)
+        if request.to_kafka.is_given:
+            plan = translate_plan(plan, request)
         plans.append(plan)
-    return Move(request, positions, chosen, snapshot, plans)
+    return Move(request, chosen_input, snapshot, plans)
 
 
 def report_plans(
@@ -162,7 +151,7 @@ def _report_origin(origin: Origin, request: Request) -> None:
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:
         return
-    if request.target.group is None:  # for a group, ``report_running_jobs`` logs the stop
+    if request.target.group is None:  # for a group, ``refuse_running_jobs`` logs the stop
         log.info(STOPPED_WITH_SAVEPOINT)
     written_at = origin.written_at
     days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0
@@ -172,8 +161,3 @@ def _report_origin(origin: Origin, request: Request) -> None:
             f"this savepoint was written {counted(int(days), 'day')} ago: if the job was started "
             "from it again, its output since will be emitted again; --source-group GROUP shows it",
         )
-
-
-def _absolute(pointer: str) -> str:
-    """Return a local path with its links resolved, as the decoder does; return a URL unchanged."""
-    return pointer if "://" in pointer else os.path.realpath(pointer)

@@ -19,9 +19,11 @@ from migrate.model.policies import Policies
 from migrate.model.positions import Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import WarningCode, warn
+from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request, move_request
 from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT, make_move
 from migrate.moves.plan_origin import batches_since
+from migrate.moves.translate import TranslationChanges, check_target_kafka
 from migrate.planning import Plan
 from migrate.planning.recheck import find_cluster_changes, find_progress
 from migrate.storage.files import Files, MissingExtra
@@ -48,28 +50,28 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
         DecodeError, InputError: the checkpoint cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """
-    return plan_move(move_request(chk, target_of(group), arguments))
+    request = move_request(target_of(group), arguments)
+    chosen_input = read_input(chk, request)
+    return plan_move(chosen_input, request)
 
 
-def plan_move(request: Request) -> Plan:
+def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
     """Plan a move that consists of one plan, and report the plan."""
-    move = make_move(request)
+    move = make_move(request, chosen_input)
     move.report()
     return move.plans[0]
 
 
-def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
-    """Make a plan; or check that the given plan still holds, and return it.
+def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> Plan:
+    """Check that a saved plan still holds, and return it with the cluster as it is now.
 
     Raises:
         Refused: the cluster, the group or the job has changed since the plan was made.
-        UsageError: arguments that do not go together.
-        DecodeError, InputError: the checkpoint or the plan cannot be read.
+        UsageError: arguments that do not go together, as a plan and ``chk``.
+        InputError: the plan cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """
-    if plan is None:
-        return plan_move(request)
-    named = (request.chk, request.source, request.cluster, request.source_group)
+    named = (chk, request.source, request.cluster, request.source_group)
     if any(value is not None for value in named) or request.policies != Policies():
         raise UsageError(
             "--plan FILE already says what moves: name no CHK, and no option that chooses or "
@@ -84,9 +86,10 @@ def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
         name = os.fspath(plan)
         plan = read_plan(local_path(name))
     if plan.target != request.target:
-        raise UsageError(f"{name} is a plan for {shlex.join(plan.target.command)}")
+        raise other_command_error(name, plan)
     if plan.cluster_id is not None and not request.kafka.is_given:
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
+    check_target_kafka(plan, request.to_kafka)
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     if plan.origin.stopped and plan.target.group is None:
         log.info(STOPPED_WITH_SAVEPOINT)
@@ -102,7 +105,14 @@ def make_or_check_plan(request: Request, plan: AnyPath | Plan | None) -> Plan:
     return replace(plan, snapshot=snapshot)
 
 
-def check_unmoved(request: Request, plan: Plan) -> bool:
+def other_command_error(name: str, plan: Plan) -> UsageError:
+    """Return the error of a plan for another command; ``name`` is its file, or "this"."""
+    command = shlex.join(plan.target.command)
+    way_out = f": apply it with `migrate {command} --plan {name}`" if name != "this" else ""
+    return UsageError(f"{name} is a plan for {command}{way_out}")
+
+
+def recheck_plan(request: Request, plan: Plan) -> bool:
     """Check just before writing that the plan still holds.
 
     Returns:
@@ -130,17 +140,28 @@ def _recheck(
             ``allow_ran_on`` is not set.
     """
     snapshot, moved = None, list[str]()
+    own = plan.in_job_cluster()
     if plan.cluster_id is not None:
         pattern = plan.topic_pattern
         question = Question(
-            frozenset(plan.topics),
+            frozenset(own.topics),
             plan.source_group or plan.origin.group,
-            request.target.group,
+            request.target.group if not plan.is_translated else None,
             pattern=topic_pattern(pattern) if pattern is not None else None,
         )
         snapshot = ask_broker(request.kafka.config(), question)
-        moved += find_cluster_changes(plan, snapshot)
-    ran_on = list(find_progress(plan, snapshot, _newer_checkpoints(plan.origin)))
+        moved += find_cluster_changes(own, snapshot)
+    ran_on = list(find_progress(own, snapshot, _newer_checkpoints(plan.origin)))
+    if plan.is_translated:
+        there = ask_broker(
+            request.to_kafka.config(),
+            Question(frozenset(plan.topics), target_group=request.target.group),
+        )
+        moved += find_cluster_changes(plan.in_target_cluster(), there)
+        if not moved:
+            changes = TranslationChanges(plan, request.kafka.config(), request.to_kafka.config())
+            moved += [*changes.other_places, *changes.unproved]
+        snapshot = there
     if plan.origin.kind == "batch" and (since := batches_since(plan)):
         ran_on.append(since)
     lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]

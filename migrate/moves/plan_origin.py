@@ -15,7 +15,7 @@ from migrate.inputs.spark_log_entries import offsets_path
 from migrate.inputs.spark_query import query_directory, query_operator_id
 from migrate.model.errors import InputError
 from migrate.planning import Plan
-from migrate.planning.compare_origin import count_other_starts, plan_differences
+from migrate.planning.compare_origin import name_other_starts, plan_differences
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
@@ -29,7 +29,7 @@ def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
         plan: the saved plan.
         allow_external_files: as for ``read_checkpoint``.
     """
-    other_starts = count_other_starts(plan)
+    other_starts = name_other_starts(plan)
     try:
         sources = _read_sources(plan, allow_external_files)
     except _UNREADABLE as error:

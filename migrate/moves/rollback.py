@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
 from migrate.moves.options import Kafka, kafka
+from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import local_path
 from migrate.targets.group import rollback_file as rollback_files
-from migrate.targets.group.rollback_file import ChangeProgress, check_rollback_path
+from migrate.targets.group.rollback_file import ChangeProgress
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -81,7 +82,7 @@ class GroupRollback:
             raise Refused(self.refusals)
         if not self.partitions:
             return ChangeOutcome(self.preview.file.group, (), None)
-        check_rollback_path(self.rollback_path)
+        check_new_file("--rollback-file", self.rollback_path)
         if confirm is not None:
             confirm()
         group = self.preview.file.group

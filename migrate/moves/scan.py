@@ -46,8 +46,8 @@ def scan(
     """Read every checkpoint below the roots, in processes on this machine or on Spark.
 
     Spark is used if a master is named, if ``spark-submit`` has started this process, or if a
-    session is already active. A session that is started here is stopped at the end. A checkpoint
-    that cannot be read becomes a job with an error.
+    session is already active. A session that is started here is stopped at the end. If a job's
+    newest checkpoint cannot be read, the job has an error.
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]``; local
@@ -140,7 +140,7 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     if not on_spark:
         check_output(tables)
     files = Files()
-    # Spark checks a URI of a kind that our storage does not support, when it writes.
+    # Our storage does not support every kind of URI; Spark checks the others when it writes.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
         raise Refused([f"{output} is not empty; name a new directory for the tables"])

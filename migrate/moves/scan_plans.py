@@ -18,6 +18,7 @@ from migrate.fleet.inventory import JobPlan, ScannedJob
 from migrate.model.errors import MigrateError, Refused, UsageError
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
 from migrate.moves.pipeline import make_move
 from migrate.planning import Plan, Verdict
@@ -63,7 +64,13 @@ def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise UsageError(f"--plans {directory}: {error.strerror}") from error
+        raise _not_writable(directory, error) from error
+
+
+def _not_writable(directory: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"--plans {directory}: cannot be written: {error.strerror}; name a new directory"
+    )
 
 
 def plan_each(
@@ -79,12 +86,12 @@ def plan_each(
     person's decision. The result has the reasons instead.
 
     Raises:
-        UsageError: the directory cannot be written.
+        UsageError: the directory cannot be created.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--plans {directory}: {error.strerror}") from error
+        raise _not_writable(directory, error) from error
 
     move = cast("MoveArguments", arguments)  # safe, because no key is required
     labels = Counter(job.label for job in jobs if job.movable)
@@ -100,7 +107,7 @@ def plan_each(
             )
             return JobPlan(target, None, reasons=(reason,))
         try:
-            return _save_plan(move_request(job.pointer, target_of(target), move), directory, job)
+            return _save_plan(job, move_request(target_of(target), move), directory)
         except DecodeError as error:  # readable at the scan, but not now
             return JobPlan(target, None, reasons=(str(error),))
         except Exception as error:  # even a bug of ours must not stop the other jobs
@@ -115,12 +122,12 @@ def plan_each(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _save_plan(request: Request, directory: Path, job: ScannedJob) -> JobPlan:
+def _save_plan(job: ScannedJob, request: Request, directory: Path) -> JobPlan:
     from migrate.planning.plan_file import plan_file
     from migrate.storage.json_models import write_file
 
     group = request.target.group
-    plan = make_move(request).plans[0]
+    plan = make_move(request, read_input(job.pointer, request)).plans[0]
     if reasons := tuple(map(str, plan.refusals)) or tuple(_undecided(plan)):
         return JobPlan(group, None, reasons=reasons)
     name = file_name(job)

@@ -147,7 +147,7 @@ def _warn(warnings: tuple[WarningText, ...]) -> tuple[WarningText, ...]:
 
 def _report_formats(name: str, memory: SinkMemory) -> None:
     if memory.empty:
-        log.info(f"{name}: the sink is empty")
+        log.info(f"{name}: nothing is there yet, so the sink remembers no batch")
     for format in memory.formats:
         log.info(f"{name}: {format}")
 
@@ -159,7 +159,7 @@ def _report_new_names(memory: SinkMemory) -> None:
         (WriterKind.COMMIT_USER, "commit users"),
         (WriterKind.FLINK_JOB, "Flink jobs by their ids"),
     ):
-        if writers := memory.of(kind):
+        if writers := memory.last_numbers(kind):
             log.info(
                 f"it remembers {what} ({len(writers)}): a new query is none of them, and has "
                 "nothing skipped on their account"
@@ -178,7 +178,7 @@ def _unknown_format_warnings(name: str, memory: SinkMemory) -> Iterator[WarningT
 
 
 def _file_sink_refusals(name: str, memory: SinkMemory) -> Iterator[str]:
-    for last in memory.of(WriterKind.FILES).values():
+    for last in memory.last_numbers(WriterKind.FILES).values():
         yield (
             f"{name} is the file sink of another query, and remembers its batches up to {last} "
             f"(_spark_metadata): a new query's batches 0 to {last} would be skipped without a "
@@ -188,7 +188,10 @@ def _file_sink_refusals(name: str, memory: SinkMemory) -> Iterator[str]:
 
 def _known_name_refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
     """Yield refusals if the sink remembers the name under which the query writes."""
-    identifiers, apps = memory.of(WriterKind.HUDI), memory.of(WriterKind.TXN_APP)
+    identifiers, apps = (
+        memory.last_numbers(WriterKind.HUDI),
+        memory.last_numbers(WriterKind.TXN_APP),
+    )
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
     if identifier in identifiers:
         last = identifiers[identifier]
@@ -218,7 +221,7 @@ def _known_name_warnings(
         ("checkpoint identifier", "a query that sets", WriterKind.HUDI),
         ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),
     ):
-        if writers := memory.of(kind):
+        if writers := memory.last_numbers(kind):
             yield warning_text(
                 WarningCode.SINK_WRITER,
                 f"{name} remembers batches of {what} {_listed(writers)}: it skips the batches of "
@@ -227,7 +230,7 @@ def _known_name_warnings(
 
 
 def _flink_job_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    if jobs := memory.of(WriterKind.FLINK_JOB):
+    if jobs := memory.last_numbers(WriterKind.FLINK_JOB):
         yield warning_text(
             Code.SINK_MEMORY,
             f"{name} remembers checkpoints of Flink's {_listed(jobs)}: it may drop the records of "
@@ -245,7 +248,7 @@ def _listed(writers: Mapping[str, int]) -> str:
 
 
 def _file_sink_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    if memory.of(WriterKind.FILES):
+    if memory.last_numbers(WriterKind.FILES):
         yield warning_text(
             WarningCode.SINK_HIDES_FILES,
             f"{name} is the file sink of a Spark query (_spark_metadata): Spark does not read the "

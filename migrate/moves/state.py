@@ -7,18 +7,31 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
 from decoder.urls import redact_url
 from migrate.model.log import timed
 from migrate.state.select import choose_state, states_of_operator
 from migrate.storage.files import Files
 from migrate.storage.new_file import check_new_file, new_file
+from migrate.storage.suggest_path import raise_with_suggestion
 from migrate.storage.uris import local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from migrate.storage.uris import AnyPath
+
+
+def read_all_states(chk: AnyPath, *, allow_external_files: bool = False) -> KeyedStates:
+    """Return the keyed states of all operators, for arguments as of ``keyed_states``."""
+    pointer, files = os.fspath(chk), Files()
+    try:
+        with timed(f"reading {redact_url(pointer)}"):
+            return read_keyed_states(pointer, files, allow_external_files=allow_external_files)
+    except DecodeError as error:
+        raise_with_suggestion(pointer, error, files)
+        raise
 
 
 def keyed_states(
@@ -37,7 +50,8 @@ def keyed_states(
         UsageError: no operator with keyed state has this id, name or uid, or the extra that reads
             such a URL is not installed.
     """
-    return states_of_operator(_read(chk, allow_external_files), operator)
+    keyed = read_all_states(chk, allow_external_files=allow_external_files)
+    return states_of_operator(keyed, operator)
 
 
 def find_state(
@@ -60,7 +74,8 @@ def find_state(
         UsageError: there is no such operator or state, or an extra is missing.
         Refused: several operators have a state of this name.
     """
-    keyed_state = choose_state(_read(chk, allow_external_files), operator, state)
+    keyed = read_all_states(chk, allow_external_files=allow_external_files)
+    keyed_state = choose_state(keyed, operator, state)
     keyed_state.check_readable()
     return keyed_state
 
@@ -140,9 +155,3 @@ def write_state(
             writer.write_batch(batch)
             entries += batch.num_rows
     return entries
-
-
-def _read(chk: AnyPath, allow_external_files: bool) -> KeyedStates:
-    pointer = os.fspath(chk)
-    with timed(f"reading {redact_url(pointer)}"):
-        return read_keyed_states(pointer, Files(), allow_external_files=allow_external_files)

@@ -17,6 +17,7 @@ from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT
 from migrate.model.warning import WarningText
 from migrate.model.wording import counted
+from migrate.moves.load_inputs import ChosenInput
 from migrate.moves.match_sources import (
     SourceMatch,
     check_topic_map,
@@ -25,7 +26,7 @@ from migrate.moves.match_sources import (
     refuse_other_clusters,
 )
 from migrate.moves.options import move_request
-from migrate.moves.pipeline import plan_parts, report_plans
+from migrate.moves.pipeline import make_move, report_plans
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
@@ -34,8 +35,9 @@ from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from migrate.targets.savepoint.changes import (
     SourceChange,
+    change_cluster,
+    remove_partitions_of_others,
     source_change,
-    split_shared_topics,
 )
 from migrate.targets.savepoint.state_mismatch import check_savepoint, state_mismatches
 
@@ -70,17 +72,19 @@ def to_flink(
     allow_state_mismatch: bool = False,
     **arguments: Unpack[MoveArguments],
 ) -> NewSavepoint:
-    """Write a savepoint with the Kafka positions of a side; the old savepoint is only read.
+    """Write a savepoint with the Kafka positions of another input; the old savepoint is only read.
 
     Args:
         savepoint: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
             directory; a local path or a URL.
-        from_side: a side, as for ``diff``.
+        from_side: the other input, called the side: any input that ``diff`` compares.
         out: a new or empty directory, local or in a store.
         allow_state_mismatch: keep the job's state, which belongs to the savepoint's old positions.
             The state then counts records between the old and the new positions twice or not at all.
         arguments: see ``MoveArguments``; ``source`` and ``cluster`` apply to the savepoint and to
-            the side, and must exist in at least one of them.
+            the side, and must exist in at least one of them. The side's positions are of the job's
+            cluster. If ``to_kafka_config`` names another one, the savepoint gets its topics and
+            offsets.
 
     Raises:
         Refused: the move would lose or repeat records and no option allows it, the state cannot
@@ -91,9 +95,9 @@ def to_flink(
         BrokerError: the broker did not answer, or denied the request.
         OSError: the directory cannot be written.
     """
-    request = move_request(savepoint, SAVEPOINT, arguments)
+    request = move_request(SAVEPOINT, arguments)
     directory = _output_directory(out)
-    old = read(str(request.chk), allow_external_files=request.allow_external_files)
+    old = read(str(savepoint), allow_external_files=request.allow_external_files)
     _check_outside(directory, old.checkpoint.pointer)
     chosen, unknown = choose_leniently(old, request)
     topics = topics_of(chosen)
@@ -104,11 +108,16 @@ def to_flink(
         allow_external_files=request.allow_external_files,
     )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
-        side = _keep_partition_findings(side)
+        # The side is the savepoint itself: only its findings about partitions matter.
+        findings = (finding for finding in side.findings if finding.code.policy.by_partition)
+        side = replace(side, findings=tuple(findings))
     all_side_sources, unknown_to_side = choose_leniently(side, request)
     if unknown & unknown_to_side:
         choose(old, request)  # raises, with the names that exist
-    matches = match_sources(chosen, all_side_sources, request.policies)
+    policies = request.job_policies
+    if request.to_kafka.is_given and policies.partitions is not None:
+        raise UsageError("--partitions: no part of a source can read another cluster")
+    matches = match_sources(chosen, all_side_sources, policies)
     if other_clusters := list(refuse_other_clusters(matches, all_side_sources)):
         raise Refused(list(map(str, other_clusters)))
     if request.policies.topic_pattern is not None and len(matches) > 1:
@@ -116,34 +125,46 @@ def to_flink(
             "--topic-pattern: which of several sources would read a new topic is not known; choose "
             "one with --source"
         )
-    check_topic_map(request.policies.topic_map, from_side, all_side_sources, chosen)
+    if not request.to_kafka.is_given:
+        check_topic_map(policies.topic_map, from_side, all_side_sources, chosen)
     used = list({id(source): source for match in matches for source in match.side_sources}.values())
     parts = [match.side_sources for match in matches]
-    move = plan_parts(request, side, used, parts, into=old, named=True)
+    move = make_move(request, ChosenInput(side, used), parts, into=old, ignore_other_sources=True)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
     log.info(f"positions of {redact_url(from_side)}{which}")
     changes: list[SourceChange] = []
     shared_topic_notes: list[WarningText] = []
     for match, plan in zip(matches, move.plans, strict=True):
-        change = source_change(match.source, match.cluster, plan, from_side, request.policies)
-        if request.source is None or request.policies.partitions is None:
+        own_plan = replace(plan.in_job_cluster(), snapshot=move.snapshot)
+        change = source_change(match.source, match.cluster, own_plan, from_side, policies)
+        if request.source is None or policies.partitions is None:
             others = [
                 source for source in old.sources if source.operator_id != match.source.operator_id
             ]
-            change, notes = split_shared_topics(change, match.source, match.cluster, others)
+            change, notes = remove_partitions_of_others(change, match.source, match.cluster, others)
             shared_topic_notes += notes
         changes.append(change)
     refusals, warnings = check_savepoint(
-        old, chosen, move.snapshot, request.policies, named=request.source is not None
+        old,
+        chosen,
+        move.snapshot,
+        policies,
+        ignore_other_sources=request.source is not None,
     )
     refusals += refuse_matches(matches, all_side_sources, from_side, request)
     refusals += _plan_refusals(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = state_mismatches(changes, old, side.origin, allowed=allow_state_mismatch)
     refusals += mismatches
+    if request.to_kafka.is_given:
+        changes = [
+            change_cluster(change, match.source, match.cluster, plan)
+            for change, match, plan in zip(changes, matches, move.plans, strict=True)
+        ]
+        refusals += [refusal for change in changes for refusal in change.refusals]
     warnings += [
-        *one_cluster_warnings(shared_topics(match.source for match in matches), request.policies),
+        *one_cluster_warnings(shared_topics(match.source for match in matches), policies),
         *shared_topic_notes,
         *moved,
     ]
@@ -200,12 +221,6 @@ def _check_outside(directory: LocalDirectory | RemoteDirectory, pointer: str) ->
     path, _ = directory.to_read
     if is_within(path, pointer):
         raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
-
-
-def _keep_partition_findings(side: Extraction) -> Extraction:
-    """Return a side, which is the savepoint itself, with only its findings about partitions."""
-    findings = tuple(finding for finding in side.findings if finding.code.policy.by_partition)
-    return replace(side, findings=findings)
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:

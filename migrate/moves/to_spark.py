@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from migrate.model.errors import UsageError
@@ -11,16 +10,16 @@ from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK, Origin
 from migrate.moves.keep_state import copy_query, new_location
-from migrate.moves.options import Request, move_request
-from migrate.moves.plan import make_or_check_plan
+from migrate.moves.load_inputs import read_input, take_states_along
+from migrate.moves.options import move_request
+from migrate.moves.plan import check_plan, plan_move
 from migrate.moves.sink import check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
-from migrate.moves.state import keyed_states
 from migrate.planning import Plan
-from migrate.state.taken_states import log_states, take_states
+from migrate.state.taken_states import log_states
 from migrate.targets.location import Location
-from migrate.targets.seed import check_free, write_checkpoint
-from migrate.targets.source_options import IsolationLevel, SparkSource, SparkStream, read_options
+from migrate.targets.seed import check_free, write_seed
+from migrate.targets.source_options import IsolationLevel, SparkSource, spark_streams
 from migrate.targets.spark_start import SparkStart
 
 if TYPE_CHECKING:
@@ -77,62 +76,58 @@ def to_spark(
     level = None
     if isolation_level is not None:
         level = parse_choice(IsolationLevel, "--isolation-level", isolation_level)
-    request = move_request(chk, SPARK, arguments)
-    if keep_state is not None:
+    request = move_request(SPARK, arguments)
+    if keep_state is not None and request.to_kafka.is_given:
+        raise UsageError("--keep-state: a copy of a query goes on in the query's own cluster")
+    target: Location | None
+    states, seed = None, None
+    if keep_state is None:
+        target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
+        if state and (chk is None or plan is not None or spark_source):
+            raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
+        if spark_source and (chk is None or plan is not None):
+            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+        move = check_plan(chk, request, plan) if plan is not None else None
+        if move is None:
+            chosen_input = read_input(chk, request)
+            if state:
+                chosen_input, states = take_states_along(chosen_input, state, request)
+            if spark_source:
+                sources, more = plan_streams(chosen_input, request, spark_source)
+            else:
+                move = plan_move(chosen_input, request)
+        if move is not None:
+            move.check()
+            sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
+            more, origin = move.warnings, move.origin
+        warnings = (*warnings, *more)
+        seed = target if states is None else None
+    else:
         if plan is not None or spark_source or state:
             raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
-        new = new_location(checkpoint_dir)
-        sources, warnings, origin = copy_query(request, keep_state, new, sink)
-        streams = _streams(sources, request, level, seeded=True)
-        return SparkStart(streams, new.for_spark, warnings, origin)
-    target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
-    states = None
-    if state:
-        if chk is None or spark_source:
-            raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
-        keyed = keyed_states(chk, allow_external_files=request.allow_external_files)
-        states = take_states(keyed, state)
-        request = replace(request, state_taken=states.fully_taken_operators)
-    if spark_source:
-        if chk is None or plan is not None:
-            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
-        sources, more = plan_streams(request, spark_source)
-    else:
-        move = make_or_check_plan(request, plan)
-        move.check()
-        sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
-        more = move.warnings
-        origin = move.origin
+        target = new_location(checkpoint_dir)
+        sources, warnings, origin = copy_query(chk, request, keep_state, target, sink)
+    streams = spark_streams(sources, request.target_kafka.broker, level, seeded=target is not None)
     if states is not None:
         log_states(states)
-    streams = _streams(sources, request, level, seeded=target is not None)
-    if target is not None and states is None:
-        with timed(f"writing {target.name}"):
-            write_checkpoint(sources, target)
+    if seed is not None:
+        with timed(f"writing {seed.name}"):
+            try:
+                write_seed(sources, seed)
+            except PermissionError as error:
+                raise UsageError(
+                    f"--checkpoint-dir {seed.name}: {error.strerror}; name another directory"
+                ) from error
         log.info(
-            f"wrote {target.name}: use it as checkpointLocation (with a continuous trigger, and in "
+            f"wrote {seed.name}: use it as checkpointLocation (with a continuous trigger, and in "
             "a declarative pipeline, use startingOffsets instead)"
         )
     return SparkStart(
         streams,
         target.for_spark if target is not None else None,
-        (*warnings, *more),
+        warnings,
         origin,
         () if states is None else tuple(states.to_prime()),
-    )
-
-
-def _streams(
-    sources: Sequence[SparkSource], request: Request, level: IsolationLevel | None, *, seeded: bool
-) -> tuple[SparkStream, ...]:
-    broker = request.kafka.broker  # reads the file of properties
-    return tuple(
-        SparkStream(
-            source.number,
-            source.next_offsets,
-            tuple(read_options(source, broker, level, seeded=seeded)),
-        )
-        for source in sources
     )
 
 

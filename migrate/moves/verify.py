@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,7 @@ from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_broker, broker_needed, valid_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
 from migrate.inputs.flink.read import read
-from migrate.inputs.position_inputs import Side, SideKind, parse_side
+from migrate.inputs.position_inputs import Side, SideKind, group_positions, parse_side
 from migrate.inputs.spark_query import query_start
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
@@ -21,18 +21,19 @@ from migrate.model.positions import (
     GROUP_PREFIX,
     SPARK_PREFIX,
     PositionSet,
-    group_positions,
 )
 from migrate.model.warning import WarningCode, warn
-from migrate.moves.options import SideArguments, choice, kafka
+from migrate.model.wording import counted, similar_names
+from migrate.moves.options import Kafka, SideArguments, choice, kafka, target_connection
 from migrate.moves.plan_origin import compare_with_origin
+from migrate.moves.translate import TranslationChanges, check_target_kafka
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, verify_group, verify_log, verify_query
 from migrate.storage.uris import check_no_credentials, local_path
-from migrate.targets.group.commit_marks import METADATA_PREFIX
+from migrate.targets.group.commit_marks import METADATA_PREFIX, is_translated
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -116,10 +117,22 @@ def verify(
     if os.fspath(moved).startswith((SPARK_PREFIX, GROUP_PREFIX)):
         swapped = f"{redact_url(target)} {redact_url(os.fspath(moved))}"
         raise UsageError(f"the checkpoint comes first: verify {swapped}")
-    broker, chosen = kafka(arguments, SideArguments).broker, choice(arguments)
+    exists = os.path.exists(moved)  # noqa: PTH110 - Path.exists raises for a very long name
+    if not exists and (similar := _similar_name(os.fspath(moved), ("plan", "group", "spark"))):
+        raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
+    job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
+    chosen = choice(arguments)
     expected = _expected(os.fspath(moved), chosen, one_cluster)
+    if expected.plan is not None:
+        if to_kafka.is_given or job.is_given or not expected.plan.is_translated:
+            check_target_kafka(expected.plan, to_kafka)
+    elif to_kafka.is_given:
+        raise _translated_error(target)
+    broker = to_kafka.broker if to_kafka.is_given else job.broker
     if not target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         check_no_credentials(target, InputError)
+        if similar := _similar_name(target, ("spark", "group")):
+            raise UsageError(f"{target}: no such target; did you mean {similar}?")
         raise UsageError(
             f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
             f"or group:{target}; the checkpoint comes before it"
@@ -139,6 +152,9 @@ def verify(
         verification = _verify_group(side, expected, snapshot)
     if expected.plan is not None:
         check = compare_with_origin(expected.plan, allow_external_files=chosen.allow_external_files)
+        if to_kafka.is_given:
+            differing = tuple(_compare_records(expected.plan, job, to_kafka))
+            check = replace(check, differences=(*check.differences, *differing))
         verification = replace(_only_planned(verification, expected.plan), plan=check)
     if state is None:
         return verification
@@ -179,6 +195,13 @@ class _Expected(NamedTuple):
     plan: Plan | None
 
 
+def _similar_name(name: str, prefixes: Collection[str]) -> str:
+    """Return a name with the prefix that was probably meant, or "" if no prefix is similar."""
+    prefix, colon, rest = name.partition(":")
+    similar = similar_names(prefix, prefixes) if colon and prefix not in prefixes else ()
+    return f"{similar[0]}:{rest}" if similar else ""
+
+
 def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
     """Read the expected start of the target.
 
@@ -197,6 +220,8 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
         for option, is_set in options.items():
             if is_set:
                 raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
+        if moved == _PLAN:
+            raise UsageError(f"{moved!r}: nothing follows {_PLAN}")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
         return _Expected(PositionSet(moved, plan.next_offsets), False, plan)
     extraction = read(moved, allow_external_files=choice.allow_external_files)
@@ -213,10 +238,10 @@ def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
     for topic in shared:
         if topic.may_be_two_topics and not one_cluster:
             raise Refused(
-                f"{moved}: {len(topic.sources)} sources read topic {topic.name} ({topic.readers}), "
-                "and their state does not name their Kafka cluster; choose one with --source "
-                "OPERATOR_ID, or if they read the same Kafka cluster, add --one-cluster, or verify "
-                "the plan that was applied (plan:FILE)"
+                f"{moved}: {len(topic.sources)} sources read topic {topic.name} "
+                f"({topic.readers_text}), and their state does not name their Kafka cluster; "
+                "choose one with --source OPERATOR_ID, or if they read the same Kafka cluster, add "
+                "--one-cluster, or verify the plan that was applied (plan:FILE)"
             )
     return _Expected(positions, at_earliest, None)
 
@@ -231,7 +256,8 @@ def _ask(
     """
     if broker is None:
         return None
-    plan, topics = expected.plan, valid_topics(expected.positions.topics)
+    plan = expected.plan.in_target_cluster() if expected.plan is not None else None
+    topics = valid_topics(expected.positions.topics)
     snapshot = ask_broker(broker, Question(topics, group))
     if plan is None or plan.cluster_id is None:
         return snapshot
@@ -240,11 +266,33 @@ def _ask(
     return snapshot
 
 
+def _translated_error(target: str) -> Refused:
+    return Refused(
+        f"the offsets of {target} are of another cluster than those of the checkpoint; verify the "
+        f"plan that was applied: verify plan:FILE {target} --to-kafka-config FILE"
+    )
+
+
+def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Iterator[str]:
+    """Yield the partitions whose first records differ in the two clusters."""
+    if not job.is_given:
+        log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
+        return
+    changes = TranslationChanges(plan, job.config(), to_kafka.config())
+    yield from changes.other_places
+    if changes.unproved:
+        first = changes.unproved[0]
+        log.info(
+            f"note: the records of {counted(len(changes.unproved), 'partition')} cannot be "
+            f"compared any more (the first is {first})"
+        )
+
+
 def _recreated(expected: _Expected, snapshot: ClusterSnapshot | None) -> Sequence[str]:
     """Return the topics that were created again since the plan was made."""
     if expected.plan is None or snapshot is None:
         return ()
-    return recreated_topics(expected.plan, snapshot)
+    return recreated_topics(expected.plan.in_target_cluster(), snapshot)
 
 
 def _verify_query(
@@ -295,6 +343,10 @@ def _verify_group(
     """Check the offsets that a consumer group holds."""
     assert snapshot is not None and snapshot.source_group is not None  # both were asked for
     group = snapshot.source_group
+    if expected.plan is None and any(
+        is_translated(committed.metadata) for committed in group.committed.values()
+    ):
+        raise _translated_error(side.label)
     if note := group_positions(side.label, group).note:
         warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
     return verify_group(

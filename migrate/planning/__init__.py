@@ -1,19 +1,22 @@
-"""Make a Plan from positions and a cluster snapshot. Pure, no I/O.
+"""Make a Plan from positions and a cluster snapshot. Only ``plan_file`` does I/O.
 
 For each topic-partition a plan has a verdict and the next offset that the target starts from. If an
 offset would lose or repeat records, the plan is refused. Each refusal names the way out and, if
 there is one, the flag that allows the move anyway.
 
-``planner`` makes a ``plan``. It uses ``obstacles`` (to the move as a whole), ``shared_topics``
-(which several sources read), ``transactions`` (of sinks), ``partition`` (one position),
-``new_topics`` (which are not in the checkpoint) and ``refusals_and_warnings``.
+``planner`` makes a ``plan``. It uses ``obstacles`` (checks of the whole move), ``shared_topics``
+(topics that several sources read), ``transactions`` (pending transactions of sinks), ``partition``
+(the plan of one partition), ``new_topics`` (topics that are not in the checkpoint) and
+``refusals_and_warnings`` (texts).
 
 ``plan_file`` saves a plan. Before a saved plan is applied, ``recheck`` compares it with the
 cluster, and ``compare_origin`` with the checkpoint. ``verify`` checks where a target started, and
-``diff`` compares two position sets.
+``diff`` compares two position sets. ``assignment`` refuses sources and topics that no stream of a
+Spark query would read.
 """
 
 from migrate.planning.new_topics import may_have_a_pattern
+from migrate.planning.obstacles import check_topic_names
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.planner import make_plan, make_question
 from migrate.planning.refusals_and_warnings import plan_lines
@@ -23,6 +26,7 @@ __all__ = [
     "PlannedPartition",
     "Refusal",
     "Verdict",
+    "check_topic_names",
     "make_plan",
     "make_question",
     "may_have_a_pattern",

@@ -38,14 +38,16 @@ def plan_differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
             yield f"{topic}-{partition}: the plan lacks it, which is at {_join_starts(starts)}"
 
 
-def count_other_starts(plan: Plan) -> int:
-    """Return the number of partitions that start at another offset than the checkpoint has.
+def name_other_starts(plan: Plan) -> tuple[str, ...]:
+    """Name the partitions that start at another offset than the checkpoint has, with the verdict.
 
     These are resolved markers, new partitions, and starts that the user's options chose.
     """
-    return sum(
-        planned.next_offset is not None and planned.next_offset != planned.position
+    return tuple(
+        f"{planned.name} ({planned.verdict.value}: the checkpoint has "
+        f"{_format_start(planned.position)}, the plan starts at {planned.next_offset})"
         for planned in plan.partitions
+        if planned.next_offset is not None and planned.job_next_offset != planned.position
     )
 
 

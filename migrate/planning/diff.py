@@ -135,7 +135,7 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
     """Compare two sides.
 
     ``earliest`` on both sides is the same. ``latest``, ``committed`` and ``unresolved`` cannot be
-    compared, not even with themselves, because their offsets are unknown.
+    compared, even if both sides have the same marker, because their offsets are unknown.
 
     Args:
         left: the left side.
@@ -144,11 +144,11 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
         warnings: warnings about the sides.
     """
     rows = []
-    for place in sorted(left.starts.keys() | right.starts.keys()):
-        log = log_of(logs, *place)
-        starts = left.at(*place), right.at(*place)
+    for topic_partition in sorted(left.starts.keys() | right.starts.keys()):
+        log = log_of(logs, *topic_partition)
+        starts = left.at(*topic_partition), right.at(*topic_partition)
         offsets = resolve(starts[0], log), resolve(starts[1], log)
-        rows.append(DiffRow(*place, *starts, *offsets, _relation(*starts, *offsets), log))
+        rows.append(DiffRow(*topic_partition, *starts, *offsets, _relation(*starts, *offsets), log))
     return Diff(left, right, tuple(rows), warnings)
 
 

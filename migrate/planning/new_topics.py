@@ -52,7 +52,7 @@ def pattern_to_ask(
     )
 
 
-def found_topic_warnings(
+def topic_pattern_warnings(
     plan_input: PlanInput,
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,
@@ -61,14 +61,14 @@ def found_topic_warnings(
 ) -> Iterator[WarningText]:
     """Warn of topics that are not in the checkpoint, with the time of their first record.
 
-    Also warn of a ``--topic-pattern`` that matches no topic in the checkpoint. ``planned`` is the
-    set of the plan's topics.
+    Also warn of a ``--topic-pattern`` that matches no topic of the chosen sources. ``planned`` is
+    the set of the plan's topics.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)
     if snapshot is None or pattern is None:
         return
     written_at = plan_input.origin.written_at
-    taken_at = "" if written_at is None else f" of {iso_time(written_at)}"
+    of_time = "" if written_at is None else f" of {iso_time(written_at)}"
     if pattern.suggested:
         young = [
             topic
@@ -81,7 +81,7 @@ def found_topic_warnings(
             yield warning_text(
                 WarningCode.YOUNG_TOPIC,
                 f"{counted(len(young), 'young topic')} named like the job's "
-                f"{'is' if len(young) == 1 else 'are'} not in the checkpoint{taken_at} "
+                f"{'is' if len(young) == 1 else 'are'} not in the checkpoint{of_time} "
                 f"(the first is {young[0]}: {_first_record(snapshot, young[0])}); if the job finds "
                 f"topics by a pattern, add --topic-pattern, such as '{pattern.text}'",
             )
@@ -96,12 +96,14 @@ def found_topic_warnings(
     for topic in new[:_SHOWN]:
         yield warning_text(
             WarningCode.NEW_TOPIC,
-            f"topic {topic} matches --topic-pattern and is not in the checkpoint{taken_at} "
-            f"({_first_record(snapshot, topic)}): it moves as one that the job had not found yet",
+            f"topic {topic} matches --topic-pattern and is not in the checkpoint{of_time} "
+            f"({_first_record(snapshot, topic)}): it moves as a new topic, which the job had not "
+            "discovered yet",
         )
     if more := len(new[_SHOWN:]):
         yield warning_text(
-            WarningCode.NEW_TOPIC, f"{counted(more, 'more topic')} moved in the same way"
+            WarningCode.NEW_TOPIC,
+            f"{counted(more, 'more topic')} {'moves' if more == 1 else 'move'} in the same way",
         )
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.inputs.flink.source import Source
+from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.errors import NoSuchName
 from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
@@ -19,15 +20,40 @@ from migrate.model.wording import counted
 from migrate.planning.plan import Refusal
 
 
+def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
+    """Check that a chosen source reads each topic of ``--topic-map`` and ``--partitions``.
+
+    A topic that matches ``--topic-pattern`` counts as read.
+
+    Raises:
+        NoSuchName: no chosen source reads a topic.
+    """
+    topics = topics_of(chosen)
+    for option, names in (
+        ("--topic-map", policies.topic_map),
+        ("--partitions", policies.partitions or {}),
+    ):
+        pattern = policies.topic_pattern
+        unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
+        if unknown:
+            raise NoSuchName(
+                f"{option} {unknown[0]}: no source reads it",
+                unknown[0],
+                topics,
+                f"they read: {', '.join(sorted(topics))}"
+                if topics
+                else "no source reads any topic of what is moved",
+            )
+
+
 def relevant_findings(
-    plan_input: PlanInput, chosen: Sequence[Source], named: bool
+    plan_input: PlanInput, chosen: Sequence[Source], ignore_other_sources: bool
 ) -> list[Finding]:
     """Return the findings that matter to a move of the chosen sources.
 
     Findings that the plan reports for each partition are left out. The findings about state that
-    does not move are replaced by one finding with the total size. If the user chose the sources by
-    name (``named``), findings about other sources are left out, unless they are about the whole
-    job.
+    does not move are replaced by one finding with the total size. With ``ignore_other_sources``,
+    findings about other sources are left out, unless they are about the whole job.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}
@@ -36,7 +62,7 @@ def relevant_findings(
     for finding in plan_input.findings:
         policy = finding.code.policy
         of_another = finding.operator_id in others or policy.another_source
-        if policy.by_partition or (named and of_another and not policy.job_wide):
+        if policy.by_partition or (ignore_other_sources and of_another and not policy.job_wide):
             continue
         if finding.code is Code.STATE_NOT_MOVED:
             with_state.add(finding.operator_id)
@@ -49,7 +75,7 @@ def relevant_findings(
             "bytes of state, which does not move: records that were read and not yet emitted may "
             "be in it"
         )
-        findings.append(Finding(Code.STATE_NOT_MOVED, Severity.WARNING, None, message))
+        findings.append(Finding(Code.STATE_NOT_MOVED, message))
     return findings
 
 

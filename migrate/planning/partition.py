@@ -14,10 +14,10 @@ from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
-# If a topic was recreated and has grown past a position, the position has another record. A
-# partition is suspect if at least this part of the offsets between its log start and the position
-# come after its first record since the checkpoint. A smaller part is normal: producers set the
-# timestamps, so these need not rise with the offsets.
+# If a topic was recreated and has grown past a position, another record is at the position, and all
+# records below it are newer than the checkpoint. A partition is suspect if at least this part of
+# the offsets from its log start to the position follow its first newer record. A smaller part is
+# normal: producers set the timestamps, so these need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -203,7 +203,7 @@ def new_partition(
                 "starting policy, which is not in the state",
             )
         case NewPartitions.EARLIEST:
-            # If Flink might start it elsewhere, the job may have read all of it already.
+            # If Flink might start the partition elsewhere, the job may have read all of it already.
             return planned(log.start, 0, 0 if as_flink else size)
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)

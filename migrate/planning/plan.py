@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
 
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused
 from migrate.model.positions import Marker, Origin, PartitionRow, Target, TopicPartition
+from migrate.planning.match_records import MatchOutcome
 from migrate.storage.uris import local_path
 
 
@@ -35,8 +36,34 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Translation:
+    """The position of a partition in the job's cluster, if the target reads another cluster.
+
+    Attributes:
+        topic: the topic's name in the job's cluster.
+        next_offset: the next offset in the job's cluster.
+        log_start, log_end: the log range in the job's cluster.
+        outcome: how the records around this position agree with those of the new cluster.
+        before, after: how many records agree directly before and after the position.
+        is_searched_to_end: whether further copies were looked for up to the log end.
+    """
+
+    topic: str
+    next_offset: int
+    log_start: int
+    log_end: int
+    outcome: MatchOutcome
+    before: int
+    after: int
+    is_searched_to_end: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedPartition(PartitionRow):
     """One topic-partition of a plan.
+
+    If the target reads another cluster than the job, ``topic``, ``next_offset``, ``current`` and
+    the log range are of the target's cluster, and all other offsets of the job's.
 
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
@@ -59,6 +86,7 @@ class PlannedPartition(PartitionRow):
             be older than the checkpoint. Not saved.
         problem: why the partition is refused; empty if it is not. Not saved, because a plan with a
             problem is not saved.
+        translation: the position in the job's cluster, if the target reads another one.
     """
 
     verdict: Verdict
@@ -76,6 +104,12 @@ class PlannedPartition(PartitionRow):
     unknown_to_some: bool = False
     undiscovered: int = 0
     problem: str = ""
+    translation: Translation | None = None
+
+    @property
+    def job_next_offset(self) -> int | None:
+        """The next offset in the job's cluster."""
+        return self.translation.next_offset if self.translation is not None else self.next_offset
 
     @property
     def difference(self) -> int | None:
@@ -101,9 +135,9 @@ class PlannedPartition(PartitionRow):
     @property
     def read_already(self) -> int:
         """Number of offsets beyond ``next_offset`` that the furthest source had read."""
-        if self.reached is None or self.next_offset is None:
+        if self.reached is None or self.job_next_offset is None:
             return 0
-        return max(0, self.reached - self.next_offset)
+        return max(0, self.reached - self.job_next_offset)
 
     @property
     def records_left(self) -> int | None:
@@ -130,7 +164,10 @@ class Plan:
 
     Attributes:
         warnings: warnings for the user.
-        cluster_id, topic_ids: Kafka's own ids; None and empty without a broker.
+        cluster_id, topic_ids: Kafka's own ids; None and empty without a broker. The cluster is the
+            job's, and the topics have their names there.
+        to_cluster_id, to_topic_ids: the ids of the cluster that the target reads, and of its
+            topics; None and empty if it is the job's.
         source_group: Flink's own consumer group, if the user named it.
         allow_ran_on: whether the user allows that the job ran on after the checkpoint.
         only_some_partitions: whether the user chose partitions.
@@ -157,6 +194,8 @@ class Plan:
     operators: tuple[str, ...] = ()
     source_cluster: str | None = None
     topic_map: Mapping[str, str] = field(default_factory=dict)
+    to_cluster_id: str | None = None
+    to_topic_ids: Mapping[str, str] = field(default_factory=dict)
     made_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     snapshot: ClusterSnapshot | None = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()
@@ -173,6 +212,43 @@ class Plan:
     @property
     def topics(self) -> set[str]:
         return {planned.topic for planned in self.partitions}
+
+    @property
+    def is_translated(self) -> bool:
+        """Whether the target reads another cluster than the job."""
+        return self.to_cluster_id is not None
+
+    @property
+    def target_cluster_id(self) -> str | None:
+        """The id of the cluster that the target reads."""
+        return self.to_cluster_id if self.is_translated else self.cluster_id
+
+    def in_target_cluster(self) -> Plan:
+        """Return the plan with the ids of the cluster that the target reads."""
+        if not self.is_translated:
+            return self
+        return replace(self, cluster_id=self.to_cluster_id, topic_ids=self.to_topic_ids)
+
+    def in_job_cluster(self) -> Plan:
+        """Return the plan with the offsets and the topics of the job's cluster."""
+        if not self.is_translated:
+            return self
+        old_names = {new: old for old, new in self.topic_map.items()}
+        partitions = tuple(
+            replace(
+                planned,
+                topic=old_names.get(planned.topic, planned.topic),
+                next_offset=planned.job_next_offset,
+                current=None,
+                log_start=there.log_start if (there := planned.translation) else planned.log_start,
+                log_end=there.log_end if there else planned.log_end,
+                translation=None,
+            )
+            for planned in self.partitions
+        )
+        return replace(
+            self, partitions=partitions, topic_map={}, to_cluster_id=None, to_topic_ids={}
+        )
 
     def check(self) -> None:
         """Raise ``Refused`` if there are refusals."""

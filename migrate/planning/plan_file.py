@@ -8,25 +8,26 @@ no secrets.
 and with escapes for characters other than ASCII. A file with another checksum was edited, and is
 refused.
 
-``to_cluster_id`` and each partition's ``translation`` are null: they are reserved for targets that
-read another cluster than the job.
+If the target reads another cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` are of that
+cluster, and each partition has a ``translation``. Otherwise they are null and empty.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from migrate.inputs.position_inputs import SIDE_PREFIXES, SideKind
-from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.errors import InputError, UsageError
 from migrate.model.positions import Marker, Origin, target_of
-from migrate.planning.plan import Plan, PlannedPartition, Verdict
+from migrate.planning.match_records import MatchOutcome
+from migrate.planning.plan import Plan, PlannedPartition, Translation, Verdict
 from migrate.storage.json_models import (
     Model,
     Offset,
@@ -37,6 +38,7 @@ from migrate.storage.json_models import (
     schema_of,
     write_file,
 )
+from migrate.storage.new_file import already_there
 
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
@@ -50,7 +52,12 @@ _SAME_FIELDS = (
     "only_some_partitions",
     "topic_pattern",
     "topic_map",
+    "to_cluster_id",
+    "to_topic_ids",
 )
+
+
+TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 
 class PlannedCheckpoint(Model):
@@ -71,13 +78,26 @@ class PlannedCheckpoint(Model):
     cluster: str | None
 
 
+class SavedTranslation(Model):
+    """The position in the job's cluster, with the fields of Translation."""
+
+    topic: TopicName
+    next_offset: Offset
+    log_start: Offset
+    log_end: Offset
+    outcome: MatchOutcome
+    before: Offset
+    after: Offset
+    is_searched_to_end: bool
+
+
 class SavedPartition(Model):
     """One topic-partition, with the fields of PlannedPartition.
 
     ``position`` is the offset or marker in the checkpoint; null if it has neither.
     """
 
-    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+    topic: TopicName
     partition: PartitionNumber
     verdict: Verdict
     position: Offset | Marker | None
@@ -92,15 +112,16 @@ class SavedPartition(Model):
     repeated: Offset | None
     operator_id: str | None
     subtask: Offset | None
-    translation: None
+    translation: SavedTranslation | None
 
 
 def _check_at_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
     for row in rows:
-        if row.verdict.is_at_position and row.next_offset != row.position:
+        own = row.translation.next_offset if row.translation is not None else row.next_offset
+        if row.verdict.is_at_position and own != row.position:
             raise ValueError(
                 f"{row.topic}-{row.partition}: the verdict is {row.verdict.value!r}, and its "
-                f"next_offset {row.next_offset} is not its position {row.position}"
+                f"next_offset {own} is not its position {row.position}"
             )
     return rows
 
@@ -118,7 +139,9 @@ class PlanFile(Model):
     created_at: str
     checkpoint: PlannedCheckpoint
     cluster_id: str | None
-    to_cluster_id: None
+    to_cluster_id: str | None
+    # Plans of earlier releases lack it.
+    to_topic_ids: dict[str, str] = Field(default_factory=dict)
     topic_ids: dict[str, str]
     group: str | None
     source_group: str | None
@@ -153,12 +176,12 @@ def plan_file(plan: Plan) -> PlanFile:
             operators=list(plan.operators),
             cluster=plan.source_cluster,
         ),
-        to_cluster_id=None,
         group=plan.target.group,
         warnings=list(plan.warnings),
         partitions=[
             SavedPartition(
-                **{name: getattr(planned, name) for name in _PARTITION_FIELDS}, translation=None
+                **{name: getattr(planned, name) for name in _PARTITION_FIELDS},
+                translation=_copy_fields(SavedTranslation, planned.translation),
             )
             for planned in plan.partitions
         ],
@@ -166,6 +189,17 @@ def plan_file(plan: Plan) -> PlanFile:
         **{name: getattr(plan, name) for name in _SAME_FIELDS},
     )
     return file.model_copy(update={"sha256": checksum(file.model_dump(mode="json"))})
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _copy_fields(
+    kind: Callable[..., _Kind], translation: Translation | SavedTranslation | None
+) -> _Kind | None:
+    if translation is None:
+        return None
+    return kind(**{name: getattr(translation, name) for name in SavedTranslation.model_fields})
 
 
 def checksum(content: Mapping[str, Any]) -> str:
@@ -181,7 +215,7 @@ def save_plan(plan: Plan, path: Path) -> None:
     try:
         write_file(plan_file(plan), path)
     except FileExistsError as error:
-        raise Refused([f"{path} is there already; name a new file"]) from error
+        raise already_there(path) from error
     except OSError as error:
         raise UsageError(f"the plan {path} cannot be written: {error.strerror}") from error
 
@@ -222,7 +256,8 @@ def read_plan(path: Path) -> Plan:
         target_of(saved.group),
         tuple(
             PlannedPartition(
-                **{name: getattr(row, name) for name in _PARTITION_FIELDS - _COMPUTED_FIELDS}
+                **{name: getattr(row, name) for name in _PARTITION_FIELDS - _COMPUTED_FIELDS},
+                translation=_copy_fields(Translation, row.translation),
             )
             for row in saved.partitions
         ),

@@ -15,7 +15,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.finding import Code
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Target, TopicPartition
-from migrate.planning.new_topics import found_topic_warnings, pattern_to_ask
+from migrate.planning.new_topics import pattern_to_ask, topic_pattern_warnings
 from migrate.planning.obstacles import (
     other_brokers_warnings,
     refuse_blockers,
@@ -90,7 +90,7 @@ def make_plan(
     policies: Policies = DEFAULT_POLICIES,
     *,
     target: Target = SPARK,
-    named: bool = False,
+    ignore_other_sources: bool = False,
     bootstrap_servers: str | None = None,
 ) -> Plan:
     """Plan the move of the chosen sources.
@@ -101,11 +101,11 @@ def make_plan(
         snapshot: the answer to ``make_question``, or None without a broker.
         policies: the user's policies.
         target: the target of the move.
-        named: whether findings about other sources are left out; see ``relevant_findings``.
+        ignore_other_sources: as for ``relevant_findings``.
         bootstrap_servers: the brokers as the user named them.
     """
     findings, refusals, notes = resolve_transactions(
-        relevant_findings(plan_input, chosen, named), plan_input, snapshot, policies
+        relevant_findings(plan_input, chosen, ignore_other_sources), plan_input, snapshot, policies
     )
     moved = [_select_positions(source, policies) for source in chosen]
     shared = shared_topics(moved)
@@ -139,7 +139,7 @@ def make_plan(
             *collect_warnings(findings, snapshot, partitions, policies),
             *target_group_warnings(plan_input.origin, snapshot, partitions),
             *unknown_age_warnings(plan_input.origin, snapshot),
-            *found_topic_warnings(plan_input, chosen, snapshot, planned_topics, policies),
+            *topic_pattern_warnings(plan_input, chosen, snapshot, planned_topics, policies),
             *one_cluster_warnings(shared, policies),
             *renamed_topic_warnings(moved, policies),
             *other_brokers_warnings(moved, bootstrap_servers),
@@ -194,28 +194,28 @@ def _plan_partitions(
 ) -> list[PlannedPartition]:
     """Plan the partitions of the sources and the new ones; sort them by topic and number."""
     readers: dict[str, list[Source]] = {}
-    by_source: dict[TopicPartition, list[PlannedPartition]] = {}
+    plans_by_partition: dict[TopicPartition, list[PlannedPartition]] = {}
     for source in chosen:
         for topic in source.topics:
             readers.setdefault(topic, []).append(source)
         for position in source.positions:
             planned = plan_position(position, snapshot, policies)
-            by_source.setdefault(position.topic_partition, []).append(
+            plans_by_partition.setdefault(position.topic_partition, []).append(
                 replace(planned, operator_id=source.operator_id)
             )
     partitions = [
         _merge(plans, unknown_to_some=len(plans) < len(readers[topic]))
-        for (topic, _), plans in by_source.items()
+        for (topic, _), plans in plans_by_partition.items()
     ]
     if snapshot is not None:
         if policies.topic_pattern is not None:
             readers |= {topic: list(chosen) for topic in snapshot.matched_topics}
-        partitions += _new_partitions(readers, by_source, snapshot, policies)
+        partitions += _new_partitions(readers, plans_by_partition, snapshot, policies)
         partitions = [_add_group_offsets(partition, snapshot) for partition in partitions]
     return sorted(partitions, key=lambda partition: partition.topic_partition)
 
 
-def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
+def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
     """Merge the plans of several sources for one partition.
 
     The merged plan has the lowest next offset. A start at this offset loses or repeats a number of
@@ -223,14 +223,14 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
     sources do not have the partition, all records from the log start to the next offset count as
     lost.
     """
-    for planned in by_source:
+    for planned in plans:
         if planned.next_offset is None:
-            return planned  # it has a problem or is skipped, and so is the partition
-    lowest = min(by_source, key=_next_offset)
+            return planned  # a problem or a skip in one source applies to the partition
+    lowest = min(plans, key=_next_offset)
     start = _next_offset(lowest)
-    reached = [planned.reached for planned in by_source if planned.reached is not None]
+    reached = [planned.reached for planned in plans if planned.reached is not None]
     lost: int | None = max(
-        max(0, (planned.lost or 0) - (_next_offset(planned) - start)) for planned in by_source
+        max(0, (planned.lost or 0) - (_next_offset(planned) - start)) for planned in plans
     )
     if unknown_to_some:
         lost = start - lowest.log_start if lowest.log_start is not None else None
@@ -238,12 +238,10 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
         lowest,
         # None if the ``reached`` of one source is not known. That source may be the furthest, so a
         # commit beyond the other sources does not prove that the job ran on.
-        reached=max(reached) if len(reached) == len(by_source) else None,
+        reached=max(reached) if len(reached) == len(plans) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
-        repeated=max(
-            (planned.repeated or 0) + _next_offset(planned) - start for planned in by_source
-        ),
+        repeated=max((planned.repeated or 0) + _next_offset(planned) - start for planned in plans),
     )
 
 

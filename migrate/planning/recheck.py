@@ -29,9 +29,9 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield the changes in the cluster since the plan was made, each in one line.
 
-    New records are no change, and deleted records below the planned offsets are none either: the
-    effect of the plan stays the same. The verdict ``suspect`` is not computed again: a topic that
-    was recreated since the plan was made has another topic id.
+    New records, and deleted records below the planned offsets, do not count: they do not change the
+    effect of the plan. The verdict ``suspect`` is not computed again: a topic that was recreated
+    since the plan was made has another topic id.
     """
     if other := other_cluster(plan, snapshot):
         yield other
@@ -49,11 +49,11 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
     if not plan.only_some_partitions:
         for topic, partition in sorted(there.keys() - known.keys()):
             yield f"{topic}-{partition} is new since the plan was made"
-    for place, planned in known.items():
-        log = there.get(place)
+    for topic_partition, planned in known.items():
+        log = there.get(topic_partition)
         yield from _find_log_changes(planned, log)
         if log is not None and snapshot.target_group is not None:
-            current = snapshot.target_group.next_offset(*place)
+            current = snapshot.target_group.next_offset(*topic_partition)
             if current != planned.current:
                 yield (
                     f"the group held {_show(planned.current)} for {planned.name} and now holds "
@@ -82,7 +82,7 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
         return
     if planned.log_end is None:
         yield f"{name} was not there when the plan was made, and is now"
-    if planned.next_offset is not None and not log.start <= planned.next_offset <= log.end:
+    if planned.next_offset is not None and not log.covers(planned.next_offset):
         yield (
             f"{name} now holds {log.start} to {log.end}: its next offset {planned.next_offset} "
             "is no longer in the log"

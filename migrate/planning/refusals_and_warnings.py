@@ -45,13 +45,12 @@ def _way_out(planned: PlannedPartition) -> str:
             return "move from a newer checkpoint, or go on after the gap with --on-expired earliest"
         case Verdict.BEYOND_END:
             return (
-                "name the brokers that the job read from with --bootstrap-servers, or skip to the "
-                "end with --on-beyond-end latest"
+                "name the job's brokers with --bootstrap-servers, or skip to the end with "
+                "--on-beyond-end latest"
             )
         case Verdict.TOPIC_GONE | Verdict.PARTITION_GONE:
             return (
-                "name the brokers that the job read from with --bootstrap-servers, or leave it out "
-                "with --gone skip"
+                "name the job's brokers with --bootstrap-servers, or leave it out with --gone skip"
             )
         case _:
             pass
@@ -194,7 +193,7 @@ def new_group_warning(group: GroupView) -> WarningText:
 
 
 def reader_clause(origin: Origin) -> str:
-    """Return ", which X has read", or "" if X, the reader up to the positions, is not known."""
+    """Return ", which X has read" with the reader that the positions are from; "" if unknown."""
     match origin.kind:
         case "checkpoint":
             return ", which Flink has read"
@@ -240,8 +239,8 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
         written_in = redact_url(origin.copied_from)
         yield warning_text(
             WarningCode.AGE_UNKNOWN,
-            f"the checkpoint is a copy of {written_in}: if {iso_time(origin.written_at)} is the "
-            f"time of the copy, {hidden}",
+            f"the checkpoint is a copy of {written_in}, and its file is dated "
+            f"{iso_time(origin.written_at)}: if that is only the time of the copy, {hidden}",
         )
 
 

@@ -35,7 +35,7 @@ class SharedTopic(NamedTuple):
         return any(None in source.clusters for source in self.sources)
 
     @property
-    def readers(self) -> str:
+    def readers_text(self) -> str:
         """The sources, for messages."""
         return f"operators {', '.join(map(_label, self.sources))}"
 
@@ -45,27 +45,27 @@ class SharedTopic(NamedTuple):
         Args:
             one_cluster: whether the user gave ``--one-cluster``.
         """
-        first = self.differing[0]
-        starts = (of.get(first, (None, None))[1] for of in self.starts)
+        partition = self.differing[0]
+        starts = (own.get(partition, (None, None))[1] for own in self.starts)
         shown = ("none" if start is None else format_start(start) for start in starts)
         operators = ", ".join(source.operator_id for source in self.sources)
         way_out = (
             "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, which "
-            "their state does not tell, take the lower with --one-cluster --merge-sources min"
+            "their state does not show, take the lower with --one-cluster --merge-sources min"
             if self.may_be_two_topics and not one_cluster
             else "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min"
         )
         return Refusal(
             f"{len(self.sources)} sources read topic {self.name} and disagree on "
-            f"{len(self.differing)} of its partitions (operators {operators}; {self.name}-{first}: "
-            f"{' and '.join(shown)})",
+            f"{len(self.differing)} of its partitions (operators {operators}; "
+            f"{self.name}-{partition}: {' and '.join(shown)})",
             way_out,
         )
 
     def refuse_unnamed_cluster(self) -> Refusal:
         """Return the refusal of a topic whose sources may read different Kafka clusters."""
         return Refusal(
-            f"{len(self.sources)} sources read topic {self.name} ({self.readers}), "
+            f"{len(self.sources)} sources read topic {self.name} ({self.readers_text}), "
             "and their state does not name their Kafka cluster: on two clusters these are two "
             "topics",
             "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, add "
@@ -118,8 +118,8 @@ def one_cluster_warnings(
         if policies.one_cluster and topic.may_be_two_topics:
             yield warning_text(
                 WarningCode.ONE_CLUSTER,
-                f"--one-cluster: {topic.readers} are taken to read topic {topic.name} of the same "
-                "Kafka cluster, which their state does not name",
+                f"--one-cluster: {topic.readers_text} are taken to read topic {topic.name} of "
+                "the same Kafka cluster, which their state does not name",
             )
 
 

@@ -14,7 +14,7 @@ class StateProof:
     All numbers count distinct keys; for windows, distinct pairs of a key and a window.
 
     Attributes:
-        right: keys in both states, with the same values.
+        right: correct keys, which are in both states with the same values.
         wrong: keys in both states, with different values in at least one row.
         missing: keys only in Flink's state.
         unexpected: keys only in Spark's state; None if they were not searched, as in the comparison

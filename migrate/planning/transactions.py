@@ -43,7 +43,7 @@ def resolve_transactions(
     *,
     restored: bool = False,
 ) -> ResolvedFindings:
-    """Replace findings about pending transactions by their outcome on the brokers.
+    """Replace findings about pending transactions by the outcome of the transactions.
 
     ``restored``: whether the move restores the Flink job, which then commits those of its pending
     transactions that are not committed yet. If the brokers have aborted a transaction, the job logs
@@ -59,22 +59,22 @@ def resolve_transactions(
             continue
         pending = plan_input.pending.get(finding.operator_id or "", ())
         by_outcome = _group_by_outcome(pending, snapshot)
-        lost = _refuse_aborted(by_outcome) if restored else _refuse_lost(by_outcome)
-        if lost is not None and not policies.allow_in_flight:
-            what = f"operator {finding.operator_id}: {lost.what}"
-            resolved.refusals.append(replace(lost, what=what))
-        elif lost is not None:
-            resolved.findings.append(replace(finding, message=lost.what))
+        refusal = _refuse_aborted(by_outcome) if restored else _refuse_lost(by_outcome)
+        if refusal is not None and not policies.allow_in_flight:
+            what = f"{finding.operator}: {refusal.what}"
+            resolved.refusals.append(replace(refusal, what=what))
+        elif refusal is not None:
+            resolved.findings.append(replace(finding, message=refusal.what))
         elif pending and len(by_outcome[Outcome.COMMITTED]) == len(pending):
             resolved.notes.append(
-                f"committed, by the brokers' transaction log: {_named(pending)}, which "
-                f"operator {finding.operator_id} had yet to commit"
+                f"{_named(pending)} of {finding.operator} is committed, as the brokers' "
+                "transaction log shows, although the checkpoint has it as pending"
             )
         elif restored:
             what = f"{_named(pending)} of a KafkaSink" if pending else "what a sink keeps"
             message = (
-                f"{what} may not be committed yet: the job commits it when it is restored, unless "
-                "the brokers have aborted it by then"
+                f"{what} may not be committed yet: the restored job commits it, unless the brokers "
+                "have aborted it by then"
             )
             resolved.findings.append(replace(finding, message=message))
         else:
@@ -103,7 +103,7 @@ def _refuse_lost(by_outcome: _ByOutcome) -> Refusal | None:
         f"{_named(by_outcome[Outcome.OPEN])} of a KafkaSink is still open on the brokers: what it "
         "holds of the job's output is lost when it times out",
         "restore the job from here once, let it commit, and stop it again with a savepoint; or "
-        "add --allow-in-flight to lose it",
+        "add --allow-in-flight to accept the loss",
     )
 
 
@@ -111,10 +111,11 @@ def _refuse_aborted(by_outcome: _ByOutcome) -> Refusal | None:
     if not by_outcome[Outcome.ABORTED]:
         return None
     return Refusal(
-        f"{_named(by_outcome[Outcome.ABORTED])} of a KafkaSink was aborted on the brokers: what it "
-        "held of the job's output is lost, and going on from here reads none of it again",
+        f"{_named(by_outcome[Outcome.ABORTED])} of a KafkaSink was aborted on the brokers: the "
+        "output in it is lost, and a start from here does not read the records of that output "
+        "again",
         "move from an older checkpoint, which repeats what was committed since; or add "
-        "--allow-in-flight to go on without it",
+        "--allow-in-flight to accept the loss",
     )
 
 

@@ -96,13 +96,13 @@ class PlanCheck:
     Attributes:
         differences: the differences between the plan and its origin, each in one line.
         not_compared: why the origin cannot be read; empty if it was read.
-        other_starts: the number of partitions that start at another offset than the checkpoint
-            has; see ``count_other_starts``.
+        other_starts: the partitions that start at another offset than the checkpoint has; see
+            ``name_other_starts``.
     """
 
     differences: tuple[str, ...] = ()
     not_compared: str = ""
-    other_starts: int = 0
+    other_starts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,7 @@ class Verification:
         plan: the comparison of a plan with its origin, if a plan is verified.
         passed_by_log_start: if a query has run, the partitions that started at the right offset,
             and whose log start is now higher: the query may not have read their first records.
+        other_topics: the topics of a query that reads none of the expected topics.
         first_batches_gone: whether a query's log lacks its first batches; it then does not show
             whether the query started at its seed.
     """
@@ -134,6 +135,7 @@ class Verification:
     plan: PlanCheck | None = None
     passed_by_log_start: tuple[TopicPartition, ...] = ()
     first_batches_gone: bool = False
+    other_topics: tuple[str, ...] = ()
 
     @property
     def verified(self) -> bool:
@@ -186,6 +188,7 @@ def verify_query(
         recreated: the topics that were deleted and created again since the plan was made.
     """
     starts: dict[TopicPartition, int] = {}
+    reads = query.start_positions.topics
     if not query.continuous:
         starts = {
             (topic, partition): 0
@@ -212,6 +215,7 @@ def verify_query(
         query.has_run,
         query.continuous,
         passed_by_log_start=tuple(passed),
+        other_topics=() if reads & expected.topics else tuple(sorted(reads)),
     )
 
 
@@ -234,15 +238,15 @@ def verify_log(
     """
     worse: dict[TopicPartition, tuple[StartOutcome, int]] = {}
     for source, offsets in seeds.items():
-        for place, begins in offsets.items():
+        for topic_partition, begins in offsets.items():
             for _, ends in batches:
-                end = ends.get(source, {}).get(place)
+                end = ends.get(source, {}).get(topic_partition)
                 if end is None:
-                    worse[place] = StartOutcome.MISSING, 0
+                    worse[topic_partition] = StartOutcome.MISSING, 0
                     break
                 if end < begins:
-                    _, before = worse.get(place, (None, 0))
-                    worse[place] = StartOutcome.REPEATED, before + begins - end
+                    _, before = worse.get(topic_partition, (None, 0))
+                    worse[topic_partition] = StartOutcome.REPEATED, before + begins - end
                 begins = end
     partitions = []
     for partition in verification.partitions:
@@ -271,10 +275,13 @@ def verify_group(
     The metadata of this tool's commits begins with ``metadata_prefix``. For the other arguments,
     see ``verify_query``.
     """
-    starts = {place: committed.next_offset for place, committed in group.committed.items()}
+    starts = {
+        topic_partition: committed.next_offset
+        for topic_partition, committed in group.committed.items()
+    }
     others = {
-        place
-        for place, committed in group.committed.items()
+        topic_partition
+        for topic_partition, committed in group.committed.items()
         if not committed.metadata.startswith(metadata_prefix)
     }
     target = _Target(starts, starts, logs, recreated, committed_by_others=others)
@@ -314,38 +321,44 @@ class _Target:
         new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
         topics = expected.topics
         starts: dict[TopicPartition, Start] = {
-            **{place: new for place in self.starts if place[0] in topics},
+            **{
+                topic_partition: new
+                for topic_partition in self.starts
+                if topic_partition[0] in topics
+            },
             **{(topic, n): new for topic in topics for n in (self.logs or {}).get(topic, ())},
             **expected.starts,
         }
         partitions = []
-        for place, start in sorted(starts.items(), key=lambda item: item[0]):
-            outcome, records = self._outcome(place, start)
-            started = self.starts.get(place)
-            partitions.append(VerifiedPartition(*place, start, started, outcome, records))
+        for topic_partition, start in sorted(starts.items(), key=lambda item: item[0]):
+            outcome, records = self._outcome(topic_partition, start)
+            started = self.starts.get(topic_partition)
+            partitions.append(VerifiedPartition(*topic_partition, start, started, outcome, records))
         return tuple(partitions)
 
-    def _outcome(self, place: TopicPartition, expected: Start) -> tuple[StartOutcome, int]:
+    def _outcome(
+        self, topic_partition: TopicPartition, expected: Start
+    ) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and its number of records.
 
         ``MISSING`` takes precedence over all problems of the log range, and ``LOST`` over all but
         ``GONE``.
         """
-        if place[0] in self.recreated:
+        if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0
         if self.unknown:
             return StartOutcome.UNKNOWN, 0
-        log = log_of(self.logs or {}, *place)
-        outcome, records = _compare(expected, self.starts.get(place), log)
+        log = log_of(self.logs or {}, *topic_partition)
+        outcome, records = _compare(expected, self.starts.get(topic_partition), log)
         if outcome is StartOutcome.MISSING:
             return outcome, records
         if self.logs is not None and log is None:
             return StartOutcome.GONE, 0
         if outcome is StartOutcome.LOST:
-            if place not in self.committed_by_others:
+            if topic_partition not in self.committed_by_others:
                 return outcome, records
             outcome = StartOutcome.MOVED_ON
-        resumes_at = self.resumes_at.get(place)
+        resumes_at = self.resumes_at.get(topic_partition)
         if log is not None and resumes_at is not None:
             if resumes_at < log.start:
                 return StartOutcome.EXPIRED, log.start - resumes_at

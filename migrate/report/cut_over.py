@@ -30,14 +30,14 @@ class StepReport(Model):
 
     name: str
     state: StepState
-    told: str
+    told: Annotated[str, Field(description="the outcome of the step, in words")]
     ended_at: str
     seconds: Annotated[float, Field(ge=0)]
     run: Annotated[int, Field(ge=1)]
 
 
 class RunReport(Model):
-    """A run of the command; if it was killed, ``ended_at`` is null."""
+    """A run of the command; ``ended_at`` is null while it goes on, and if it was killed."""
 
     number: Annotated[int, Field(ge=1)]
     asked: Annotated[str, Field(description="execute, until STEP or back")]
@@ -58,13 +58,16 @@ class FlinkReport(Model):
     job_id: str | None
     job_name: str | None
     savepoints: Annotated[
-        str | None, Field(description="the folder that the stop was asked to write to, a URI")
+        str | None, Field(description="the URI of the folder that Flink was asked to write to")
     ]
     savepoint: str | None
-    savepoint_sha256: Annotated[Sha256 | None, Field(description="of its _metadata")]
+    savepoint_sha256: Annotated[
+        Sha256 | None, Field(description="the SHA-256 of the savepoint's _metadata")
+    ]
     finished: Annotated[bool, Field(description="whether Flink said that the job has FINISHED")]
     ended_ms: Annotated[
-        int | None, Field(description="when, by Flink's clock, in milliseconds of the epoch")
+        int | None,
+        Field(description="when the job ended, by Flink's clock, in milliseconds of the epoch"),
     ]
 
 
@@ -88,13 +91,22 @@ class PartitionReport(Model):
         Offset | None, Field(description="the log start at the last check of the target")
     ] = None
     members_seen: Annotated[
-        bool, Field(description="whether a member had the partition before the first commit")
+        bool,
+        Field(
+            description="whether a member of the group was seen with the partition while the "
+            "cut-over's commit was still the newest"
+        ),
     ] = False
     first_commit: Annotated[
-        Offset | None, Field(description="the first offset seen that a consumer committed")
+        Offset | None,
+        Field(description="the first committed offset seen that migrate did not commit"),
     ] = None
     began_right: Annotated[
-        bool, Field(description="whether a check after the start found it right")
+        bool,
+        Field(
+            description="whether a check after the target's start found that the partition began "
+            "at the planned offset"
+        ),
     ] = False
     started: Offset | None = None
     outcome: StartOutcome | None = None
@@ -102,7 +114,7 @@ class PartitionReport(Model):
     lost: Offset = 0
     repeated: Offset = 0
     reached: Annotated[
-        Offset | None, Field(description="the next offset after the last committed batch")
+        Offset | None, Field(description="the next offset after the query's newest committed batch")
     ] = None
 
 
@@ -123,18 +135,23 @@ class PlanReport(Model):
 
 
 class VerificationReport(Model):
-    """Whether the target starts as planned, checked before or after its first batch."""
+    """Whether the target starts as planned, checked before or after it began to read."""
 
     when: Literal["before", "after"]
     verified: bool
     partitions: Annotated[int, Field(ge=0)]
-    unknown: Annotated[int, Field(ge=0, description="partitions whose start is unknown")]
+    unknown: Annotated[
+        int, Field(ge=0, description="the number of partitions whose start is unknown")
+    ]
     lost: Offset
     repeated: Offset
 
 
 class StartReport(Model):
-    """The run of the command that starts the query; while it runs, ``returned`` is null."""
+    """The run of the command that starts the query or the consumers.
+
+    ``returned``, its exit code, is null while it runs, and if the code is missing.
+    """
 
     at: str
     returned: int | None
@@ -145,7 +162,10 @@ class CutOverRecord(Model):
 
     kind: Literal["flink-offset-migrate cut-over"]
     version: Literal[2]
-    id: Annotated[str, Field(pattern="^[0-9a-f]{16}$", description="marks a group's commits")]
+    id: Annotated[
+        str,
+        Field(pattern="^[0-9a-f]{16}$", description="the id in the metadata of a group's commits"),
+    ]
     name: str
     state: State
     spec_sha256: Sha256
@@ -154,10 +174,13 @@ class CutOverRecord(Model):
     sink: str | None
     moved_with: Annotated[
         dict[str, str] | None,
-        Field(description="the parts of the spec that the target was written with; null before"),
+        Field(
+            description="the parts of the spec that the target was written with; null before it is "
+            "written"
+        ),
     ]
     written: Annotated[
-        str | None, Field(description="when the target was written completely; null before")
+        str | None, Field(description="when the target was written completely; null until then")
     ]
     query_id: Annotated[
         str | None, Field(description="the id of the query in the checkpoint location")

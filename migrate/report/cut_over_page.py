@@ -18,12 +18,14 @@ def cut_over_page(record: CutOverRecord) -> str:
     checks = {check.when: check for check in record.verifications}
     checked = checks.get("after") or checks.get("before")
     lost, repeated, note = _totals(checked)
+    job = record.flink.job_name or record.name
     css = "bad" if last_end not in (None, "done") else ""
     if record.state == "done" and record.lost == record.repeated == 0:
         css = "good"
     return render_page(
         "cut_over",
-        title=f"Cut-over {record.name}",
+        title=f"Cut-over of {job}",
+        job=job,
         record=record,
         plan=record.plan,
         state=_state(record),

@@ -21,7 +21,7 @@ from migrate.model.positions import (
 from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, numbers, table_lines
+from migrate.report.table import Column, Line, number_column, table_lines
 from migrate.report.text import csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
@@ -221,13 +221,17 @@ def _columns(*, clipped: bool) -> tuple[Column[DiffRow], ...]:
     return (
         Column("RELATION", lambda row: row.relation.value, style=lambda row: _STYLES[row.relation]),
         Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        numbers("PARTITION", lambda row: row.partition),
+        number_column("PARTITION", lambda row: row.partition),
         Column("LEFT", lambda row: start_text(row.left, row.left_offset), right=True),
         Column("RIGHT", lambda row: start_text(row.right, row.right_offset), right=True),
         Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True),
-        numbers("OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, drop_order=1),
-        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=3),
-        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=2),
+        number_column(
+            "OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, drop_order=1
+        ),
+        number_column(
+            "LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=3
+        ),
+        number_column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=2),
     )
 
 
@@ -236,7 +240,7 @@ _Topic = tuple[str, DiffTotals]
 
 def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
     def counts(heading: str, count: Callable[[DiffTotals], int]) -> Column[_Topic]:
-        return numbers(heading, lambda topic: count(topic[1]) or None, total_of=topics)
+        return number_column(heading, lambda topic: count(topic[1]) or None, total_of=topics)
 
     def partitions(relation: Relation) -> Column[_Topic]:
         return counts(relation.value.upper(), lambda totals: totals.of(relation))

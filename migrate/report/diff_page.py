@@ -58,7 +58,7 @@ class _Bar:
 
     Attributes:
         stretches: the CSS class, start and width of the log, and of the offsets between the sides.
-        left, right: the position of the side's offset, or None if the offset is not known.
+        left, right: the x coordinate of the side's offset; None if the offset is not known.
     """
 
     stretches: list[tuple[str, str, str]]

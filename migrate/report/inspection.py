@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from enum import Enum
 from itertools import islice
 from operator import attrgetter
 
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
-from migrate.model.positions import Position
+from migrate.model.positions import Position, PositionState
 from migrate.report.text import LINES_AT_ONCE, csv_pieces
 
 # The names of attributes to report. The fields of the reports in ``schemas`` have the same names.
@@ -76,12 +75,8 @@ def _fields(item: object, names: Iterable[str]) -> str:
 
 def _indented(value: object, depth: int = 2) -> str:
     """Return a value as JSON; indent all lines but the first by ``depth`` more spaces."""
-    text = json.dumps(value, indent=2, default=_enum_value)
+    text = json.dumps(value, indent=2, default=lambda member: member.value)
     return text.replace("\n", "\n" + " " * depth)
-
-
-def _enum_value(member: Enum) -> str:
-    return str(member.value)
 
 
 def _source_pieces(source: Source) -> Iterator[str]:
@@ -99,23 +94,24 @@ def _source_pieces(source: Source) -> Iterator[str]:
 
 def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
     """Yield each position as the JSON of a ``PositionReport``, faster than with ``json.dumps``."""
-    text = _Texts()
+    heads = _Heads()
     for topic, partition, state, start, stop, subtask, cluster, _ in positions:
+        head, after_partition = heads[cluster, topic, state]
         yield (
-            f'{{"cluster": {text[cluster]}, "topic": {text[topic]}, "partition": {partition}, '
-            f'"state": {text[state]}, '
-            f'"next_offset": {start if isinstance(start, int) else "null"}, '
+            f"{head}{partition}{after_partition}{start if isinstance(start, int) else 'null'}, "
             f'"stopping_offset": {"null" if stop is None else stop}, '
             f'"subtask": {"null" if subtask is None else subtask}}}'
         )
 
 
-class _Texts(dict[str | None, str]):
-    """A cache of texts as JSON: topic names are repeated many times."""
+class _Heads(dict[tuple[str | None, str, PositionState], tuple[str, str]]):
+    """A cache of the text before and after the partition: many positions differ only in numbers."""
 
-    def __missing__(self, text: str | None) -> str:
-        quoted = self[text] = json.dumps(text)
-        return quoted
+    def __missing__(self, key: tuple[str | None, str, PositionState]) -> tuple[str, str]:
+        cluster, topic, state = map(json.dumps, key)
+        head = f'{{"cluster": {cluster}, "topic": {topic}, "partition": '
+        texts = self[key] = (head, f', "state": {state}, "next_offset": ')
+        return texts
 
 
 # -- CSV -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from migrate.model.finding import Severity
 from migrate.model.positions import Position
 from migrate.model.wording import counted, printable
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, numbers, table_lines
+from migrate.report.table import Column, Line, number_column, table_lines
 from migrate.report.text import operator_names
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -62,11 +62,11 @@ def _heading(source: Source, screen: Screen) -> str:
 _POSITIONS: tuple[Column[Position], ...] = (
     Column("CLUSTER", lambda position: printable(position.cluster or "")),
     Column("TOPIC", lambda position: printable(position.topic), own_line=Line.ABOVE),
-    numbers("PARTITION", lambda position: position.partition),
+    number_column("PARTITION", lambda position: position.partition),
     Column("STATE", lambda position: position.state.value),
-    numbers("NEXT-OFFSET", lambda position: position.next_offset),
-    numbers("STOPPING-OFFSET", lambda position: position.stopping_offset),
-    numbers("SUBTASK", lambda position: position.subtask, drop_order=1),
+    number_column("NEXT-OFFSET", lambda position: position.next_offset),
+    number_column("STOPPING-OFFSET", lambda position: position.stopping_offset),
+    number_column("SUBTASK", lambda position: position.subtask, drop_order=1),
 )
 
 
@@ -80,18 +80,20 @@ def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
             lambda operator: printable(operator.name or operator.uid or ""),
             own_line=Line.BELOW,
         ),
-        numbers("PARALLELISM", lambda operator: operator.parallelism),
-        numbers("KEYED-BYTES", lambda operator: operator.keyed_state_bytes, total_of=operators),
-        numbers(
+        number_column("PARALLELISM", lambda operator: operator.parallelism),
+        number_column(
+            "KEYED-BYTES", lambda operator: operator.keyed_state_bytes, total_of=operators
+        ),
+        number_column(
             "OPERATOR-BYTES", lambda operator: operator.operator_state_bytes, total_of=operators
         ),
-        numbers(
-            "OF-THEM-RAW",
+        number_column(
+            "RAW-BYTES",
             lambda operator: operator.raw_state_bytes,
             total_of=operators,
             wide=not raw,
         ),
-        numbers(
+        number_column(
             "IN-FLIGHT",
             lambda operator: operator.in_flight_bytes,
             total_of=operators,

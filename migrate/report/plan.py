@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 from migrate.model.positions import Marker
 from migrate.model.wording import counted, printable
 from migrate.planning import PlannedPartition, Verdict
-from migrate.report.table import Column, Line, numbers, table_text
+from migrate.planning.match_records import MatchOutcome
+from migrate.report.table import Column, Line, number_column, table_text
 from migrate.report.text import difference_text, number_text
 
 if TYPE_CHECKING:
@@ -20,19 +21,22 @@ if TYPE_CHECKING:
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
     """Return a table of a plan, with a row for each partition."""
     differs = any(_position(row) != number_text(row.next_offset) for row in partitions)
+    is_translated = any(row.translation is not None for row in partitions)
+    proof = Column("SAME-RECORDS", _proof, right=True, drop_order=4)
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        numbers("PARTITION", lambda row: row.partition),
+        number_column("PARTITION", lambda row: row.partition),
         # Without --wide, this column is shown only if some new offset differs from it.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
-        numbers("CURRENT-OFFSET", lambda row: row.current),
-        numbers("NEW-OFFSET", lambda row: row.next_offset),
+        number_column("CURRENT-OFFSET", lambda row: row.current),
+        number_column("NEW-OFFSET", lambda row: row.next_offset),
         Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True, drop_order=3),
-        numbers("LOG-START-OFFSET", lambda row: row.log_start, wide=True),
-        numbers("LOG-END-OFFSET", lambda row: row.log_end, drop_order=1),
-        numbers("LAG", lambda row: row.records_left, total_of=partitions),
+        number_column("LOG-START-OFFSET", lambda row: row.log_start, wide=True),
+        number_column("LOG-END-OFFSET", lambda row: row.log_end, drop_order=1),
+        number_column("LAG", lambda row: row.records_left, total_of=partitions),
         Column("VERDICT", lambda row: row.verdict.value, style=_style),
+        *((proof,) if is_translated else ()),
         _records("LOST", lambda row: row.lost, partitions),
         _records("REPEATED", lambda row: row.repeated, partitions),
     )
@@ -42,6 +46,15 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
 def _position(planned: PlannedPartition) -> str:
     position = planned.position
     return position.value if isinstance(position, Marker) else number_text(position)
+
+
+def _proof(planned: PlannedPartition) -> str:
+    """Return how many records before and after the position agree in both clusters."""
+    proof = planned.translation
+    if proof is None:
+        return ""
+    counts = f"{proof.before}+{proof.after}"
+    return counts if proof.outcome is MatchOutcome.PROVED else f"{counts}, {proof.outcome.value}"
 
 
 def _origin(planned: PlannedPartition) -> str:
@@ -87,11 +100,13 @@ def restoration_table(
     """Return a table of a rollback, with a row for each partition that changes."""
     columns: tuple[Column[RestoredOffset], ...] = (
         Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        numbers("PARTITION", lambda row: row.partition),
+        number_column("PARTITION", lambda row: row.partition),
         Column("CURRENT-OFFSET", lambda row: committed_text(row.now), right=True),
         Column("NEW-OFFSET", lambda row: committed_text(row.target), right=True),
-        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=2),
-        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=1),
+        number_column(
+            "LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=2
+        ),
+        number_column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=1),
         Column("DOUBT", lambda row: row.doubt.value if row.doubt else "", style=lambda _: "red"),
     )
     return table_text(columns, partitions, out, wide=wide)

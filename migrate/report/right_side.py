@@ -27,7 +27,7 @@ def export_right_side(diff: Diff, format: RightFormat) -> str:
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 
     Raises:
-        Refused: a partition of the right side has no offset, or the side has no partition.
+        Refused: a position of the right side is not an offset, or the side has no positions.
     """
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":

@@ -6,13 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from migrate.fleet.inventory import Inventory, ScannedJob, most_frequent
+from migrate.fleet.inventory import Inventory, ScannedJob, count_by_frequency
+from migrate.model.finding import Code
 from migrate.model.wording import counted, printable
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, numbers, table_lines
+from migrate.report.table import Column, Line, number_column, table_lines
 
 if TYPE_CHECKING:
     from migrate.fleet.inventory import JobPlan
+
+
+# Obstacles that hold only as long as the job runs, in words.
+_ENDED_BY_A_STOP = {
+    Code.IN_FLIGHT_RECORDS.value: "in-flight-records (of an unaligned checkpoint)",
+    Code.PENDING_TRANSACTIONS.value: "pending-transactions",
+}
 
 
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
@@ -33,8 +41,8 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
             lambda job: printable(job.pointer.removeprefix(here)),
             own_line=Line.BELOW,
         ),
-        numbers("SOURCES", lambda job: job.sources, total_of=jobs, drop_order=1),
-        numbers("PARTITIONS", lambda job: job.positions, total_of=jobs),
+        number_column("SOURCES", lambda job: job.sources, total_of=jobs, drop_order=1),
+        number_column("PARTITIONS", lambda job: job.positions, total_of=jobs),
         Column("LAG", _lag, right=True, total=_total_lag(jobs)),
         Column("WHY", lambda job: _why(job, inventory), own_line=Line.BELOW),
     )
@@ -50,12 +58,12 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
     """
     if not job.readable:
         return "unreadable"
-    if not job.movable or _without_plan(job, inventory.plans) is not None:
+    if not job.movable or _unsaved_plan(job, inventory.plans) is not None:
         return "no"
     return "check" if job.to_check else "yes"
 
 
-def _without_plan(job: ScannedJob, plans: Mapping[str, JobPlan] | None) -> JobPlan | None:
+def _unsaved_plan(job: ScannedJob, plans: Mapping[str, JobPlan] | None) -> JobPlan | None:
     """Return the result of a job's planning if no plan was saved, because it was refused or failed.
 
     Otherwise, or if no plans were made, return None.
@@ -69,9 +77,9 @@ def _why(job: ScannedJob, inventory: Inventory) -> str:
         return job.error_kind or ""
     if not job.movable:
         return ", ".join(job.obstacles)
-    without_plan = _without_plan(job, inventory.plans)
-    if without_plan is not None:
-        return printable("; ".join(without_plan.reasons))
+    unsaved = _unsaved_plan(job, inventory.plans)
+    if unsaved is not None:
+        return printable("; ".join(unsaved.reasons))
     return ", ".join(job.to_check)
 
 
@@ -99,21 +107,23 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         f"{counted(inventory.checkpoints - totals.unlistable, 'checkpoint')} read{unread}"
     )
     if totals.lag is not None:
-        yield f"lag: up to {counted(totals.lag, 'record')}"
+        unknown = sum(job.lag_unknown for job in inventory.jobs)
+        rest = f", and {counted(unknown, 'position')} whose lag is not known" if unknown else ""
+        yield f"lag: up to {counted(totals.lag, 'record')}{rest}"
     jobs = {
         moves: [job for job in inventory.jobs if _moves(job, inventory) == moves]
         for moves in ("yes", "check", "no")
     }
     yield f"yes: {len(jobs['yes'])} (no obstacle was found)"
     if jobs["check"]:
-        codes = most_frequent(code for job in jobs["check"] for code in job.to_check)
+        codes = count_by_frequency(code for job in jobs["check"] for code in job.to_check)
         yield f"check: {len(jobs['check'])} ({_counts(codes)})"
     if jobs["no"]:
         refused = sum(job.movable for job in jobs["no"])
         plans = {"no plan": refused} if refused else {}
         yield f"no: {len(jobs['no'])} ({_counts({**totals.obstacles, **plans})})"
-    if totals.unreadable:
-        yield f"unreadable: {totals.unreadable} ({_counts(totals.errors)})"
+    if totals.not_read:
+        yield f"unreadable: {totals.not_read} ({_counts(totals.errors)})"
     if inventory.plans is not None:
         saved = sum(plan.file is not None for plan in inventory.plans.values())
         failed = len(inventory.failures)
@@ -122,6 +132,11 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
             f"plans: {saved} saved"
             + (f", {refused} refused" if refused else "")
             + (f", {failed} failed" if failed else "")
+        )
+    if ended := [words for code, words in _ENDED_BY_A_STOP.items() if code in totals.obstacles]:
+        yield (
+            f"if the job runs, a stop with a savepoint ends {' and '.join(ended)}: `migrate "
+            "cut-over` stops it first, or stop it and scan its savepoint"
         )
 
 

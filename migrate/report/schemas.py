@@ -128,7 +128,7 @@ class StateReport(TypedDict):
     ]
     ttl: bool
     readable: bool
-    reason: Annotated[str | None, Field(description="why it cannot be read")]
+    reason: Annotated[str | None, Field(description="why the state cannot be read")]
 
 
 class StatesReport(TypedDict):

@@ -11,7 +11,7 @@ from migrate.model.positions import SPARK_PREFIX, format_start
 from migrate.model.wording import counted, printable
 from migrate.planning import Plan
 from migrate.report.plan import committed_text, plan_table
-from migrate.report.table import Column, Line, numbers, table_text
+from migrate.report.table import Column, Line, number_column, table_text
 
 if TYPE_CHECKING:
     from migrate.inputs.spark_query import QueryLocation
@@ -26,13 +26,15 @@ def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iter
     yield f"from:    {printable(plan.origin.title)}, {printable(plan.origin.pointer)}{stopped}\n"
     yield f"to:      {printable(plan.target.title)}\n"
     cluster = plan.cluster_id or "no broker was asked: nothing was checked against Kafka"
-    yield f"cluster: {printable(cluster)}\n\n"
+    there = f"; its target reads {plan.to_cluster_id}" if plan.is_translated else ""
+    yield f"cluster: {printable(cluster + there)}\n\n"
     yield plan_table(plan.partitions, out, wide=wide)
     yield "\n"
     for warning in plan.warnings:
         yield f"warning: {printable(warning)}\n"
     command = printable(shlex.join(plan.target.command))
     brokers = "" if plan.cluster_id is None else " -b HOST:PORT"
+    brokers += " --to-kafka-config FILE" if plan.is_translated else ""
     whole = counted(len(plan.partitions), "partition")
     yield f"{whole}; apply: migrate {command} --plan {name}{brokers}\n"
 
@@ -79,7 +81,7 @@ def _table(titles: Sequence[str], rows: Sequence[_Row], out: TextIO) -> str:
 
     columns: tuple[Column[_Row], ...] = (
         Column("TOPIC", lambda row: printable(row[0][0]), own_line=Line.ABOVE),
-        numbers("PARTITION", lambda row: row[0][1]),
+        number_column("PARTITION", lambda row: row[0][1]),
         *map(offsets, titles, count()),
     )
     return table_text(columns, rows, out)

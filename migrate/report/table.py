@@ -6,8 +6,8 @@ If a table is wider than the terminal, these steps make it narrower, until it fi
 2. The least important columns are left out. The last line of the output names them.
 3. Long cells (a topic, an operator's states) are written on a line of their own.
 
-Words and numbers are never shortened or broken. rich is not used, because it takes seconds for ten
-thousand rows, and shortens numbers.
+Words and numbers are never shortened or broken. The library rich is not used, because it needs
+seconds for ten thousand rows, and shortens numbers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Column(Generic[_Row]):
     own_line: Line | None = None
 
 
-def numbers(
+def number_column(
     heading: str,
     number: Callable[[_Row], int | None],
     *,
@@ -110,7 +110,7 @@ def table_lines(
     """
     chosen = [column for column in columns if wide or not column.wide]
     filled = [_Filled(column, list(map(column.cell, rows))) for column in chosen]
-    filled = [column for column in filled if any(column.cells)]
+    filled = [filled_column for filled_column in filled if any(filled_column.cells)]
     left_out: list[str] = []
     if screen.width is not None and not wide:
         left_out = _fit(filled, screen.width)
@@ -141,16 +141,16 @@ def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
     """Make the columns fit a width if possible; return the headings of the columns left out."""
     left_out: list[str] = []
     if _width(filled) > width:
-        for column in filled:
-            column.heading = _two_lines(column.column.heading)
-    for column in sorted(filled, key=lambda column: -column.column.drop_order):
-        if column.column.drop_order and _width(filled) > width:
-            filled.remove(column)
-            left_out.append(column.column.heading)
+        for filled_column in filled:
+            filled_column.heading = _two_lines(filled_column.column.heading)
+    for filled_column in sorted(filled, key=lambda filled: -filled.column.drop_order):
+        if filled_column.column.drop_order and _width(filled) > width:
+            filled.remove(filled_column)
+            left_out.append(filled_column.column.heading)
     for line in (Line.BELOW, Line.ABOVE):
-        for column in reversed(filled):
-            if column.column.own_line is line and _width(filled) > width:
-                column.own_line = line
+        for filled_column in reversed(filled):
+            if filled_column.column.own_line is line and _width(filled) > width:
+                filled_column.own_line = line
     return left_out
 
 

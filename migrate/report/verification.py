@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from migrate.model.wording import counted, printable
+from migrate.model.positions import format_start
+from migrate.model.wording import counted, join_some, printable
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, numbers, table_lines
+from migrate.report.table import Column, Line, number_column, table_lines
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
     """Return a table of the offsets at which the target starts or started, and a line of totals."""
     screen, rows = Screen.of(out), verification.partitions
+    expected_by = "CHECKPOINT" if verification.plan is None else "PLAN"
     columns: tuple[Column[VerifiedPartition], ...] = (
         Column("OUTCOME", lambda row: row.outcome.value, style=_style),
         Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        numbers("PARTITION", lambda row: row.partition),
-        Column("CHECKPOINT" if verification.plan is None else "PLAN", _expected, right=True),
-        numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda row: row.started),
-        numbers("OFFSETS", lambda row: row.records or None),
+        number_column("PARTITION", lambda row: row.partition),
+        Column(expected_by, lambda row: format_start(row.expected), right=True),
+        number_column(
+            "STARTED-AT" if verification.has_run else "WILL-START-AT", lambda row: row.started
+        ),
+        number_column("OFFSETS", lambda row: row.records or None),
     )
     counts = ", ".join(
         f"{count} {outcome.value}" + _up_to(verification, outcome)
@@ -30,10 +34,6 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
     return (
         "".join(table_lines(columns, rows, screen, wide=wide)) + screen.text(total, "bold") + "\n"
     )
-
-
-def _expected(row: VerifiedPartition) -> str:
-    return str(row.expected) if isinstance(row.expected, int) else row.expected.value
 
 
 def _started_below(row: VerifiedPartition) -> bool:
@@ -76,7 +76,8 @@ _MEANINGS = {
 }
 
 
-# The maximum number of differences between a plan and its origin that are shown.
+# The maximum number of differences between a plan and its origin that are shown, and of starts that
+# cannot be compared.
 _SHOWN = 20
 
 
@@ -91,6 +92,12 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     if verification.state is not None:
         yield from map(printable, verification.state.examples)
     counts = verification.counts
+    if verification.other_topics:
+        yield (
+            f"the query reads {printable(join_some(verification.other_topics, _SHOWN))}, and none "
+            "of these topics: is this the checkpoint location of another query?"
+        )
+        return
     unread = sum(
         row.outcome is StartOutcome.MISSING and row.started is not None
         for row in verification.partitions
@@ -140,9 +147,15 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
         )
     if not bad:
         start = "started" if verification.has_run else "will start"
-        if plan is None or not (plan.not_compared or plan.other_starts):
-            return f"verified: {whole} {start} where the checkpoint ended"
-        return f"verified: {whole} {start} where the plan says"
+        if plan is not None and plan.not_compared:
+            return f"verified against the plan alone: {whole} {start} where the plan says"
+        if plan is not None and plan.other_starts:
+            as_checkpoint = len(partitions) - len(plan.other_starts)
+            return (
+                f"verified: {whole} {start} where the plan says, {as_checkpoint} of them where the "
+                "checkpoint ended"
+            )
+        return f"verified: {whole} {start} where the checkpoint ended"
     if allow_moved_on and verification.verified_or_moved_on:
         return f"verified but for {of_all}, moved on as allowed"
     return f"not verified: {of_all} did not come out ok"
@@ -164,8 +177,8 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
         yield f"and {len(plan.differences) - _SHOWN} differences more; make the plan again"
     if plan.other_starts:
         yield (
-            f"{counted(plan.other_starts, 'partition')} of the plan did not have a position to "
-            "start at (markers, new partitions), or an option of the plan decided its start"
+            f"not an offset of the checkpoint ({len(plan.other_starts)}): "
+            f"{printable(join_some(plan.other_starts, _SHOWN))}"
         )
 
 
@@ -182,7 +195,9 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
     if verification.first_batches_gone:
         yield (
             "the query's log does not hold its first batches any more, which show that it began at "
-            "its seed: verify soon after the first batch, or add --allow-moved-on"
+            "its seed (Spark keeps about spark.sql.streaming.minBatchesToRetain of them, by "
+            "default 100): verify before they go, or add --allow-moved-on; a cut-over verifies the "
+            "start itself, and its record has the result"
         )
 
 

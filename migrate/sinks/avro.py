@@ -41,40 +41,40 @@ def is_avro(content: bytes) -> bool:
     return content.startswith(_MAGIC)
 
 
-def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
-    """Return the map in a field of the last record; empty if either is missing or null.
+def read_map(content: bytes, field: str, label: str) -> dict[str, str]:
+    """Return the map in a field of the last record; empty if there is no record or no such field.
 
     Raises:
         UnreadableSink: the file is damaged or compressed, does not contain records, or the field
             is not a map.
     """
     try:
-        entries = _last_record(Cursor(content, what, start=len(_MAGIC))).get(field) or {}
+        entries = _last_record(Cursor(content, label, start=len(_MAGIC))).get(field) or {}
         if not isinstance(entries, dict):
-            raise UnreadableSink(f"{what}: {field} is not a map")
+            raise UnreadableSink(f"{label}: {field} is not a map")
         return {key: text.decode() for key, text in entries.items() if isinstance(text, bytes)}
     except DecodeError as error:
         raise UnreadableSink(str(error)) from error
     except UnicodeDecodeError as error:
-        raise UnreadableSink(f"{what}: {error}") from error
+        raise UnreadableSink(f"{label}: {error}") from error
 
 
 def _last_record(cursor: Cursor) -> dict[str, Any]:
     reader = _Reader(cursor, _METADATA)
-    metadata = reader.value(_METADATA)
+    metadata = reader.read_value(_METADATA)
     if metadata.get("avro.codec", b"null") != b"null":
-        cursor.fail("a compressed file is not read here", "avro.codec")
+        cursor.fail("compressed Avro files cannot be read", "avro.codec")
     schema = avro_schema(metadata.get("avro.schema", b"").decode(), cursor)
     if not isinstance(schema, types.AvroRecord):
-        cursor.fail("no file of records", "avro.schema")
+        cursor.fail("the schema is not that of a record", "avro.schema")
     reader = _Reader(cursor, schema)
     cursor.skip(_MARKER, "sync marker")
     record: dict[str, Any] = {}
     while cursor.remaining:
-        records = reader.long("number of records")
-        reader.long("size of a block")
-        for _ in reader.items(records):
-            record = reader.value(schema)
+        records = reader.read_long("number of records")
+        reader.read_long("size of a block")
+        for _ in reader.checked_range(records):
+            record = reader.read_value(schema)
         cursor.skip(_MARKER, "sync marker")
     return record
 
@@ -86,53 +86,53 @@ class _Reader:
         self._cursor = cursor
         self._named = dict(_named_types(schema))
 
-    def value(self, type_: types.AvroType, depth: int = 0) -> Any:
-        """Read a value; return None unless it is bytes, a string, a map or a record."""
+    def read_value(self, type_: types.AvroType, depth: int = 0) -> Any:
+        """Read a value; return a string as bytes, and None for a number, an array and the like."""
         if depth > _DEEPEST:
             self._cursor.fail(f"values nested more than {_DEEPEST} deep", "value")
         match type_:
             case types.AvroScalar(kind) if kind in _SIZES:
                 self._cursor.skip(_SIZES[kind], kind.value)
             case types.AvroScalar(AvroKind.BYTES | AvroKind.STRING):
-                return self._cursor.raw(self.long("length"), "bytes")
+                return self._cursor.raw(self.read_long("length"), "bytes")
             case types.AvroScalar() | types.AvroEnum():
-                self.long("number")
+                self.read_long("number")
             case types.AvroFixed(_, size):
                 self._cursor.skip(size, "fixed")
             case types.AvroReference(name):
-                return self.value(self._named[name], depth + 1)
+                return self.read_value(self._named[name], depth + 1)
             case types.AvroUnion(branches):
-                branch = self.long("branch of a union")
+                branch = self.read_long("branch of a union")
                 if not 0 <= branch < len(branches):
                     self._cursor.fail(f"no branch {branch} in a union", "branch of a union")
-                return self.value(branches[branch], depth + 1)
+                return self.read_value(branches[branch], depth + 1)
             case types.AvroRecord(_, fields):
-                return {name: self.value(field, depth + 1) for name, field in fields}
+                return {name: self.read_value(field, depth + 1) for name, field in fields}
             case types.AvroArray(element):
                 for _ in self._run_items():
-                    self.value(element, depth + 1)
+                    self.read_value(element, depth + 1)
             case types.AvroMap(values):
                 string = types.AvroScalar(AvroKind.STRING)
                 return {
-                    self.value(string).decode(): self.value(values, depth + 1)
+                    self.read_value(string).decode(): self.read_value(values, depth + 1)
                     for _ in self._run_items()
                 }
         return None
 
-    def long(self, field: str) -> int:
+    def read_long(self, field: str) -> int:
         return self._cursor.zigzag(field, 64)
 
-    def items(self, count: int) -> range:
+    def checked_range(self, count: int) -> range:
         # An item may have no bytes (null), so without this check a wrong count would loop for ever.
         if not 0 <= count <= self._cursor.remaining:
             self._cursor.fail("more items than there are bytes", "number of items")
         return range(count)
 
     def _run_items(self) -> Iterator[int]:
-        while count := self.long("number of items"):
+        while count := self.read_long("number of items"):
             if count < 0:
-                self.long("size of a run")
-            yield from self.items(abs(count))
+                self.read_long("size of a run")
+            yield from self.checked_range(abs(count))
 
 
 def _named_types(type_: types.AvroType) -> Iterator[tuple[str, types.AvroType]]:

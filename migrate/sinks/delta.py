@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from migrate.model.wording import install_command
 from migrate.sinks.directory import (
     MOST_FILES,
     Directory,
@@ -117,7 +118,9 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        log.unread.append(f"pyarrow, which reads {name}, is not installed: pip install pyarrow")
+        log.unread.append(
+            f"pyarrow, which reads {name}, is not installed: {install_command('parquet')}"
+        )
         return
     what = f"{LOG}/{name}: not a checkpoint of Delta's"
     try:

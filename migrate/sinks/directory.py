@@ -41,7 +41,7 @@ class Directory:
         path = join(self.path, below) if below else self.path
         names = self.files.list_directory(path)
         if names is None and self.files.is_file(path):
-            raise UnreadableSink(f"{below} in it is no directory" if below else "no directory")
+            raise UnreadableSink(f"{below} is not a directory" if below else "no directory")
         return sorted(names or ())
 
     def numbered(self, below: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
@@ -78,13 +78,13 @@ def to_integer(value: object, what: str) -> int:
     """Return a value as an integer; some logs store numbers as strings.
 
     Raises:
-        UnreadableSink: the value is not a number.
+        UnreadableSink: the value is not an integer.
     """
     if type(value) is int:
         return value
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         return int(value)
-    raise UnreadableSink(f"{what}: {shorten(repr(value))} is no number")
+    raise UnreadableSink(f"{what}: {shorten(repr(value))} is not an integer")
 
 
 def json_object(value: object, what: str) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _summaries_from(
 def _last_numbers(
     summaries: Iterable[dict[str, Any]], branch: str, what: str
 ) -> dict[_Writer, int]:
-    """Return the last number of each writer on a branch; the newest summary comes first."""
+    """Return the last number of each writer on a branch; ``summaries`` begin with the newest."""
     last: dict[_Writer, int] = {}
     on = "" if branch == "main" else f", branch {branch}"
     for summary in summaries:

@@ -54,6 +54,6 @@ class SinkMemory:
     unread: tuple[str, ...] = ()
     empty: bool = False
 
-    def of(self, kind: WriterKind) -> dict[str, int]:
+    def last_numbers(self, kind: WriterKind) -> dict[str, int]:
         """Return the last number of each writer of one kind, by the writer's name."""
         return {number.name: number.last for number in self.remembered if number.kind is kind}

@@ -8,6 +8,7 @@ Names are loaded when they are first used, because PySpark is installed only wit
 - ``FlinkStateDataSource`` and ``read_keyed_state``: the same for keyed state.
 - ``prime``: make a checkpoint location from which a query starts with Flink's keyed state;
   ``aggregate_rows`` and ``seen_rows`` make the rows that it needs.
+- ``rehearse``: run a query over the records between two checkpoints, and compare its state.
 - ``unexpired``: leave out a state's expired entries.
 - ``initial_state``: pass a state to a stateful processor of your own.
 - ``CommitToGroup``: commit a query's offsets to a consumer group.
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     )
     from migrate.spark.checkpoint_frame import read_checkpoints as read_checkpoints
     from migrate.spark.commit_to_group import CommitToGroup as CommitToGroup
+    from migrate.spark.rehearsal.rehearse import rehearse as rehearse
+    from migrate.spark.rehearsal.report import Rehearsal as Rehearsal
     from migrate.spark.session import add_package as add_package
     from migrate.spark.session import write_package as write_package
     from migrate.spark.state_data_source import FlinkStateDataSource as FlinkStateDataSource
@@ -47,6 +50,8 @@ _NAMES = {
     "migrate.spark.checkpoint_data_source": ("FlinkCheckpointDataSource",),
     "migrate.spark.checkpoint_frame": ("read_checkpoints",),
     "migrate.spark.commit_to_group": ("CommitToGroup",),
+    "migrate.spark.rehearsal.rehearse": ("rehearse",),
+    "migrate.spark.rehearsal.report": ("Rehearsal",),
     "migrate.spark.session": ("add_package", "write_package"),
     "migrate.spark.state_data_source": ("FlinkStateDataSource",),
     "migrate.spark.state_frame": ("read_keyed_state",),

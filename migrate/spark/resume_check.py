@@ -8,6 +8,7 @@ seeds, so the location does not change.
 Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
 ``kafka_options`` translates librdkafka's properties to them, as far as a consumer needs them;
 ``migrate.kafka.config.java_client`` does the inverse.
+
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
 """
@@ -87,7 +88,7 @@ class Resume:
 
     Attributes:
         spark: the version of Spark that ran them.
-        start_positions: the planned start offset of every partition in the seed.
+        start_positions: the planned start offset of every partition in the seeds.
         records: the number of records in the first batches.
     """
 
@@ -99,7 +100,7 @@ class Resume:
 def check_pyspark() -> None:
     """Raise UsageError if PySpark is not installed."""
     if find_spec("pyspark") is None:
-        raise UsageError(f"--run needs PySpark: {install_command('spark')}")
+        raise UsageError(f"--run and --state need PySpark: {install_command('spark')}")
 
 
 def run_first_batch(
@@ -118,7 +119,8 @@ def run_first_batch(
         QueryFailed: the first batch of a query failed, or did not end in time.
         ConfigError: a property cannot be translated to an option of Spark.
         InputError: the directory has no seed of a Kafka source, or a damaged seed.
-        Refused: two sources of the seed start one partition at different offsets.
+        Refused: two sources start one partition at different offsets.
+        OSError: a temporary file cannot be written.
     """
     check_pyspark()
     files = Files()
@@ -136,13 +138,16 @@ def run_first_batch(
             # If Spark ignored the seed, it would start at the log end and read nothing.
             query_options = {**options, "subscribe": topics, "startingOffsets": "latest"}
             queries.append({"checkpoint": str(copy), "options": query_options})
-        known = {**kafka, **spark_conf}
-        answer = _run({"conf": dict(spark_conf), "queries": queries}, known)
+        secrets = {**kafka, **spark_conf}
+        answer = _run({"conf": dict(spark_conf), "queries": queries}, secrets)
     starts: dict[TopicPartition, int] = {}
     for batch in answer["batches"]:
         for (topic, partition), start in topic_offsets(batch["start"]).items():
             if starts.setdefault((topic, partition), start) != start:
-                raise Refused(f"{label}: two of its sources read {topic}-{partition}")
+                raise Refused(
+                    f"{label}: two sources of the query start {topic}-{partition} at different "
+                    "offsets"
+                )
     records = sum(batch["records"] for batch in answer["batches"])
     return Resume(answer["spark"], PositionSet(label, starts, "as Spark planned it"), records)
 
@@ -238,4 +243,6 @@ def _read_pem(name: str, path: str) -> str:
 
 
 def _untranslatable(name: str) -> ConfigError:
-    return ConfigError(f"{name}: cannot be said to Spark's Kafka source here; verify without --run")
+    return ConfigError(
+        f"{name}: cannot be translated to an option of Spark's Kafka source; verify without --run"
+    )

@@ -32,9 +32,10 @@ from migrate.fleet.scan_run import (
     read_chunk,
 )
 from migrate.fleet.view_columns import CheckpointView
-from migrate.fleet.write_tables import Output, TableFormat, batches, table_exists_error
+from migrate.fleet.write_tables import Output, TableFormat, batches
 from migrate.spark.checkpoint_frame import read_chunks, struct_type
 from migrate.storage.files import Files
+from migrate.storage.new_file import already_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +71,7 @@ def scan_on_spark(
 
     Raises:
         Refused: one of the tables exists already.
+        ConfigError, BrokerError: as for ``ask_broker``.
     """
     request = ScanRequest(ask_broker is not None, output)
     chunks = split_candidates(candidates)
@@ -144,7 +146,7 @@ def _write(table: DataFrame, view: CheckpointView, output: Output) -> None:
     except AnalysisException as error:
         if "PATH_ALREADY_EXISTS" not in str(error):
             raise
-        raise table_exists_error(path) from error
+        raise already_there(path, "directory") from error
 
 
 def _answers(frame: DataFrame) -> Iterator[Any]:

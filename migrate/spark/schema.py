@@ -1,4 +1,4 @@
-"""The Spark types of our columns.
+"""The Spark types of the columns in ``migrate.state.column_types``.
 
 PySpark's ``from_arrow_schema`` is not used: in Spark 3.5 it returns TIMESTAMP for a TIMESTAMP_NTZ
 inside another type.

@@ -65,9 +65,9 @@ def session(
         settings: the settings of a new session; ignored under ``spark-submit``.
 
     Raises:
-        UsageError: a master is named although there is a session, or under ``spark-submit``; no
-            master is named, and there is neither; the master's URL is not valid; or Spark's JVM
-            did not start.
+        UsageError: a master is named although there is a session or ``spark-submit``; there is
+            neither a master nor a session nor ``spark-submit``; the master's URL is not valid; or
+            Spark's JVM did not start.
         ServiceError: the session did not start for another reason, or Spark failed inside of the
             ``with`` block.
     """
@@ -92,7 +92,7 @@ def _active_session() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
-    if active is None and SparkContext._active_spark_context is not None:  # of another thread
+    if active is None and SparkContext._active_spark_context is not None:  # in another thread
         active = SparkSession.builder.getOrCreate()
     return active
 
@@ -168,7 +168,7 @@ def add_package(spark: SparkSession) -> None:
     # Executors may fetch the file as long as the session exists, so it is removed only at exit.
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = write_package(directory / "flink_offset_migrate.zip")
-    if spark.version < "4" and isinstance(spark, SparkSession):  # not of Spark Connect
+    if spark.version < "4" and isinstance(spark, SparkSession):  # no session of Spark Connect
         spark.sparkContext.addPyFile(str(archive))
     else:
         spark.addArtifacts(str(archive), pyfile=True)

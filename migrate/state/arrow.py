@@ -87,13 +87,16 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
-    """Return the compiled reader; None without the extra ``fast``, or for unsupported columns."""
+    """Return the compiled reader, or None.
+
+    It needs the extra ``fast``, and does not read all types and columns.
+    """
     entry_columns = columns(state)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in entry_columns for column in selected
     ):
         return None
-    from migrate.state.kernel.program import Unknown
+    from migrate.state.kernel.program import CannotCompile
     from migrate.state.kernel.read import FastReader
 
     def plain(key_group: int, skip: int) -> Iterator[pa.RecordBatch]:
@@ -101,7 +104,7 @@ def _fast_reader(
 
     try:
         return FastReader(state, part, arrow_schema(selected), constants, plain)
-    except Unknown:
+    except CannotCompile:
         return None
 
 
@@ -113,7 +116,7 @@ def plain_batches(
     constants: Mapping[str, object] = _NO_CONSTANTS,
     skip: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of ``part_batches`` without the kernel, from entry ``skip`` on."""
+    """Yield the batches of ``part_batches`` without the compiled reader, from entry ``skip`` on."""
     entries: list[Entry] = []
     rows = 1  # the size of each batch shows how many rows fit into the next batch
     for batch_of_entries in part.batches(key_groups):

@@ -17,7 +17,7 @@ from migrate.state.listing import MERGING_WINDOWS, ddl
 from migrate.state.select import choose_state
 from migrate.state.type_mapping import column_type
 
-GOES_ALONG = "goes along"
+MOVES = "moves to Spark"
 # The event-time timers that Flink's window operator sets.
 _WINDOW_TIMERS = "_timer_state/event_window-timers"
 
@@ -50,7 +50,7 @@ class TakenStates:
 
     Attributes:
         taken: the states that Spark continues with, in the order in which the user named them.
-        left_behind: the readable states, except timers, that do not go along.
+        left_behind: the readable states, except timers, that do not move.
         unreadable: texts about what cannot be read: the operator, the state if known, the reason.
         merging: the ids of operators whose windows are sessions.
         window_timers: pending timers of windows whose state is taken.
@@ -94,17 +94,20 @@ class TakenStates:
                 ttl=state.ttl,
             )
 
-    def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
+    def lines(self, taken: str = MOVES) -> Iterator[str]:
         """Yield lines about each state; ``taken`` is the phrase for taken states."""
         yield from self.taken_lines(taken)
         yield from self.warnings()
 
-    def taken_lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
+    def taken_lines(self, taken: str = MOVES) -> Iterator[str]:
         """Yield the lines about taken states and the timers of their windows."""
         for state in self.taken:
             yield f"state {_label(state)} {taken}"
         for state in self.window_timers:
-            yield f"timers {_label(state)}: in their place Spark's watermark closes what goes along"
+            yield (
+                f"timers {_label(state)} are replaced: Spark's watermark closes the windows of the "
+                "states that move"
+            )
 
     def warnings(self) -> Iterator[WarningText]:
         """Yield lines about what the user must provide, and about what is left behind."""
@@ -112,8 +115,8 @@ class TakenStates:
             if state.ttl:
                 yield warning_text(
                     WarningCode.TIME_TO_LIVE,
-                    f"state {_label(state)} has a time to live: give its length from the job's "
-                    "code to prime, as ttl_ms",
+                    f"state {_label(state)} has a time to live: look up its length in the job's "
+                    "code, and pass it to prime as ttl_ms",
                 )
         if self.other_timers:
             pending = "pending timers" if self.timers_read else "timers, pending or not,"
@@ -153,7 +156,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """
     taken = tuple(_choose(keyed, name) for name in names)
     taken_names = {(state.operator_id, state.name) for state in taken}
-    # The sessions of a window operator go along with the contents of its windows.
+    # A window operator's sessions move together with the contents of its windows.
     taken_names |= {(operator_id, MERGING_WINDOWS) for operator_id, _ in taken_names}
     operators = {state.operator_id for state in taken}
     left_behind: list[KeyedState] = []
@@ -189,7 +192,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     )
 
 
-def log_states(states: TakenStates, taken: str = GOES_ALONG) -> None:
+def log_states(states: TakenStates, taken: str = MOVES) -> None:
     """Log what happens to each state."""
     for line in states.taken_lines(taken):
         log.info(line)
@@ -205,7 +208,10 @@ def _choose(keyed: KeyedStates, text: str) -> KeyedState:
     state = choose_state(keyed, operator, name)
     state.check_readable()
     if state.kind is StateKind.TIMERS or name == MERGING_WINDOWS:
-        raise UsageError(f"--state {text!r}: it goes with the state of its windows: name that one")
+        raise UsageError(
+            f"--state {text!r}: timers and {MERGING_WINDOWS} cannot be named; name the state of "
+            "the windows"
+        )
     return state
 
 

@@ -210,8 +210,8 @@ def _column(type_: types.Type) -> ColumnType:
 
 
 def _map(key: ColumnType, value: ColumnType, null_keys: bool) -> ColumnType:
-    no_key = null_keys or _holds_map(key) or key == _VOID
-    return PairsOf(StructOf((("key", key), ("value", value)))) if no_key else MapOf(key, value)
+    needs_pairs = null_keys or _holds_map(key) or key == _VOID
+    return PairsOf(StructOf((("key", key), ("value", value)))) if needs_pairs else MapOf(key, value)
 
 
 def _holds_map(type_: ColumnType) -> bool:

@@ -182,8 +182,8 @@ def _key(state: KeyedState, text: str) -> Key:
             raise UsageError(f"key = {text!r}: the keys of state {state.name!r} are {kind.name}")
         case _:
             raise UsageError(
-                f"option key is of keys that are text or whole numbers; those of state "
-                f"{state.name!r} are neither: choose of them by where()"
+                f"option key cannot select keys of state {state.name!r}: it needs Java's String, "
+                "Byte, Short, Integer or Long keys; filter the rows with where() instead"
             )
 
 
@@ -197,7 +197,7 @@ def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
     """Yield the slices of all key groups, or of key group ``only``."""
     state_only = replace(state, parts=())
     for part in state.parts:
-        for key_groups, size in part.shares(_CHUNK_BYTES):
+        for key_groups, size in part.key_group_ranges(_CHUNK_BYTES):
             if only is None:
                 yield Slice(state_only, part, key_groups, size)
             elif only in key_groups:

@@ -63,7 +63,8 @@ def read_file(model: type[_Model], path: Path, name: str, *, creation_hint: str)
     Raises:
         InputError: the file is missing, cannot be read, or does not match the model.
     """
-    return parse(model, read_content(path, creation_hint=creation_hint), path, name)
+    content = read_content(path, creation_hint=creation_hint)
+    return parse(model, content, path, name, creation_hint=creation_hint)
 
 
 def read_content(path: Path, *, creation_hint: str) -> bytes:
@@ -76,8 +77,13 @@ def read_content(path: Path, *, creation_hint: str) -> bytes:
         raise InputError(f"{path}: cannot be read: {error.strerror}{advice}") from error
 
 
-def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
+def parse(
+    model: type[_Model], content: bytes, path: Path, name: str, *, creation_hint: str = ""
+) -> _Model:
     """Read a model from bytes; the arguments and errors are those of ``read_file``."""
+    hint = f"; {creation_hint}" if creation_hint else ""
+    if not content:
+        raise InputError(f"{path}: the file is empty, not a {name}{hint}")
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
@@ -90,7 +96,11 @@ def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
             advice = f"; `migrate show {path}` shows it"
             raise InputError(f"{path}: not a {name}: it is a {kind}{advice}") from error
         if where == "kind":
-            raise InputError(f"{path}: not a {name}") from error
+            raise InputError(f"{path}: not a {name}{hint}") from error
+        if where == "version" and isinstance(first["input"], int):
+            raise InputError(
+                f"{path}: of version {first['input']}, not a {name}: take the release that wrote it"
+            ) from error
         problem = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{path}: not a {name}: {where}: {problem}") from error
 

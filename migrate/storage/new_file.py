@@ -59,9 +59,16 @@ def check_new_file(option: str, path: Path) -> None:
     try:
         check_new(path)
     except FileExistsError as error:
-        raise Refused(f"{path} exists already; name a new file") from error
+        raise already_there(path) from error
     except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from error
+        raise UsageError(
+            f"{option} {path}: cannot be written: {error.strerror}; name another file"
+        ) from error
+
+
+def already_there(path: Path | str, kind: str = "file") -> Refused:
+    """Return the refusal of a path that exists; ``kind`` is "file" or "directory"."""
+    return Refused(f"{path} is there already; name a new {kind}")
 
 
 @contextmanager
@@ -83,7 +90,7 @@ def write_new(path: Path, text: str) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a new file, completely or not at all: if the block raises an error, there is no file.
+    """Write a new file, completely or not at all: after an error in the block, there is no file.
 
     This holds even if the process or the machine crashes. On a file system without hard links, a
     crash may leave an empty file.
@@ -279,11 +286,11 @@ def find_unfinished(directory: Path) -> list[Path]:
 
 @contextmanager
 def _name_errors(name: str) -> Iterator[None]:
-    """Replace the path of a system error by the user's name of the directory."""
+    """Name the directory in a system error as the user did, and say that it is not written."""
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror, name) from error
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", name) from error
 
 
 def _apply_umask(stage: Path) -> None:

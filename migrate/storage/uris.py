@@ -54,7 +54,7 @@ def local_path(name: str) -> Path:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is equal to or below a directory; ``from_uri`` has returned both."""
+    """Return whether a path is equal to or below a directory; both are results of ``from_uri``."""
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
     return Path(path).resolve().is_relative_to(Path(directory).resolve())

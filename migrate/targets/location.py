@@ -121,7 +121,8 @@ def location(text: str) -> Location:
     Paths below ``/Volumes`` and ``dbfs:`` name directories in the mounts of Databricks.
 
     Raises:
-        UsageError: this machine cannot write to the directory, or the path holds credentials.
+        UsageError: the text is empty, or has control characters or credentials; URLs of its kind
+            are not supported; or the directory is in a mount that is missing.
     """
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # In the printed options, a path with a line break would look like several options.

@@ -98,6 +98,20 @@ def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
     _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact_json(changed)}")
 
 
+def last_batch(checkpoint: Path) -> int:
+    """Return the number of the last committed batch; the location must have one."""
+    return max(int(f.name) for f in (checkpoint / "commits").iterdir() if _BATCH.fullmatch(f.name))
+
+
+def watermark_of(checkpoint: Path, batch: int) -> int:
+    """Return the watermark with which a batch ran, in epoch milliseconds; 0 without one.
+
+    Raises:
+        InputError: the logs have an unknown version.
+    """
+    return int(_parse_object(_offsets(checkpoint, batch).metadata)["batchWatermarkMs"])
+
+
 def replace_with_kafka(
     checkpoint: Path,
     positions: Sequence[NextOffsets],
@@ -158,13 +172,13 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
         checkpoint: the location.
         batch: the last batch of the copy.
         copy: the new directory, the checkpoint location of a query with one file source.
-        source_file: the file that the source of this query has read.
+        source_file: the file that the other query's source has read.
 
     Raises:
         InputError: the logs have an unknown version.
         OSError: the location cannot be read, or the copy not written.
     """
-    _copy_changing(checkpoint / "state", copy / "state")
+    _copy_folder_in_use(checkpoint / "state", copy / "state")
     for folder in ("offsets", "commits", "sources/0"):
         (copy / folder).mkdir(parents=True)
     for number in range(batch + 1):
@@ -183,7 +197,7 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
     shutil.copyfile(checkpoint / "metadata", copy / "metadata")
 
 
-def _copy_changing(folder: Path, copy: Path) -> None:
+def _copy_folder_in_use(folder: Path, copy: Path) -> None:
     """Copy a folder to which a running query may write.
 
     The query renames its temporary files and deletes old files, so a file may vanish during the
@@ -208,9 +222,11 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
         logged = [name for name in names if _BATCH.fullmatch(name)]
         if logged != [str(batch) for batch in range(batches)]:
+            present = f"the batches {', '.join(logged)}" if logged else "no batch"
             raise Refused(
-                f"over the rows Spark ran other batches than {batches - 1} ({log}: "
-                f"{', '.join(logged) or 'none'}): nothing can take their place"
+                f"the log {log} has {present}, and not exactly "
+                f"{', '.join(map(str, range(batches)))}: its batches cannot be replaced by batches "
+                "over Kafka"
             )
 
 

@@ -14,16 +14,19 @@ from dataclasses import dataclass
 from migrate.targets.source_options import Connector, SparkStream
 
 _SEVERAL_STREAMS = (
-    "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
-    "kinds too:"
+    "Spark numbers all streams of a query, also those that do not read Kafka, by their place in "
+    "its plan, from 0:"
 )
 _COLUMNS = ("topic", "partition", "offset", "CAST(value AS STRING) AS value")
-_TRIAL_RECORDS = 20
-_GUESSED_VERSION = "No Spark is installed beside migrate: name yours with --spark-version."
-_SEEDED_LOCATION = (
-    "migrate has written where the query starts. Give this directory to one query alone."
+# The number of records that the printed query shows before the user completes it.
+TRIAL_RECORDS = 20
+_GUESSED_VERSION = (
+    "No Spark is installed beside migrate: name your version of Spark with --spark-version."
 )
-_NEW_LOCATION = "Put a new directory here, of this query alone."
+_SEEDED_LOCATION = (
+    "migrate has written the query's start positions to this directory. Use it for one query only."
+)
+_NEW_LOCATION = "Put the path of a new directory here, which no other query uses."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ def python_code(
         checkpoint_location: the seeded location; if None, the code has a placeholder.
         connector: the jar of Spark's Kafka connector, which the first line names.
     """
-    lines = [*python_head(streams, connector), "from pyspark.sql import SparkSession", ""]
+    head = [*python_head(streams, connector), *_trial_notes(_PYTHON)]
+    lines = [*head, "from pyspark.sql import SparkSession", ""]
     lines += ["spark = SparkSession.builder.getOrCreate()"]
     return "\n".join([*lines, *_query(_PYTHON, streams, checkpoint_location)])
 
@@ -76,18 +80,27 @@ def scala_code(
 ) -> str:
     """Return a Scala file for ``spark-shell``; its names follow Scala's conventions.
 
-    The code can also be the body of an object. Arguments as for ``python_code``.
+    The code can also be the body of an object. The arguments are those of ``python_code``.
     """
     lines = [
         f"// spark-shell --packages {connector.coordinates} < query.scala",
         *([f"// {_GUESSED_VERSION}"] * connector.is_guess),
-        "// Compiled, as the main of an object: spark-submit with the same --packages.",
+        *_trial_notes(_SCALA),
+        "// To compile it, make it the main method of an object, and run that with spark-submit "
+        "and the same --packages.",
         "import org.apache.spark.sql.SparkSession",
         "import org.apache.spark.sql.streaming.Trigger",
         "",
         "val spark = SparkSession.builder().getOrCreate()",
     ]
     return "\n".join([*lines, *_query(_SCALA, streams, checkpoint_location)])
+
+
+def _trial_notes(language: _Language) -> Iterator[str]:
+    yield (
+        f"{language.comment} A query to complete, where it says COMPLETE. As it is, it shows "
+        f"{TRIAL_RECORDS} records and ends."
+    )
 
 
 def _query(
@@ -115,7 +128,7 @@ def _query(
     location = language.literal(checkpoint_location or "DIRECTORY")
     yield from (
         "",
-        f"{note} What your query does with them goes here.",
+        f"{note} COMPLETE: what your query does with the records.",
         f"{declare}rows = {union}.selectExpr(",
         f"    {columns}",
         ")",
@@ -123,11 +136,11 @@ def _query(
         f"{note} {_NEW_LOCATION if checkpoint_location is None else _SEEDED_LOCATION}",
         f"{declare}{language.checkpoint_location} = {location}",
         "",
-        f"{note} A try: the first {_TRIAL_RECORDS} records on the console. It leaves the directory "
-        "above as it is.",
-        f'{declare}sink = rows.limit({_TRIAL_RECORDS}).writeStream.format("console")'
+        f"{note} COMPLETE: where it writes. This line shows {TRIAL_RECORDS} records, and "
+        "leaves the directory as it is.",
+        f'{declare}sink = rows.limit({TRIAL_RECORDS}).writeStream.format("console")'
         f".trigger({language.available_now})",
-        f"{note} To start for good, put these lines in the place of that one, with your sink:",
+        f"{note} For the real query, replace the line above by these lines, with your sink:",
         f"{note} {declare}sink = (",
         f'{note}     rows.writeStream.format("parquet").option("path", "DIRECTORY")',
         f'{note}     .option("checkpointLocation", {language.checkpoint_location})',

@@ -38,7 +38,7 @@ FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
 def check_free(location: Location) -> None:
-    """Refuse a directory that is not new or empty.
+    """Refuse a location unless it is missing or an empty directory.
 
     Raises:
         Refused: the directory holds anything, or is a file or a link.
@@ -59,7 +59,7 @@ def check_free(location: Location) -> None:
     raise Refused(f"{location.name} is not empty; name a new directory")
 
 
-def write_checkpoint(
+def write_seed(
     sources: Iterable[SparkSource], location: Location, query_id: str | None = None
 ) -> None:
     """Write the seed of a query with these Kafka sources; Spark fails on an incomplete seed.
@@ -71,7 +71,7 @@ def write_checkpoint(
             skips batches that it already has from the same id.
 
     Raises:
-        Refused: the directory is not new or empty.
+        Refused: the location is neither missing nor an empty directory.
         OSError: the directory cannot be written.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
@@ -86,8 +86,8 @@ def write_checkpoint(
 def replace_query_id(location: Location) -> str:
     """Write a new query id into a location from which no query has started, and return the id.
 
-    A cut-over recognizes its own location by the query id. So the cut-over that wrote this location
-    no longer recognizes it.
+    A cut-over recognizes its own location by the query id. So the cut-over that wrote the old id no
+    longer recognizes this location.
 
     Raises:
         OSError: the location cannot be written.

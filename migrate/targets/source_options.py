@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
@@ -99,6 +99,24 @@ class SparkStream:
         return starting_offsets(self.next_offsets)
 
 
+def spark_streams(
+    sources: Iterable[SparkSource],
+    kafka: KafkaConfig | None,
+    isolation_level: IsolationLevel | None,
+    *,
+    seeded: bool,
+) -> tuple[SparkStream, ...]:
+    """Return the sources with all their options; ``read_options`` describes the arguments."""
+    return tuple(
+        SparkStream(
+            source.number,
+            source.next_offsets,
+            tuple(read_options(source, kafka, isolation_level, seeded=seeded)),
+        )
+        for source in sources
+    )
+
+
 def read_options(
     source: SparkSource,
     kafka: KafkaConfig | None,
@@ -123,9 +141,11 @@ def read_options(
             "startingOffsets",
             starting_offsets(source.next_offsets),
             why=(
-                "The checkpoint location says the same, and is what counts where it is found."
+                "The checkpoint location has the same offsets; Spark uses this option only without "
+                "it."
                 if seeded
-                else "Counts on the first start alone: then the query's checkpoint location does."
+                else "Used only on the first start; later starts use the query's checkpoint "
+                "location."
             ),
         ),
         KafkaOption(
@@ -159,7 +179,7 @@ def _store(kind: str) -> Iterator[KafkaOption]:
     """Yield the options for a Java key store or trust store, whose file the user names."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
-        f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
+        f"For a PEM file, set kafka.ssl.{kind}.type to PEM, and leave out the password.",
     )
     yield _from_environment(f"kafka.ssl.{kind}.password")
 
@@ -170,7 +190,7 @@ def _from_environment(name: str, why: str = "") -> KafkaOption:
 
 
 def _login(kafka: KafkaConfig) -> Iterator[KafkaOption]:
-    if "oauth_cb" in kafka:  # kafka_config sets this property for AWS_MSK_IAM
+    if "oauth_cb" in kafka:  # ``migrate.kafka.config`` sets this property for AWS_MSK_IAM
         yield from (KafkaOption(name, value) for name, value in _MSK_IAM.items())
         return
     mechanism = kafka.get("sasl.mechanisms", "GSSAPI")
@@ -213,7 +233,8 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
     """
     if spark_version is not None and not _VERSION.fullmatch(spark_version):
         raise UsageError(
-            f"--spark-version {spark_version!r}: not a version of Spark, as {_DEFAULT_VERSION}"
+            f"--spark-version {spark_version!r}: expected a version of Spark such as "
+            f"{_DEFAULT_VERSION}"
         )
     known = spark_version or _installed()
     match = _VERSION.match(known or _DEFAULT_VERSION)

@@ -56,6 +56,8 @@ class Scene:
 
     Attributes:
         kafka: topic -> records in each of its partitions; a broker is at ``broker:9092``.
+        records: topic -> a directory of the repository with a file for each partition, whose lines
+            are the records.
         copies: directory of the repository -> where it lies for the page, in a directory of its own
             or in S3. A page without any runs in the root of the repository.
         spark: whether there is a Spark session, ``spark``.
@@ -63,6 +65,7 @@ class Scene:
     """
 
     kafka: dict[str, list[int]]
+    records: dict[str, str]
     copies: dict[str, str]
     spark: bool
     playground: bool
@@ -71,7 +74,7 @@ class Scene:
     def needs_a_system(self) -> bool:
         """Whether something must be started first."""
         in_s3 = any(target.startswith("s3://") for target in self.copies.values())
-        return bool(self.kafka) or self.spark or self.playground or in_s3
+        return bool(self.kafka or self.records) or self.spark or self.playground or in_s3
 
 
 def pages() -> list[Path]:
@@ -105,10 +108,11 @@ def blocks(page: Path) -> list[Block]:
 
 
 def scene(page: Path) -> Scene:
-    """What the page asks for in a comment: lines of ``kafka:``, ``copy:``, ``spark: yes`` and
-    ``playground: yes``."""
+    """What the page asks for in a comment: lines of ``kafka:``, ``records:``, ``copy:``,
+    ``spark: yes`` and ``playground: yes``."""
     match = _SCENE.search(page.read_text())
     kafka: dict[str, list[int]] = {}
+    records: dict[str, str] = {}
     copies: dict[str, str] = {}
     systems: set[str] = set()
     for line in match["lines"].splitlines() if match is not None else []:
@@ -116,6 +120,9 @@ def scene(page: Path) -> Scene:
         if key == "kafka":
             topic, *counts = value.split()
             kafka[topic] = [int(count) for count in counts]
+        elif key == "records":
+            topic, _, directory = value.partition(" ")
+            records[topic] = directory
         elif key == "copy":
             source, _, target = value.partition(" -> ")
             copies[source] = target
@@ -123,4 +130,4 @@ def scene(page: Path) -> Scene:
             systems.add(key)
         else:
             raise ValueError(f"{page}: {line!r} says nothing of a scene")
-    return Scene(kafka, copies, "spark" in systems, "playground" in systems)
+    return Scene(kafka, records, copies, "spark" in systems, "playground" in systems)

@@ -29,11 +29,11 @@ def played(
         if scene.playground:
             yield _playground(stack)
             return
-        if not scene.copies and not scene.kafka:
+        if not scene.copies and not scene.kafka and not scene.records:
             yield Stage(ROOT)
             return
         stage = Stage(stack.enter_context(new_directory()))
-        if scene.kafka:
+        if scene.kafka or scene.records:
             if broker is None:
                 from tests.support.kafka import Broker
 
@@ -90,13 +90,18 @@ def _produce(broker: Broker, scene: Scene) -> None:
             broker.produce(
                 topic, partition, [f"{topic}/{partition} record {n}" for n in range(count)]
             )
+    for topic, directory in scene.records.items():
+        files = sorted((ROOT / directory).iterdir())
+        broker.create_topic(topic, len(files))
+        for file in files:
+            broker.produce(topic, int(file.name), file.read_text().splitlines())
 
 
 def _clear(broker: Broker, scene: Scene) -> None:
     """Take away the topics and groups, whose names the next page uses as well."""
     from confluent_kafka.admin import AdminClient
 
-    for topic in scene.kafka:
+    for topic in (*scene.kafka, *scene.records):
         broker.delete_topic(topic)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     groups = [group.group_id for group in admin.list_consumer_groups().result().valid]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 
+from migrate.cli.exit_codes import Exit
 from migrate.model.explanations import read_explanations
 from migrate.model.finding import Code
 from migrate.model.warning import WarningCode
@@ -61,3 +63,16 @@ def test_the_sections_exist() -> None:
         headings = re.findall(r"^## (.+)$", (ROOT / "docs" / page).read_text(), re.M)
         anchors = [re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in headings]
         assert not anchor or anchor in anchors, section
+
+
+def test_the_page_of_exit_codes_has_those_of_the_program() -> None:
+    source = inspect.getsource(Exit)
+    rows = ["| 0 | | done |"]
+    for code in Exit:
+        meaning = re.search(rf"^ *{code.name} = {code.value}  # (.+)$", source, re.M)
+        assert meaning is not None, f"{code!r} has no meaning"
+        text = meaning[1].replace("``", "`")
+        rows.append(f"| {code.value} | {code.name.lower().replace('_', ' ')} | {text} |")
+    page = (ROOT / "docs/reference/exit-codes.md").read_text()
+    shown = re.findall(r"^\| \d+ (?:\|[^|]*){2}\|", page, re.M)
+    assert shown == rows

@@ -10,7 +10,17 @@ _FLINK = "stops a Flink job of the reader's; tests/integration/test_mission.py s
 _DOCKER = "wants a Docker engine; `make demo` and its test tell the same story without"
 _HOURS = "runs Flink or Spark for minutes and writes into the tree; what it names must exist"
 
+_TWO_CLUSTERS = "needs two clusters; tests/integration/test_another_cluster.py runs two"
+
 UNRUN = {
+    (
+        "docs/how-to/another-cluster.md",
+        "migrate to-spark SAVEPOINT --checkpoint-dir DIR -b west:9092 \\",
+    ): _TWO_CLUSTERS,
+    (
+        "docs/how-to/another-cluster.md",
+        "migrate verify plan:plan.json spark:DIR -b west:9092 --to-kafka-config east.properties",
+    ): _TWO_CLUSTERS,
     (
         "docs/how-to/cut-over.md",
         "migrate cut-over orders.yaml               # a dry run, while the job runs",
@@ -20,6 +30,10 @@ UNRUN = {
         "docs/how-to/cut-over.md",
         "states:                               # as to-spark --state: OPERATOR/NAME",
     ): "tests/unit/test_cut_over_spec.py reads it",
+    (
+        "docs/how-to/rehearse.md",
+        "rehearse: python rehearse.py",
+    ): "tests/integration/test_cut_over_check.py runs such a command",
     (
         "README.md",
         "make demo          # running jobs move from Flink to Spark and back: 3 to 5 minutes",
@@ -94,6 +108,10 @@ UNRUN = {
     ): "forms of one command; tests/integration/test_spark_shapes.py runs each",
     ("examples/README.md", "docker compose up --detach"): _DOCKER,
     ("examples/README.md", "docker compose exec jobmanager flink list"): _DOCKER,
+    (
+        "docs/reference/commands.md",
+        "tar -xzf migrate-*-linux-x86_64.tar.gz -C /opt",
+    ): "installs it; tests/packaging/test_program.py runs it from such a place",
     ("docs/tutorial.md", "make demo"): "minutes; CI runs tests/integration/test_examples.py",
     (
         "docs/how-to/fleet.md",

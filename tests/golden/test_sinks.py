@@ -52,7 +52,7 @@ def test_the_tables_are_those_of_the_manifest() -> None:
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_what_is_remembered_is_what_the_writer_says(name: str) -> None:
     memory = sink_memory(str(GOLDEN / name), Files())
-    assert memory.of(KINDS[name]) == TABLES[name]["memory"]
+    assert memory.last_numbers(KINDS[name]) == TABLES[name]["memory"]
     assert {one.kind for one in memory.remembered} == {KINDS[name]}
     assert (len(memory.formats), memory.unread, memory.empty) == (1, (), False)
 

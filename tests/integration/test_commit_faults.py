@@ -102,7 +102,7 @@ class Case:
     def fate(self) -> ChangeProgress | None:
         """What the next run says of the last one."""
         groups = ConsumerGroups({"bootstrap.servers": self.proxied.bootstrap_servers})
-        run = rollback_file.earlier_run([self.folder], groups.cluster_id(), self.view())
+        run = rollback_file.newest_change([self.folder], groups.cluster_id(), self.view())
         return run.progress if run is not None else None
 
     def applied(self) -> Offsets:

@@ -324,7 +324,7 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broke
     for mode in ([], ["--execute", "--yes"]):
         moved = migrate("cut-over", spec.path, *mode)
         assert moved.code == 4, moved.stderr
-        assert "flink.savepoints was " in moved.stderr and "put it back" in moved.stderr
+        assert "flink.savepoints was " in moved.stderr and "restore the old value" in moved.stderr
     spec.write(timeouts={"stop": "1ms"})
     meanwhile = spec.execute("--back")
     assert (meanwhile.code, "no stop can be taken back" in meanwhile.stderr) in (

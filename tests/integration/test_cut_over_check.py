@@ -70,6 +70,24 @@ def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Pa
     assert broker.committed(spec.name) == {}
 
 
+def test_a_dry_run_rehearses(broker: Broker, tmp_path: Path) -> None:
+    """By the user's program; what it prints is shown, and its failure is a refusal."""
+    names = create_golden_topics(broker, "orders", "payments")
+    spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
+    fields["rehearse"] = "echo 40 keys right; pwd > ran; exit $(cat code)"
+    for code, shown in (("0", "the command that rehearses the query has ended well"), ("5", "")):
+        (tmp_path / "code").write_text(code)
+        spec.write_text(yaml.safe_dump(fields))
+        dry = migrate("cut-over", spec)
+        assert (dry.code, shown in dry.stdout) == (4 if code == "5" else 0, True), dry.stderr
+        assert "rehearse 1: 40 keys right" in dry.stderr
+    assert "rehearse: the command has ended with exit code 5" in dry.stderr
+    assert (tmp_path / "ran").read_text().strip() == str(tmp_path)
+    fields["rehearse"] = "./no-such-program"
+    spec.write_text(yaml.safe_dump(fields))
+    assert "rehearse: there is no program ./no-such-program" in migrate("cut-over", spec).stderr
+
+
 def test_a_query_that_reads_less_than_its_seed_is_not_verified(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:

@@ -125,7 +125,7 @@ def test_the_page_is_whole_and_asks_for_nothing(tmp_path: Path, lost: int) -> No
             browser.get(page.as_uri())
             assert requests(browser) == [page.as_uri()]
             assert console_messages(browser) == []
-            assert browser.title == "Cut-over " + _HOSTILE.replace("\x1b", "\\x1b")
+            assert browser.title == "Cut-over of " + _HOSTILE.replace("\x1b", "\\x1b")
             text = browser.find_element("css selector", "body").text
             totals = browser.find_element("css selector", ".totals").text.split()
             wide, inner = browser.execute_script(

@@ -74,13 +74,13 @@ def test_a_stop_is_asked_for_once_and_found_again(
         while (details := flink.details(job_id)).checkpoint is None:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        assert (details.idle_tasks, details.failed) == ([], None)
-        assert flink.stopping(job_id, trigger_id) is None
+        assert (details.idle_tasks, details.failure) == ([], None)
+        assert flink.stop_attempt(job_id, trigger_id) is None
 
         for _ in range(2):
             savepoints = (tmp_path / "savepoints").as_uri()
             flink.stop(job_id, savepoints, trigger_id, drain=False, native=False)
-        while not (stop := flink.stopping(job_id, trigger_id) or StopAttempt()).ended:
+        while not (stop := flink.stop_attempt(job_id, trigger_id) or StopAttempt()).ended:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         (savepoint,) = (tmp_path / "savepoints").iterdir()
@@ -121,7 +121,7 @@ def test_where_flink_does_not_answer_nothing_is_committed(tmp_path: Path, broker
     for mode in ((), ("--execute", "--yes")):
         gone = _commit_group(tmp_path, broker, topic, address, *mode)
         assert (gone.code, gone.stdout) == (6, "")
-        assert re.search(r"the JobManager at 127\.0\.0\.1:\d+: no answer", gone.stderr)
+        assert re.search(r"--flink-rest http://127\.0\.0\.1:\d+: no answer", gone.stderr)
 
 
 @contextmanager

@@ -35,27 +35,27 @@ def _group(name: str, topic: str, *held: int) -> GroupView:
             "commit",
             (3, 4),
             (9, 4),
-            ("1 of its offsets would go back, and up to 6 records be read again",),
+            ("1 of its offsets would go back, and up to 6 records would be read again",),
         ),
         (
             "commit",
             (3, 4),
             (9, 5),
-            ("2 of its offsets would go back, and up to 7 records be read again",),
+            ("2 of its offsets would go back, and up to 7 records would be read again",),
         ),
         (
             "commit",
             (3, 4),
             (2, 9),
-            ("1 of its offsets would go back, and up to 5 records be read again",),
+            ("1 of its offsets would go back, and up to 5 records would be read again",),
         ),
         ("commit", (3, 4), (3, 4), ()),  # it is as the earlier run left it
         ("commit", (3, 4), (1, 1), ()),  # or found it
         ("commit", (3, 4), (2, 2), ()),  # it goes ahead, wherever it has been meanwhile
         ("commit", (9, 9), (9, 9), ()),  # nobody has read on from where it was set
         # No commit of ours is known, and it is behind these offsets nowhere: it may be theirs.
-        ("rollback", (3, 4), (9, 9), ("2 partitions", "up to 11 records be read again")),
-        (None, (), (9, 9), ("2 partitions", "up to 11 records be read again")),
+        ("rollback", (3, 4), (9, 9), ("2 partitions", "up to 11 records would be read again")),
+        (None, (), (9, 9), ("2 partitions", "up to 11 records would be read again")),
         (None, (), (9, 1), ()),  # it was somewhere else: to be moved is what a group is for
     ],
 )

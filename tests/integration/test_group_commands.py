@@ -373,7 +373,7 @@ def test_a_group_that_moved_on_is_known_without_its_rollback_file(
         assert (refused.code, refused.stdout) == (4, "")
         assert f"group {group} has moved on" in refused.stderr
         assert ("still has that of chk-7" in refused.stderr) is (partitions == 1)
-        assert f"up to {back} records be read again; add --allow-moved-on" in refused.stderr
+        assert f"up to {back} records would be read again; add --allow-moved-on" in refused.stderr
     assert broker.committed(group) == there
     assert migrate(*again, "--execute", "--yes", "--allow-moved-on").code == 0
     assert broker.committed(group) == moved
@@ -394,7 +394,7 @@ def test_the_same_move_again_does_not_take_back_what_consumers_have_read(
     again = (*command, "--rollback-file", tmp_path / "again.json")
     for refused in (migrate(*again), migrate(*again, "--execute", "--yes")):
         assert (refused.code, refused.stdout) == (4, "")
-        assert f"up to {back} records be read again; add --allow-moved-on" in refused.stderr
+        assert f"up to {back} records would be read again; add --allow-moved-on" in refused.stderr
     assert broker.committed(group) == there
     assert migrate(*again, "--execute", "--yes", "--allow-moved-on").code == 0
     assert broker.committed(group) == moved

@@ -88,14 +88,18 @@ def _recreate_larger(case: Case) -> None:
         (
             _expire,
             ["", "below log start"],
-            "1: it held 4, whose records are gone: the log now holds 6",
+            "1: the group held 4, whose records are gone: the log now holds 6",
         ),
         (
             _recreate_smaller,
             ["topic recreated"] * 2,
-            "0: it held 4 of a topic that was deleted and",
+            "0: the group held 4 of a topic that was deleted and",
         ),
-        (_recreate_larger, ["topic recreated"] * 2, "1: it held 4 of a topic that was deleted and"),
+        (
+            _recreate_larger,
+            ["topic recreated"] * 2,
+            "1: the group held 4 of a topic that was deleted and",
+        ),
     ],
 )
 def test_an_offset_that_is_none_of_this_log_is_brought_back_only_by_force(
@@ -126,8 +130,9 @@ def test_an_offset_beyond_the_end_where_the_brokers_gave_no_topic_ids(case: Case
     case.path.write_text(file.model_copy(update={"topic_ids": {}}).model_dump_json())
     refused = case.rollback()
     assert refused.code == 4
-    assert f"{case.topic}-0: it held 4, which is beyond the end: the log now holds 0 to 2" in (
-        refused.stderr
+    assert (
+        f"{case.topic}-0: the group held 4, which is beyond the end: the log now holds 0 to 2"
+        in (refused.stderr)
     )
 
 
@@ -145,8 +150,8 @@ def test_what_belongs_to_no_partition_is_left_out_by_force(case: Case, broker: B
     assert (refused.code, refused.stdout) == (4, "")
     for partition in range(2):
         assert (
-            f"{case.topic}-{partition}: it held 4, and the partition is gone; add --force to leave "
-            "it out"
+            f"{case.topic}-{partition}: the group held 4, and the partition is gone; add "
+            "--force to leave it out"
         ) in refused.stderr
     left_out = case.rollback("--execute", "--yes", "--force")
     assert left_out.code == 0, left_out.stderr

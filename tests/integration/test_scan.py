@@ -50,6 +50,8 @@ def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: FewJobs) -
         "yes: 6 (no obstacle was found)",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (corrupt 1)",
+        "if the job runs, a stop with a savepoint ends in-flight-records (of an unaligned "
+        "checkpoint): `migrate cut-over` stops it first, or stop it and scan its savepoint",
         "next, a plan for each job without an obstacle: migrate scan "
         f"{estate.root} --plans plans -b HOST:PORT",
     ]
@@ -72,7 +74,10 @@ def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: FewJobs) -> 
         str(estate.corrupt): ["unreadable", "corrupt"],
         str(estate.savepoint): ["yes", "1", "2", "16"],
     }
-    assert "lag: up to 119 records" in result.stderr.splitlines()
+    assert (
+        "lag: up to 119 records, and 3 positions whose lag is not known"
+        in result.stderr.splitlines()
+    )
 
 
 def test_positions_are_written_with_their_lag(estate: FewJobs, tmp_path: Path) -> None:
@@ -228,7 +233,7 @@ def test_tables_that_are_written_are_told_where_stdout_is_full(
         )
     assert ended.returncode == 5
     assert ended.stderr.splitlines()[-1] == (
-        f"migrate: stdout: No space left on device; {out}: written, and whole"
+        f"migrate: stdout: No space left on device; {out}: written completely"
     )
     assert (out / "positions" / "_SUCCESS").exists()
 

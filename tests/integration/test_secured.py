@@ -555,6 +555,31 @@ def test_who_may_not_read_the_transaction_log_is_told_so(permitted: Permitted) -
     assert "these brokers do not know transaction 'pay-0-5'" in said
 
 
+def test_the_records_of_two_clusters_are_compared(permitted: Permitted) -> None:
+    """READ on the topics is all that it takes, on no group; no secret of either is told."""
+    first, second = permitted.topics
+    times = [int(time.time() * 1000) + n for n in range(10)]
+    for topic in permitted.topics:
+        permitted.broker.delete_records(topic, 0, 10)
+        permitted.broker.produce(topic, 0, map(str, range(10)), times)
+    permitted.broker.produce(second, 0, ["10"], times[:1])
+    chk = write_source(permitted.home / "chk-7", {0: splits(first, [14])})
+    there = permitted.home / "there.properties"
+    servers = f"bootstrap.servers={permitted.broker.address('SASL')}\n"
+    there.write_text(servers + permitted.properties.read_text(encoding="utf-8"), encoding="utf-8")
+    command = ("to-spark", chk, "--to-kafka-config", there, "--topic-map", f"{first}={second}")
+    permitted.allow(AclOperation.DESCRIBE, topics=2)
+    said = permitted.run(*command, code=6)
+    assert "access denied; its records are compared: grant this user READ on topic" in said
+    permitted.allow(AclOperation.READ, topics=2)
+    assert "1 proved" in permitted.run(*command, code=0)
+    wrong = there.read_text(encoding="utf-8").replace(PLAIN_PASSWORD, "not-the-password")
+    there.write_text(wrong, encoding="utf-8")
+    said = permitted.run(*command, code=6)
+    assert "access denied at" in said
+    assert "not-the-password" not in said and PLAIN_PASSWORD not in said
+
+
 def test_a_rollback_names_the_permission_that_it_lacks(permitted: Permitted) -> None:
     """Where the group must be deleted for it, that is not done if it could not be made anew."""
     group, (first, second) = permitted.group, permitted.topics

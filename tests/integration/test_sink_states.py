@@ -1,15 +1,22 @@
-"""Flink's own classes find in a KafkaSink's state what the decoder finds there."""
+"""Flink's own classes find in the state of sinks what the decoder finds there."""
 
 from __future__ import annotations
 
 import pytest
 
-from decoder.kafka.sink import KafkaWriterState, read_committer_state, read_writer_state
+from decoder.kafka.sink import (
+    KafkaWriterState,
+    PendingFile,
+    PendingTransaction,
+    read_committer_state,
+    read_writer_state,
+)
 from tests.support.encoder import (
     COMMITTED_REQUEST,
     FAILED,
     RETRY,
     Committable,
+    FileCommittable,
     encode_committer_element,
     encode_writer_element,
 )
@@ -56,11 +63,10 @@ def test_a_sinks_state_is_what_flink_reads(
     )
     for element, requests in zip(committers, told, strict=False):
         assert requests
-        assert sorted(
-            (pending.transactional_id, pending.producer_id, pending.epoch)
-            for pending in read_committer_state(element, "c")
-        ) == sorted(
-            (request["transactional_id"], request["producer_id"], request["epoch"])
+        assert sorted(read_committer_state(element, "c")) == sorted(
+            PendingTransaction(
+                request["transactional_id"], request["producer_id"], request["epoch"]
+            )
             for request in requests
             if request["state"] in _PENDING
         )
@@ -68,3 +74,32 @@ def test_a_sinks_state_is_what_flink_reads(
         read = read_writer_state(element, "w")
         assert isinstance(read, KafkaWriterState)
         assert (read.prefix, list(read.open_transactions)) == (state["prefix"], state["under_way"])
+
+
+_FILES = {
+    5: {
+        0: [FileCommittable("a", b"file", compacted="/a/b"), FileCommittable("b", None, b"old")],
+        1: [FileCommittable("c", b"file", b"old"), FileCommittable("d", b"f", state=FAILED)],
+    },
+    6: {0: [FileCommittable("e", b"file", state=RETRY), FileCommittable("f", compacted="/f")]},
+}
+_FILES_OF_ONE = {5: {0: [*_FILES[5][0], *_FILES[6][0]]}}
+
+
+@pytest.mark.parametrize(
+    ("flink", "written_by"),
+    [("1.15", ("1.14", "1.15")), ("1.20", ("1.14", "1.15", "1.20")), ("2.2", ("1.14", "2.2"))],
+)
+def test_the_files_to_commit_are_what_flink_reads(flink: str, written_by: tuple[str, ...]) -> None:
+    elements = [
+        encode_committer_element(release, _FILES_OF_ONE if release in ("1.14", "1.15") else _FILES)
+        for release in written_by
+    ]
+    told = read_sink_states(flink, [("files", element) for element in elements])
+    for element, requests in zip(elements, told, strict=True):
+        assert sorted(read_committer_state(element, "c")) == sorted(
+            PendingFile(request["bucket_id"])
+            for request in requests
+            if request["state"] in _PENDING and request["has_pending_file"]
+        )
+        assert any(request["has_pending_file"] for request in requests)

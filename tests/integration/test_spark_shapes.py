@@ -22,7 +22,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from migrate.targets.location import location
-from migrate.targets.seed import write_checkpoint as write_checkpoint_location
+from migrate.targets.seed import write_seed as write_seed_of_sources
 from migrate.targets.source_options import SparkSource
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
@@ -396,7 +396,7 @@ def test_a_frame_joined_with_itself_may_be_one_stream_or_two(
     # Each at positions of its own, as no user would have them, to tell which was heeded.
     sides = [of(ORDERS), of(ORDERS, OTHER_POSITIONS)]
     checkpoint_dir = world.folder / "checkpoint"
-    write_checkpoint_location(
+    write_seed_of_sources(
         [SparkSource(number, side) for number, side in enumerate(sides)],
         location(str(checkpoint_dir)),
     )

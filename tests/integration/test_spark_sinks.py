@@ -85,7 +85,7 @@ def test_a_new_sink_gets_every_record_once(
     spark: Spark, servers: str, chk: Path, tmp_path: Path, kind: str
 ) -> None:
     sink = tmp_path / "sink"
-    assert "the sink is empty" in looked_at(chk, sink).stderr
+    assert "nothing is there yet" in looked_at(chk, sink).stderr
     run(records(spark, servers, per_batch=30), seeded(chk, servers), kind, path=str(sink))
     assert offsets(spark, kind, sink) == EXPECTED
 

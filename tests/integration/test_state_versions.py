@@ -19,18 +19,21 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.version import __version__ as pyspark_version
 
-from migrate import verify
+from migrate import inspect, verify
 from migrate.model.errors import Refused
 from migrate.spark import (
+    Rehearsal,
     StateRows,
     aggregate_rows,
     initial_state,
     prime,
     read_keyed_state,
+    rehearse,
     seen_rows,
     session_windows,
 )
 from tests.support.kafka import Broker
+from tests.support.rehearsed import parse_orders
 from tests.support.seeds import write_seed
 from tests.support.spark import Spark, run_to_end
 from tests.support.spark_versions import ROOT, environments
@@ -371,6 +374,105 @@ def test_a_processor_goes_on(spark: Spark, events: Events, tmp_path: Path) -> No
         spark.session.conf.unset(_STORE)
     found = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
     assert found.items() <= _totals_of(events.all).items() and len(found) > 30
+
+
+# -- rehearsals ----------------------------------------------------------------------------------
+
+_REHEARSED = Path(__file__).parents[1] / "golden" / "rehearsed"
+_RECORDS = "topic STRING, partition INT, offset BIGINT"
+_ORDER = f"name STRING, amount BIGINT, id STRING, at TIMESTAMP, {_RECORDS}"
+# Name, amount, id, millis, by partition and offset.
+Order = tuple[str, int | None, str, int]
+
+
+@pytest.fixture(scope="module")
+def orders(broker: Broker) -> dict[int, list[Order]]:
+    broker.create_topic("events", 2)
+    orders: dict[int, list[Order]] = {}
+    for partition in (0, 1):
+        lines = (_REHEARSED / "events" / str(partition)).read_text().splitlines()
+        broker.produce("events", partition, lines)
+        fields = [line.split(",") for line in lines]
+        orders[partition] = [(n, int(a) if a else None, i, int(at)) for n, a, i, at in fields]
+    return orders
+
+
+@BOTH
+@pytest.mark.usefixtures("store")
+def test_a_query_is_rehearsed(
+    spark: Spark, broker: Broker, orders: dict[int, list[Order]], tmp_path: Path
+) -> None:
+    """Counts, ids and windows are right; a filter that is missing is found, with the records."""
+    checkpoints = sorted(_REHEARSED.glob("savepoint-*"), key=_checkpoint_id)
+    starts, ends = (_offsets(checkpoint) for checkpoint in checkpoints)
+
+    def state(checkpoint: str, operator: str, name: str) -> DataFrame:
+        return read_keyed_state(spark.session, checkpoint, operator=operator, state=name)
+
+    def totals(checkpoint: str) -> list[StateRows | DataFrame]:
+        sums = {"amount": "IF(value.f1 = 0, NULL, value.f2)"}
+        found = state(checkpoint, "totals", "total")
+        return [aggregate_rows(found, _ORDER, keys={"name": "key"}, count="value.f0", sums=sums)]
+
+    def seen(checkpoint: str) -> list[StateRows | DataFrame]:
+        return [seen_rows(state(checkpoint, "seen", "seen"), _ORDER, keys={"id": "key"})]
+
+    def windows(checkpoint: str) -> list[StateRows | DataFrame]:
+        found = state(checkpoint, "windows", "window-contents")
+        told: dict[str, Any] = {"count": "value.f0", "sums": {"amount": "value.f1"}}
+        return [
+            aggregate_rows(
+                found, _ORDER, keys={"name": "key"}, window="namespace", time="at", **told
+            )
+        ]
+
+    def run(query: Any, rows: Any, mode: str = "append", **more: Any) -> Rehearsal:
+        kafka = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "events"}
+        earlier, later = checkpoints
+        options: dict[str, Any] = {"stream": parse_orders, "output_mode": mode, **more}
+        options |= {"earlier": earlier, "later": later, "kafka": kafka}
+        return rehearse(query, rows, scratch=tmp_path / "scratch", **options)
+
+    def count(events: DataFrame) -> DataFrame:
+        return events.groupBy("name").agg(F.count("*"), F.sum("amount"))
+
+    def by_window(events: DataFrame) -> DataFrame:
+        window = F.window("at", "10 seconds")
+        return (
+            events.withWatermark("at", "2 seconds")
+            .groupBy(window, "name")
+            .agg(F.count("*"), F.sum(F.coalesce("amount", F.lit(0))))
+        )
+
+    right = run(
+        lambda events: count(events.where("amount IS NULL OR amount >= 0")), totals, "update"
+    )
+    assert right.proof.is_right and right.proof.right == 40
+    assert right.records == sum(ends[n] - starts[n] for n in orders)
+    assert run(lambda events: events.dropDuplicates(["id"]), seen).proof.is_right
+    (first,) = windows(str(checkpoints[0]))
+    assert isinstance(first, StateRows) and first.first_end is not None
+    fired = run(by_window, windows, watermark_ms=first.first_end - 10_000)
+    assert fired.proof.is_right and fired.proof.right > 20
+
+    wrong = run(count, totals, "update")
+    read = [(n, o, orders[n][o]) for n in orders for o in range(starts[n], ends[n])]
+    refunds = {name for _, _, (name, amount, *_) in read if amount is not None and amount < 0}
+    assert {row["key"]["name"] for row in wrong.wrong.collect()} == refunds
+    shown = str(wrong)
+    for partition in orders:
+        at = [o for n, o, (name, *_) in read if n == partition and name == min(refunds)]
+        assert not at or f"events-{partition} at {', '.join(map(str, at))}" in shown
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def _checkpoint_id(checkpoint: Path) -> int:
+    return inspect(checkpoint).checkpoint.checkpoint_id
+
+
+def _offsets(checkpoint: Path) -> dict[int, int]:
+    (source,) = inspect(checkpoint).sources
+    return {position.partition: position.next_offset or 0 for position in source.positions}
 
 
 # -- the oldest one ------------------------------------------------------------------------------

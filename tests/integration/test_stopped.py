@@ -237,7 +237,7 @@ def test_a_single_checkpoint_shows_no_interval(
     chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
     done = commit_group(chk, "--execute", "--yes")
     assert done.code == 0, done.stderr
-    assert "how often it takes a checkpoint does not show here" in done.stderr
+    assert "how often the job takes a checkpoint is not known" in done.stderr
     assert "waiting" not in done.stderr
 
 

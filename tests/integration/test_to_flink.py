@@ -15,7 +15,7 @@ import pytest
 from migrate.inputs.offsets_json import starting_offsets
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
-from tests.support.flink import CountedRecord, CountRun, line_sources, run_count_job
+from tests.support.flink import CountedRecord, CountRun, additional_source_kinds, run_count_job
 from tests.support.jdk import JavaError
 from tests.support.kafka import Broker
 from tests.support.spark_files import COMMIT, batch, spark_directory
@@ -81,7 +81,7 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
     if not stopped:
         options |= _IN_FILES | (_ROCKSDB if in_rocksdb else {})
         options |= _MERGED if version.startswith("2") else {}
-    kinds = ["Kafka", *line_sources(version)]
+    kinds = ["Kafka", *additional_source_kinds(version)]
     if stopped and "Legacy" in kinds:
         kinds.remove("Legacy")  # at a stop it stores what it had at the checkpoint before
     its_own = uuid.uuid4().hex[:8]  # it may be run again

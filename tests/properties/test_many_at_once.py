@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from decoder import DecodeError, KafkaSource
 from decoder.cursor import Cursor
-from decoder.kafka.bulk import read_uniform_entries, read_uniform_splits
+from decoder.kafka.bulk import element_topics, read_uniform_entries, read_uniform_splits
 from decoder.kafka.enumerator import EnumeratorEntry, read_entries, read_enumerator
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise_source
@@ -157,7 +157,7 @@ def _encoded(handle: IncrementalHandle) -> bytes:
 
 
 def _quick(data: bytes, end: int) -> tuple[int, int] | None:
-    return incremental.incremental_bytes(data, 1, end, version2=data[0] == 11)
+    return incremental.skip_incremental_fast(data, 1, end, version2=data[0] == 11)
 
 
 def incremental_state_is_read_by_the_run(draw: st.DataObject) -> None:
@@ -303,7 +303,7 @@ def reader_state_is_read_by_the_column(draw: st.DataObject) -> None:
     partly, following = draw.draw(st.booleans()), draw.draw(st.binary(max_size=9))
     state = _state(stream + following, offsets[0] * partly, offsets, len(following))
     assert state.plain is not None
-    alike = read_uniform_splits(state.plain, {})
+    alike = read_uniform_splits(state.plain, element_topics())
     assert alike is not None
     assert list(alike.make_items()) == [
         read_reader_element(element, "element") for element in state

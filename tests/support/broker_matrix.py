@@ -28,7 +28,7 @@ TABLE = ROOT / "docs" / "broker-matrix.md"
 _TESTS = "tests/integration/test_broker_versions.py"
 
 # The heading of each row, and its test.
-COLUMNS: Mapping[str, str] = {
+ROW_TESTS: Mapping[str, str] = {
     "moved, verified, read on": "test_moved_verified_and_read_on[classic]",
     "moved, verified, read on, consumer protocol": "test_moved_verified_and_read_on[consumer]",
     "members refused": "test_a_group_with_members_is_refused[classic]",
@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The outcomes of all tests with one release of Kafka, by test."""
+    """The outcomes of all tests with one release of Kafka, by test; ``on`` is the date."""
 
     release: str
     on: str
@@ -70,7 +70,7 @@ def measure(release: str) -> Measured:
             check=False,
         )
         outcome_of = dict(outcomes(report))
-    cells = {test: outcome_of.get(test, "not run") for test in COLUMNS.values()}
+    cells = {test: outcome_of.get(test, "not run") for test in ROW_TESTS.values()}
     return Measured(release, datetime.now(timezone.utc).date().isoformat(), cells)
 
 
@@ -87,7 +87,7 @@ def table(measured: Iterable[Measured]) -> str:
     lines = list(measured)
     cells = {
         heading: [line.cells.get(test, "not run") for line in lines]
-        for heading, test in COLUMNS.items()
+        for heading, test in ROW_TESTS.items()
     }
     cells["measured on"] = [line.on for line in lines]
     return _TEXT.format(rows=rows([line.release for line in lines], cells))

@@ -12,7 +12,7 @@ from decoder.keyed_state import KeyedState, Part
 from migrate.state.arrow import DoesNotFit, plain_batches
 from migrate.state.column_types import arrow_schema
 from migrate.state.columns import columns
-from migrate.state.kernel.program import Unknown
+from migrate.state.kernel.program import CannotCompile
 from migrate.state.kernel.read import FastReader
 from tests.support.keyed_rows import with_numbers
 
@@ -51,7 +51,7 @@ def _part(state: KeyedState, part: Part) -> KernelResult:
     )
     try:
         reader = FastReader(state, part, schema, {}, plain)
-    except Unknown:
+    except CannotCompile:
         return KernelResult(False, [], None)
     fast_rows = _outcome(lambda: reader.batches(part.key_groups), schema)
     if isinstance(plain_rows, str) or isinstance(fast_rows, str):

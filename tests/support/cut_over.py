@@ -19,7 +19,7 @@ def open_context(spec: Path, *, adopt: bool = False) -> CutOverContext:
     """Return the context of a spec; changes of its record are written to disk."""
     file = read_spec(spec)
     file.folder.mkdir(exist_ok=True)
-    return CutOverContext(file, Record(file, keep=True, replace_rolled_back=True), adopt=adopt)
+    return CutOverContext(file, Record(file, write=True, replace_rolled_back=True), adopt=adopt)
 
 
 def facts_of(context: CutOverContext, step: str) -> Facts:

@@ -79,7 +79,7 @@ _BEAM = ("beam/BeamJob.java", "beam/BeamDump.java")
 
 
 def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> StandaloneJob:
-    # Six partitions in two splits of three.
+    # The topics have six partitions, which the source reads as two splits of three.
     arguments = (experiment, "orders", "payments", "x")
     return StandaloneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, arguments, records=80)
 
@@ -134,7 +134,7 @@ PATCHES = ("1.20.5", "2.0.2", "2.2.1")
 _FOLDERS |= {patch: _FOLDERS[patch.rpartition(".")[0]] for patch in PATCHES}
 
 
-def line_sources(version: str) -> list[str]:
+def additional_source_kinds(version: str) -> list[str]:
     """Return the kinds of source that `run_count_job` can run in addition to a KafkaSource."""
     kinds = {"Legacy": "legacy", "Dynamic": "dynamic", "Hybrid": None}
     return [kind for kind, part in kinds.items() if part is None or part in _FOLDERS[version]]
@@ -162,7 +162,7 @@ _FOLDERS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}
 
 @dataclass(frozen=True, slots=True)
 class MissionRun:
-    """The result of a mission job: its savepoint, and the records that its sink committed."""
+    """The result of MissionJob: its savepoint, and the records that its sink committed."""
 
     savepoint: Path
     committed: list[Record]

@@ -16,8 +16,8 @@ MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
 _SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
 # The manifest's entries for checkpoints that a real Flink job wrote.
 WRITTEN_BY_FLINK: list[dict[str, Any]] = MANIFEST["checkpoints"]
-# Also the synthetic checkpoints of sources, in states that no test job can produce or in layouts of
-# unreleased versions.
+# The entries above, and those of the synthetic checkpoints of sources: states that no test job can
+# produce, and layouts of unreleased versions.
 ENTRIES: list[dict[str, Any]] = [
     *WRITTEN_BY_FLINK,
     *(

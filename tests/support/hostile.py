@@ -318,8 +318,8 @@ def _name(attack: Callable[..., object]) -> str:
     return attack.__name__.replace("_", " ")
 
 
-# Functions that return a `_metadata`. The functions in FILE_ATTACKS write it
-# themselves, most of them with other files.
+# Functions that return a `_metadata`. The functions in FILE_ATTACKS write it themselves, most of
+# them with other files.
 METADATA_ATTACKS: dict[str, Callable[[], bytes]] = {
     _name(attack): attack
     for attack in (
@@ -427,8 +427,8 @@ def _table() -> None:
     """Print the table in tests/fuzz/measured.md: the cost of every attack."""
     print("| attack | input | memory | processor | |\n|---|--:|--:|--:|---|")
     for name in (*METADATA_ATTACKS, *FILE_ATTACKS):
-        with tempfile.TemporaryDirectory() as place:
-            directory = Path(place, "chk-1")
+        with tempfile.TemporaryDirectory() as work:
+            directory = Path(work, "chk-1")
             directory.mkdir()
             write_attack(name, directory)
             size = sum(file.stat().st_size for file in directory.iterdir())

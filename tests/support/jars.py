@@ -4,8 +4,8 @@
 sha256. Tests use only `jars.lock`: they fetch each jar by its coordinates, without its POM, and
 check its sha256.
 
-    python -m tests.support.jars lock [SET]   # resolve jars.toml into jars.lock again
-    python -m tests.support.jars fetch [SET]  # fetch one set, or all of them
+    python -m tests.support.jars lock [SET…]   # resolve jars.toml into jars.lock again
+    python -m tests.support.jars fetch [SET…]  # fetch these sets, or all of them
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 ROOTS = HERE / "jars.toml"
 LOCK = HERE / "jars.lock"
 
-# The number of parallel downloads. They hide the registry's latency; more would be a load for it.
+# The number of parallel downloads. It hides the registry's latency; more would put load on it.
 _DOWNLOADS = 8
 _TIMEOUT_SECONDS = 120
 
@@ -152,7 +152,7 @@ def _locked(dependency: Dependency) -> Jar:
 
 
 def lock(names: Iterable[str]) -> None:
-    """Resolve sets of jars.toml, and write jars.lock; the other sets stay unchanged.
+    """Resolve sets of jars.toml, and write jars.lock; other sets that it has stay unchanged.
 
     Args:
         names: the names of the sets; none for all sets.

@@ -34,7 +34,7 @@ _PROPERTIES = Path(__file__).parents[1] / "golden" / "synthetic" / "properties.j
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class BytesSerializer:
     """A serializer with the given bytes as its snapshot, and with bytes as values."""
 
     snapshot: bytes
@@ -55,7 +55,7 @@ class Handle:
     offsets: tuple[int, ...]
     first: int = 0
     savepoint: bool = True
-    raw: bool = False
+    raw_keyed: bool = False
 
 
 def read(
@@ -76,7 +76,7 @@ def metadata(
         encoded = KeyGroupsHandle(handle.first, handle.offsets, inline, handle_id, handle.savepoint)
         subtasks.append(
             Subtask(index, raw_keyed=encoded)
-            if handle.raw
+            if handle.raw_keyed
             else Subtask(index, managed_keyed=encoded)
         )
     operator = Operator(OPERATOR, len(handles), max_parallelism, subtasks=tuple(subtasks))
@@ -112,12 +112,12 @@ def handle_of_value(
     group = key_group_of(1, MAX_PARALLELISM)
     entry = Entry(group, 1, None, value)
     return handle_of_states(
-        [Encoded(name, "VALUE", VOID_NAMESPACE, Raw(snapshot), (entry,))], heap=heap
+        [Encoded(name, "VALUE", VOID_NAMESPACE, BytesSerializer(snapshot), (entry,))], heap=heap
     )
 
 
 def canonical_group(*entries: tuple[int, bytes, bytes]) -> bytes:
-    """Encode a key group in canonical form from entries of state number, key and value."""
+    """Encode a key group in canonical form; each entry is (state number, key, value)."""
     out = DataOutput()
     numbers = [number for number, _, _ in entries]
     out.raw(numbers[0].to_bytes(2, "big"))

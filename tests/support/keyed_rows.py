@@ -101,7 +101,7 @@ def is_value(actual: Any, expected: Any, type_: pa.DataType) -> bool:
     if types.is_floating(type_) and expected in _NOT_FINITE:
         return str(actual) == str(float(expected))
     if types.is_string(type_) and actual != expected:
-        return _from_json(actual) == (expected,)  # the types may differ
+        return _from_json(actual) == (expected,)  # a column of JSON, for values of several types
     return bool(actual == expected and isinstance(actual, bool) == isinstance(expected, bool))
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.targets.location import location
-from migrate.targets.seed import write_checkpoint
+from migrate.targets.seed import write_seed as write_seed_of_sources
 from migrate.targets.source_options import SparkSource
 
 
 def write_seed(next_offsets: NextOffsets, directory: Path) -> None:
     """Write the checkpoint location of a query whose stream 0 starts at these offsets."""
-    write_checkpoint([SparkSource(0, next_offsets)], location(str(directory)))
+    write_seed_of_sources([SparkSource(0, next_offsets)], location(str(directory)))

@@ -27,7 +27,7 @@ from tests.support.spark_versions import (
     VENV_RELEASE,
     SparkVersionError,
     environments,
-    line_of,
+    minor_version,
 )
 
 RESULTS = ROOT / "docs" / "spark-matrix.json"
@@ -40,7 +40,7 @@ _MARKS = {"passed": "✓", "failed": "**failed**"}
 
 _KEPT = "test_a_copy_goes_on_from_other_positions_with_the_counts_it_has"
 # The heading of each row, and its test.
-COLUMNS: Mapping[str, str] = {
+ROW_TESTS: Mapping[str, str] = {
     "startingOffsets, stateless": "test_starts_exactly[stateless-options]",
     "startingOffsets, stateful": "test_starts_exactly[stateful-options]",
     "seed, stateless": "test_starts_exactly[stateless-seed]",
@@ -62,6 +62,10 @@ class Measured:
     """The outcomes with one minor version of Spark.
 
     Attributes:
+        line: the minor version, such as ``4.1``.
+        version: the release.
+        on: the date.
+        with_: the version of Python, and the system.
         cells: the outcome of each test, by name: passed, failed, not run, or DOES_NOT_APPLY.
         not_run: why no test was run; empty if the tests were run.
     """
@@ -74,9 +78,9 @@ class Measured:
     not_run: str = ""
 
 
-def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS) -> Measured:
+def measure(name: str, tests: str = _TESTS, row_tests: Mapping[str, str] = ROW_TESTS) -> Measured:
     """Run the tests with one minor version of Spark."""
-    in_venv = name == line_of(VENV_RELEASE)
+    in_venv = name == minor_version(VENV_RELEASE)
     version = VENV_RELEASE if in_venv else environments()[name].version
     on = datetime.now(timezone.utc).date().isoformat()
     with_ = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
@@ -93,7 +97,7 @@ def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS
                 return Measured(name, version, on, with_, {}, str(error).splitlines()[0])
             environments()[name].run("pytest", *arguments)
         outcome_of = dict(outcomes(report))
-    cells = {test: outcome_of.get(test, "not run") for test in columns.values()}
+    cells = {test: outcome_of.get(test, "not run") for test in row_tests.values()}
     return Measured(name, version, on, with_, cells)
 
 
@@ -123,13 +127,13 @@ def rows(versions: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
 
 
 def table(
-    measured: Iterable[Measured], columns: Mapping[str, str] = COLUMNS, text: str | None = None
+    measured: Iterable[Measured], row_tests: Mapping[str, str] = ROW_TESTS, text: str | None = None
 ) -> str:
-    """Return the text of docs/spark-matrix.md, or of a page with other tests and text."""
+    """Return the text of docs/spark-matrix.md, or of a page with other rows and text."""
     lines = list(measured)
     cells = {
         heading: [line.cells.get(test, "not run") for line in lines]
-        for heading, test in columns.items()
+        for heading, test in row_tests.items()
     }
     cells["Kafka connector"] = [_connector(line.version) for line in lines]
     cells["measured on"] = [line.on for line in lines]
@@ -188,13 +192,13 @@ a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 
 def main(names: list[str]) -> None:
     measured = {line.line: line for line in read_results()}
-    for name in names or sorted({line_of(VENV_RELEASE), *environments()}):
+    for name in names or sorted({minor_version(VENV_RELEASE), *environments()}):
         measured[name] = measure(name)
         lines = [measured[line] for line in sorted(measured)]
         text = json.dumps([asdict(line) for line in lines], indent=2)
         RESULTS.write_text(text + "\n", encoding="utf-8")
         TABLE.write_text(table(lines), encoding="utf-8")
-        if not measured[name].not_run and not has_golden(line_of(name)):
+        if not measured[name].not_run and not has_golden(minor_version(name)):
             renew(name)
     if any("failed" in line.cells.values() for line in measured.values()):
         sys.exit(1)

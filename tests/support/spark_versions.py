@@ -98,7 +98,7 @@ class Environment:
         )
 
 
-def line_of(release: str) -> str:
+def minor_version(release: str) -> str:
     """Return the minor version of a release: 4.0 for 4.0.0."""
     return ".".join(release.split(".")[:2])
 

@@ -67,8 +67,8 @@ def write_big_checkpoint(directory: Path, size: int, compressed: bool = False) -
     return directory
 
 
-def write_with_handle(place: Callable[[int], StreamHandle], directory: Path) -> Path:
-    """Write a checkpoint with the handle ``place(size)``.
+def write_with_handle(make_handle: Callable[[int], StreamHandle], directory: Path) -> Path:
+    """Write a checkpoint with the handle ``make_handle(size)``.
 
     The state is in ``outside/state``, beside the parent of ``directory``.
     """
@@ -77,7 +77,7 @@ def write_with_handle(place: Callable[[int], StreamHandle], directory: Path) -> 
     outside.parent.mkdir(exist_ok=True)
     outside.write_bytes(stream)
     return write_checkpoint(
-        directory, source_operator(PartitionableHandle(handle.states, place(len(stream))))
+        directory, source_operator(PartitionableHandle(handle.states, make_handle(len(stream))))
     )
 
 

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from tests.support.spark_matrix import measure, read_results, table
-from tests.support.spark_versions import ROOT, VENV_RELEASE, environments, line_of
+from tests.support.spark_versions import ROOT, VENV_RELEASE, environments, minor_version
 
 RESULTS = ROOT / "docs" / "state-matrix.json"
 TABLE = ROOT / "docs" / "state-matrix.md"
 _TESTS = "tests/integration/test_state_versions.py"
 _REFUSED, _SEEN = "test_a_state_that_is_not_flinks_is_refused", "test_what_was_seen_stays_seen"
 
-COLUMNS: Mapping[str, str] = {
+ROW_TESTS: Mapping[str, str] = {
     "counts, sums": "test_counts_and_sums_go_on[HDFSBacked]",
     "counts, sums, RocksDB": "test_counts_and_sums_go_on[RocksDB]",
     "counts, sums, newer logs": "test_counts_and_sums_go_on[newer logs]",
@@ -33,6 +33,8 @@ COLUMNS: Mapping[str, str] = {
     "wrong keys are seen": f"{_REFUSED}[HDFSBacked]",
     "wrong keys are seen, RocksDB": f"{_REFUSED}[RocksDB]",
     "initialState": "test_a_processor_goes_on",
+    "rehearsals": "test_a_query_is_rehearsed[HDFSBacked]",
+    "rehearsals, RocksDB": "test_a_query_is_rehearsed[RocksDB]",
 }
 
 TEXT = """\
@@ -60,6 +62,8 @@ Spark does not have it.
 - **wrong keys are seen**: one key is wrong, one is missing, one is too many. Each is counted, and
   nothing is written.
 - **initialState**: a processor (`transformWithStateInPandas`) with RocksDB.
+- **rehearsals**: queries that count, deduplicate and fill windows are rehearsed on the records
+  between two savepoints of one job. A filter that a query lacks is found, with the records.
 
 The proof reads Spark's state with the data source of Spark 4. With Spark 3.5, a query goes on from
 a copy of the location over no records, and emits all of its state.
@@ -67,14 +71,14 @@ a copy of the location over no records, and emits all of its state.
 
 
 def main(names: list[str]) -> None:
-    for name in names or sorted({line_of(VENV_RELEASE), *environments()}):
-        cells = measure(name, _TESTS, COLUMNS)
+    for name in names or sorted({minor_version(VENV_RELEASE), *environments()}):
+        cells = measure(name, _TESTS, ROW_TESTS)
         # Another process may have tested another version meanwhile.
         measured = {**{line.line: line for line in read_results(RESULTS)}, name: cells}
         lines = [measured[line] for line in sorted(measured)]
         text = json.dumps([asdict(line) for line in lines], indent=2)
         RESULTS.write_text(text + "\n", encoding="utf-8")
-        TABLE.write_text(table(lines, COLUMNS, TEXT), encoding="utf-8")
+        TABLE.write_text(table(lines, ROW_TESTS, TEXT), encoding="utf-8")
     if any("failed" in line.cells.values() for line in read_results(RESULTS)):
         sys.exit(1)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.support.jars import classpath
-from tests.support.jdk import compile_java, run_java
+from tests.support.jdk import JavaError, compile_java, java_command, run_java, tail
 
 _JAVA = Path(__file__).parent / "java"
 START = 1_700_000_000_000
@@ -43,14 +46,79 @@ def run_stateful_job(
     return Path(printed.strip()), lines
 
 
+@dataclass(frozen=True, slots=True)
+class RehearsedJob:
+    """RehearsedJob.java, which runs on, and two of its snapshots."""
+
+    earlier: Path
+    later: Path
+    sink: Path
+
+    def lines(self, kind: str) -> list[list[str]]:
+        """Return the fields of the lines of a kind that the sink has committed."""
+        files = (file for file in self.sink.rglob("part-*") if ".inprogress" not in file.name)
+        lines = (line.split(",") for file in files for line in file.read_text().splitlines())
+        return [fields[1:] for fields in lines if fields[0] == kind]
+
+
+@contextmanager
+def rehearsed_job(
+    version: str,
+    bootstrap_servers: str,
+    topic: str,
+    records: tuple[int, int],
+    kind: str,
+    workdir: Path,
+) -> Iterator[RehearsedJob]:
+    """Run RehearsedJob.java until the end of the block.
+
+    Args:
+        version: the version of Flink.
+        bootstrap_servers: the brokers.
+        topic: a topic of two partitions.
+        records: how many records of each partition the job has read at least before the first
+            snapshot, and between the two.
+        kind: ``savepoint``, or ``checkpoint`` for retained checkpoints.
+        workdir: an empty directory.
+    """
+    jars = classpath(f"flink-{version}")
+    span = "time" if version.startswith("1.") else "duration"
+    sources = [
+        *(_JAVA / "flink" / name for name in _SHARED),
+        _JAVA / "keyed" / span / "Span.java",
+        _JAVA / "stateful" / "RehearsedJob.java",
+    ]
+    folders = [str((workdir / name).absolute()) for name in ("checkpoints", "savepoints", "sink")]
+    command = java_command(
+        "testjobs.RehearsedJob",
+        [compile_java(sources, jars), *jars],
+        [bootstrap_servers, topic, *map(str, records), kind, *folders],
+        "1g",
+    )
+    with (workdir / "log").open("w+") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        try:
+            assert process.stdout is not None
+            paths = [Path(process.stdout.readline().strip()) for _ in range(2)]
+            if not all(path.name for path in paths):
+                raise JavaError(tail((workdir / "log").read_text()))
+            yield RehearsedJob(paths[0], paths[1], workdir / "sink")
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+
+
 def run_idle_keys_job(
     version: str, bootstrap_servers: str, topic: str, ttl_seconds: int, workdir: Path
 ) -> tuple[Path, dict[str, dict[int, tuple[int, int]]]]:
     """Run IdleKeysJob.java, whose state has a time to live.
 
     Returns:
-        The savepoint, and the count and sum of each user after Flink has restarted from it and
-        read new records of all users, for the state of the function and for that of SQL.
+        The savepoint; and by kind of state (``function`` or ``sql``) and by user, the count and the
+        sum after Flink has restarted from the savepoint and read new records of all users.
     """
     jars = classpath(f"flink-{version}-table")
     span = "time" if version.startswith("1.") else "duration"
@@ -92,6 +160,17 @@ def event(random_: random.Random, number: int) -> str:
     """Return a record ``user,amount,id,millis``. The numbers 2n and 2n + 1 have the same id."""
     at = START + number * 100 - random_.randrange(1000)
     return f"{random_.randrange(40)},{random_.randrange(-50, 100)},id-{number // 2},{at}"
+
+
+def order(random_: random.Random, number: int) -> str:
+    """Return a record ``name,amount,id,millis``, without an amount, or with a negative one.
+
+    Some names differ only in case. The numbers 2n and 2n + 1 have the same id.
+    """
+    name = random_.choice(["ann", "Ann", "bob", "cas", "dora", "Emil", "fay", "gus"])
+    amount = random_.choice(["", *map(str, range(-20, 100))])
+    at = START + number * 100 - random_.randrange(1000)
+    return f"{name}-{random_.randrange(5)},{amount},id-{number // 2},{at}"
 
 
 def totals_processor() -> Any:

@@ -212,6 +212,8 @@ def test_denied_access_is_told_by_what_was_to_be_done(chk: Path, tmp_path: Path)
         done = _without_root(*arguments)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
         assert "Permission denied" in done.stderr
+        if "--checkpoint-dir" in arguments:
+            assert f"--checkpoint-dir {closed / 'query'}: cannot be written: " in done.stderr
 
 
 def test_an_input_that_is_missing_says_what_to_name(chk: Path, tmp_path: Path) -> None:

@@ -231,9 +231,9 @@ def _outcome(before: Any, value: bytes) -> str:
 
 def test_what_is_no_file_of_records() -> None:
     assert is_avro(b"Obj\x01") and not is_avro(b"Obj\x02")
-    assert _refused(avro('"long"', long(1))).startswith("it: no file of records")
+    assert _refused(avro('"long"', long(1))).startswith("it: the schema is not that of a record")
     assert _refused(avro('{"type":"map","values":"long"}', b"")).startswith(
-        "it: no file of records"
+        "it: the schema is not that of a record"
     )
     assert "compressed" in _refused(avro("{}", b"", b"deflate"))
     assert _refused(_file(long(1) + _text(b"a") + _text(b"\xff") + long(0))).startswith("it: ")
@@ -251,5 +251,5 @@ def test_numbers_of_logs(value: object) -> None:
 
 @pytest.mark.parametrize("value", [True, 7.0, "", "-7", "9" * 20, "٣", None, [7]])
 def test_what_is_no_number_of_a_log(value: object) -> None:
-    with pytest.raises(UnreadableSink, match=r"^it: .* is no number$"):
+    with pytest.raises(UnreadableSink, match=r"^it: .* is not an integer$"):
         to_integer(value, "it")

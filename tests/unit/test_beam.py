@@ -20,7 +20,7 @@ from decoder import BeamKafkaIO, DecodeError, UnknownSource, read_checkpoint
 from decoder.kafka.beam import WRAPPER_STATE
 from decoder.kafka.split import NOT_SET
 from decoder.metadata.model import InlineState
-from migrate.inputs.flink.choose_source import choose_sources
+from migrate.inputs.flink.choose_source import Choice, choose
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import NoSuchName
@@ -304,8 +304,8 @@ def test_a_source_of_beams_that_is_not_kafkas_is_told_by_its_name(tmp_path: Path
     element = REAL.replace(_KAFKA.encode(), b"org.apache.beam.sdk.io.other.QueueUnboundedSource")
     assert len(element) == len(REAL)
     extraction = _extract(tmp_path, operator_with_elements({0: [element]}, None))
-    with pytest.raises(NoSuchName, match=r"an Apache Beam pipeline's source, .*QueueUnbounded"):
-        choose_sources(extraction, None)
+    with pytest.raises(NoSuchName, match=r"the source .*QueueUnbounded.* is not KafkaIO"):
+        choose(extraction, Choice())
 
 
 @pytest.mark.parametrize(
@@ -436,7 +436,7 @@ def test_a_splittable_dofn_is_refused_by_name() -> None:
     """Its positions are restrictions in keyed state: what a real pipeline left."""
     extraction = extract(read_checkpoint(golden("beam-sdf/beam-sdf")))
     with pytest.raises(NoSuchName, match="use_deprecated_read"):
-        choose_sources(extraction, None)
+        choose(extraction, Choice())
 
 
 def test_its_positions_move_to_spark_and_none_are_written_into_a_savepoint(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -28,9 +28,9 @@ from migrate.inputs.flink.source import Source, SourceKind
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.model.errors import InputError, NoSuchName, Refused, UsageError
-from migrate.model.policies import policies_of
-from migrate.model.positions import Marker, Position, PositionSet, PositionState, Unknown
+from migrate.model.positions import SPARK, Marker, Position, PositionSet, PositionState, Unknown
 from migrate.model.topic_pattern import topic_pattern
+from migrate.moves.options import MoveArguments, move_request
 from migrate.planning.plan import Refusal
 from migrate.state.json_form import value_json
 from migrate.state.listing import meaning
@@ -301,10 +301,14 @@ def test_a_refusal_with_and_without_a_way_out() -> None:
 
 
 def test_a_pattern_is_of_the_jobs_own_names() -> None:
+    """A map gives other names to topics of one cluster, or of the cluster that the target reads."""
+    both: MoveArguments = {"topic_pattern": "a.*", "topic_map": {"a": "b"}}
     with pytest.raises(UsageError, match="not with --topic-map, whose are others"):
-        policies_of({"topic_pattern": "a.*", "topic_map": {"a": "b"}})
-    assert policies_of({"topic_pattern": "a.*"}).topic_pattern == topic_pattern("a.*")
-    assert policies_of({"topic_map": {"a": "b"}}).topic_map == {"a": "b"}
+        move_request(SPARK, both)
+    brokers: MoveArguments = {"bootstrap_servers": "a:1", "to_bootstrap_servers": "b:1"}
+    for arguments in ({"topic_pattern": "a.*"}, {**brokers, **both}):
+        policies = move_request(SPARK, cast(MoveArguments, arguments)).policies
+        assert policies.topic_pattern == topic_pattern("a.*")
 
 
 def _source(*positions: Position) -> Source:

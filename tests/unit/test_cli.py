@@ -458,7 +458,7 @@ def test_listing_what_is_not_there_is_exit_3(path: str) -> None:
 def test_a_sink_with_something_to_commit_is_a_warning_even_of_a_job_that_stopped() -> None:
     for name, way_out in (
         ("2.2/retained", "is restored from here"),
-        ("2.2/stop", "whether the stop has"),
+        ("2.2/stop", "the stop has committed that output if Flink shows the job as FINISHED"),
     ):
         report = json.loads(migrate("inspect", golden(name), "--format", "json").stdout)
         (found,) = [f for f in report["findings"] if f["code"] == "pending-transactions"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -190,7 +191,7 @@ def seeded(tmp_path: Path) -> Path:
     spec = _spec(tmp_path)
     file = read_spec(spec)
     file.folder.mkdir()
-    record = Record(file, keep=True, replace_rolled_back=True)
+    record = Record(file, write=True, replace_rolled_back=True)
     savepoint = write_source(tmp_path / "savepoint-1", {0: splits("orders", [5, 6])})
     plan(savepoint).save(record.plan_path)
     to_spark(plan=record.plan_path, checkpoint_dir=tmp_path / "query")
@@ -277,9 +278,9 @@ def test_a_query_that_may_yet_begin_is_not_gone_back_from(
     [
         ({"flink": {"savepoint": "/other"}}, "savepoint-1, and is /other now"),
         ({"move": {"gone": "fail"}}, "move.gone was skip, and is fail now"),
-        ({"move": {"on-expired": "earliest"}}, "move.on-expired was not there, and is earliest"),
-        ({"target": {"group": "g"}}, "target.group was not there, and is g now"),
-        ({"sink": "/lake"}, "sink was not there, and is /lake now"),
+        ({"move": {"on-expired": "earliest"}}, "move.on-expired was not set, and is earliest"),
+        ({"target": {"group": "g"}}, "target.group was not set, and is g now"),
+        ({"sink": "/lake"}, "sink was not set, and is /lake now"),
     ],
 )
 def test_what_the_target_was_written_with_stays(
@@ -290,7 +291,7 @@ def test_what_the_target_was_written_with_stays(
         refused = migrate("cut-over", seeded, *mode)
         assert (refused.code, refused.stdout) == (4, "")
         assert told in refused.stderr
-        assert "another cut-over takes another folder" in refused.stderr
+        assert "for another cut-over, name another folder" in refused.stderr
 
 
 def test_what_happens_while_the_question_stands_is_seen(primed: Path) -> None:
@@ -343,18 +344,18 @@ def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
     spec = _spec(tmp_path, flink=flink)
     file = read_spec(spec)
     file.folder.mkdir()
-    Record(file, keep=True, replace_rolled_back=True).change(state="begun")
+    Record(file, write=True, replace_rolled_back=True).change(state="begun")
     _spec(tmp_path, flink={**flink, "job": "payments"})  # nobody has stopped one yet
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink=flink)
-    Record(file, keep=True, replace_rolled_back=True).change_flink(
+    Record(file, write=True, replace_rolled_back=True).change_flink(
         job_id="ab" * 16, job_name="orders"
     )
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink={**flink, "rest": "http://localhost:1"})
     moved = migrate("cut-over", spec)
     assert moved.code == 6
-    assert "flink.rest was of 127.0.0.1, and is of localhost now: a job" in moved.stderr
+    assert "flink.rest named the host 127.0.0.1, and names localhost now: a job" in moved.stderr
     _spec(tmp_path, flink={**flink, "job": "ab" * 16})
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink={**flink, "job": "payments"})
@@ -368,11 +369,11 @@ def test_a_job_that_others_stopped_stays(tmp_path: Path) -> None:
     spec = _spec(tmp_path)
     file = read_spec(spec)
     file.folder.mkdir()
-    Record(file, keep=True, replace_rolled_back=True).change_flink(savepoint="/s/savepoint-1")
+    Record(file, write=True, replace_rolled_back=True).change_flink(savepoint="/s/savepoint-1")
     _spec(tmp_path, flink={"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"})
     refused = migrate("cut-over", spec)
     assert refused.code == 4
-    assert "flink.savepoint was /s/savepoint-1, and is not there now" in refused.stderr
+    assert "flink.savepoint was /s/savepoint-1, and is not set now" in refused.stderr
 
 
 def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:
@@ -389,7 +390,7 @@ def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:
         spec = _spec(tmp_path, flink=flink)
         file = read_spec(spec)
         file.folder.mkdir()
-        Record(file, keep=True, replace_rolled_back=True).change_flink(
+        Record(file, write=True, replace_rolled_back=True).change_flink(
             job_id=job_id, job_name="orders"
         )
         for mode in ((), ("--execute", "--yes")):
@@ -523,7 +524,7 @@ def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> Non
     state.write_text("1\n")
     # Nor is the query started without its states.
     changed = migrate("cut-over", _spec(primed.parent))
-    assert changed.code == 4 and "states was counts/n, and is not there now" in changed.stderr
+    assert changed.code == 4 and "states was counts/n, and is not set now" in changed.stderr
 
     shutil.rmtree(query)
     spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT))
@@ -593,6 +594,7 @@ def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
         (b"0\n", 0),
         (b"137\n", 137),
         (b"began\n", "unknown"),
+        (b"began 71\n", "unknown"),
         (b"", "unknown"),
         (b"\xff\xfe", "unknown"),
         ("²".encode(), "unknown"),
@@ -602,6 +604,15 @@ def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
 def test_how_a_command_ended(content: bytes, ended: int | str, tmp_path: Path) -> None:
     (tmp_path / "query.state").write_bytes(content)
     assert Command(tmp_path, "query").status() == ended
+
+
+@pytest.mark.parametrize(
+    ("content", "process"), [(b"began 71\n", 71), (b"began\n", None), (b"7\n", None)]
+)
+def test_the_process_of_a_command(content: bytes, process: int | None, tmp_path: Path) -> None:
+    assert Command(tmp_path, "query").process() is None
+    (tmp_path / "query.state").write_bytes(content)
+    assert Command(tmp_path, "query").process() == process
 
 
 def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> None:
@@ -631,14 +642,17 @@ def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(prime
         == "the command that primes the location runs with it"
     )
     back = _run(spec, "--back")
-    assert back.code == 4 and "the command that primes runs; stop it first" in back.stderr
+    process = open_context(spec).prime_command.process()
+    assert process is not None and os.getpgid(process) == process
+    runs = f"the command that primes still runs (process {process}; kill -- -{process} ends it); "
+    assert back.code == 4 and f"{runs}stop it first" in back.stderr
     (spec.parent / "go").touch()
     spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
     # On a busy machine it has ended before it is looked at.
     ends = ("ends where the plan says", "holds the plan, with a state")
     assert act(open_context(spec), "apply").endswith(ends)
     changed = migrate("cut-over", _spec(primed.parent))
-    assert changed.code == 4 and "states was counts/n, and is not there now" in changed.stderr
+    assert changed.code == 4 and "states was counts/n, and is not set now" in changed.stderr
 
 
 def test_back_puts_a_primed_location_aside(primed: Path) -> None:

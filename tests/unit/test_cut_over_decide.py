@@ -627,7 +627,13 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
             "add --nothing-started",
         ),
         (_SEEDED, {}, "start Flink's job from its savepoint", None),
-        (_SEEDED, {"start_status": "running"}, "do not start Flink's job", "stop it first"),
+        (
+            _SEEDED,
+            {"start_status": "running", "start_process": 71},
+            "do not start Flink's job from its savepoint yet: the command that starts the query "
+            "still runs (process 71; kill -- -71 ends it). Stop whatever reads from",
+            "still runs (process 71; kill -- -71 ends it); stop it first",
+        ),
         (
             _SEEDED,
             {"start_status": 3},

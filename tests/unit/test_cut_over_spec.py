@@ -62,6 +62,26 @@ def test_that_sources_read_one_cluster_is_a_decision_of_the_spec(tmp_path: Path)
     assert "one_cluster" not in read_spec(_written(tmp_path)).move_arguments()
 
 
+def test_a_target_may_read_another_cluster(tmp_path: Path) -> None:
+    spec = read_spec(
+        _written(
+            tmp_path,
+            kafka={"bootstrap-servers": "west:9092", "to-config": "east.properties"},
+            move={"topic-map": {"orders": "west.orders"}, "wait": "5m", "on-ambiguous": "first"},
+        )
+    )
+    east = str(tmp_path / "east.properties")
+    assert spec.target_kafka_arguments() == {"kafka_config": east}
+    assert spec.deciding_values()["kafka.to-config"] == east
+    arguments = spec.move_arguments()
+    assert arguments["bootstrap_servers"] == "west:9092"
+    assert arguments["to_kafka_config"] == east
+    assert (arguments["wait"], arguments["on_ambiguous"]) == ("5m", "first")
+    same = read_spec(_written(tmp_path))
+    assert same.target_kafka_arguments() == same.kafka_arguments()
+    assert "kafka.to-config" not in same.deciding_values()
+
+
 def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
     moved = {
         "on-expired": "earliest",
@@ -73,7 +93,7 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
     assert spec.folder == tmp_path / "orders.cut-over"
     assert spec.move_arguments()["on_expired"] == "earliest"
     assert spec.move_arguments()["topic_map"] == {"orders": "orders.v2"}
-    assert spec.policies() == {
+    assert spec.changed_move_keys() == {
         "on-expired": "earliest",
         "topic-map": '{"orders": "orders.v2"}',
         "partitions": '{"a": [0]}',
@@ -90,27 +110,49 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
     [
         ({"flnk": {}}, "flnk: no such key (did you mean 'flink'?)"),
         ({"move": {"on_expired": "earliest"}}, "move.on_expired: no such key (did you mean"),
-        ({"move": {"on-expired": "never"}}, "move.on-expired: Input should be"),
+        ({"move": {"on-expired": "never"}}, "move.on-expired: 'fail' or 'earliest' is expected"),
         ({"move": {"allow-ran-on": True}}, "move.allow-ran-on: no such key"),
-        ({"version": 2}, "version: Input should be 1"),
-        ({"target": {}}, "target: checkpoint-dir or group: one of them"),
-        ({"target": {"group": "g", "checkpoint-dir": "d"}}, "target: checkpoint-dir or group"),
-        ({"flink": {"rest": "http://h", "job": "j"}}, "flink: rest, job and savepoints: all three"),
+        ({"version": 2}, "version: 1 is expected"),
+        ({"target": {}}, "target: exactly one of checkpoint-dir and group is needed"),
+        (
+            {"target": {"group": "g", "checkpoint-dir": "d"}},
+            "exactly one of checkpoint-dir and group",
+        ),
+        ({"flink": {"rest": "http://h", "job": "j"}}, "flink: missing: savepoints; for a job that"),
+        ({"flink": None}, "flink: missing: rest, job, savepoints; for a job that others have"),
         ({"flink": {"savepoint": "s", "savepoints": "t"}}, "flink: savepoint is of a job that has"),
         ({"timeouts": {"stop": "soon"}}, "timeouts.stop: 'soon': not a length of time"),
         (
             {"kafka": {"properties": {"request.timeout.ms": 30000}}},
-            "kafka.properties.request.timeout.ms: Input should be a valid string; put a number, "
-            "true or false in quotes",
+            "kafka.properties.request.timeout.ms: text is expected, not a number (put it in "
+            "quotes)",
         ),
-        ({"start": []}, "start"),
-        ({"kafka": {}}, "kafka: bootstrap-servers, or a config that names them"),
+        ({"start": []}, "start: text, or a list of texts, is expected\n"),
+        ({"start": 5}, "start: text, or a list of texts, is expected, not a number"),
+        ({"kafka": {}}, "kafka.bootstrap-servers: missing (or config, a file that names them)"),
+        ({"kafka": None}, "kafka.bootstrap-servers: missing (or config, a file that names them)"),
+        (
+            {"kafka": "broker:9092"},
+            "kafka: keys with values are expected (bootstrap-servers, config, properties, "
+            "to-config), not text",
+        ),
+        ({"target": ["g"]}, "target: keys with values are expected (checkpoint-dir, group), not a"),
+        ({"sink": True}, "sink: text is expected, not true or false (put it in quotes)"),
+        ({"record": ""}, "record: text that is not empty is expected\n"),
+        ({"move": {"allow-in-flight": "yes"}}, "true or false is expected, not text"),
+        ({"move": {"partitions": {"a": [-1]}}}, "partitions.a.0: a whole number from 0 is ex"),
+        ({"move": {"partitions": {"a": ["x"]}}}, "a.0: a whole number is expected, not text"),
+        ({"move": {"topic-map": "a=b"}}, "topic-map: keys with values are expected, not text"),
+        ({"spark-source": {"a": "x"}}, "spark-source.a: a whole number as the key is expected"),
         ({"states": ["a/n"]}, "states and prime: both, or neither"),
         ({"prime": "p"}, "states and prime: both, or neither"),
-        ({"target": {"group": "g"}, "spark-source": {0: "x"}}, "states and spark-source are a"),
+        (
+            {"target": {"group": "g"}, "spark-source": {0: "x"}},
+            "states and spark-source need a query",
+        ),
         (
             {"states": ["a/n"], "prime": "p", "spark-source": {0: "x"}},
-            "states go along with one stream: no spark-source",
+            "states are moved only for a query with one stream: remove spark-source",
         ),
         ({"spark-source": {-1: "x"}}, "spark-source.-1"),
         ({"spark-source": {0: []}}, "spark-source.0"),
@@ -130,7 +172,11 @@ def test_what_nobody_knows_is_refused_by_name(
     ("text", "says"),
     [
         ("version: 1\nversion: 1\n", "version is there twice (line 1)"),
-        ("a: [1\nb: hush\n", "not YAML: "),
+        ("a: [1\nb: hush\n", "not YAML: a bracket or a quote is not closed (line 2)"),
+        ("a: 'hush\n", "not YAML: a bracket or a quote is not closed (line 2)"),
+        ("a:\n\tb: hush\n", "not YAML: a tab; indent with spaces (line 2)"),
+        ("a:\n  b: 1\n c: hush\n", "not YAML: the indentation of this line or of the one before"),
+        ("a: hush: b\n", "is wrong, or a colon or a quote is missing (line 1)"),
         ("", "the spec is empty"),
         ("# hush\n", "the spec is empty"),
         ("- hush\n", "the spec is a list, not keys with values"),
@@ -256,7 +302,7 @@ def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None
     assert done.code == 6
     assert "stopped at check: nothing was changed, and the job runs on" in done.stderr
     record = json.loads((tmp_path / "orders.cut-over" / "record.json").read_text())
-    assert record["runs"][0]["end"].startswith("failed at check: the JobManager at 127.0.0.1:")
+    assert record["runs"][0]["end"].startswith("failed at check: flink.rest http://127.0.0.1:")
 
 
 def test_a_step_that_is_none_is_named(tmp_path: Path) -> None:

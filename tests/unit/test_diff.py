@@ -323,7 +323,7 @@ def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
         ("t,0,1\nt,0,1\n", "line 2: 't' partition 0 is there twice"),
         ("g,t,0,1\nh,t,1,1\n", "several groups"),
         ('"t,0,1\n', "line 1"),
-        ("topic,partition,offset\nt,0,1\n", "not a partition number"),
+        ("topic,partition,offset\nt,0,1\n", "line 1 is a header; remove it"),
         ('{"t":{"0":5}}', "it is JSON, not CSV; name it json:"),
         ("\ufeff \n" + json.dumps({"t" * 50_000: {"0": 5}}), "it is JSON, not CSV"),
         ("t,0,1\n" + "x" * 50_000, "line 2: longer than 40000 characters"),
@@ -692,6 +692,17 @@ def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> 
     assert summary_line(gone) == f"not verified: {said} told"
     assert summary_line(gone, allow_moved_on=True) == f"verified but for this: {said} told"
     assert any("does not hold its first batches any more" in line for line in outcome_lines(gone))
+
+
+def test_a_query_of_other_topics_is_told_by_them() -> None:
+    expected, clicks = side({0: 3}), side({0: 3}, "clicks")
+    query = QueryStart(clicks, clicks, has_run=True)
+    checked = verify_query(expected, query, None, new_at_earliest=True)
+    gone = verify_log(checked, {"0": {("clicks", 0): 3}}, [(1, {"0": {("clicks", 0): 9}})])
+    (line,) = outcome_lines(gone)
+    assert line.startswith("the query reads clicks, and none of these topics")
+    query = QueryStart(expected, expected, has_run=True)
+    assert not verify_query(expected, query, None, new_at_earliest=True).other_topics
 
 
 def test_where_a_continuous_query_started_cannot_be_told() -> None:

@@ -31,7 +31,7 @@ from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise_source
 from decoder.kafka.split import NOT_SET, Split
-from migrate.inputs.flink.choose_source import choose_cluster, choose_sources
+from migrate.inputs.flink.choose_source import Choice, choose
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
@@ -312,7 +312,7 @@ def test_a_cluster_that_was_removed_keeps_its_positions_for_a_time(tmp_path: Pat
     ]
     (finding,) = [f for f in extraction.findings if f.code == "retained-clusters"]
     assert "cluster 'west'" in finding.message
-    chosen = choose_cluster(extraction.sources, "east")
+    chosen = choose(extraction, Choice(cluster="east"))
     assert [p.next_offset for p in chosen[0].positions] == [40]
 
 
@@ -517,7 +517,7 @@ def test_a_target_takes_one_cluster(tmp_path: Path) -> None:
         ("east", {("t", 0): 1, ("t", 1): 2}),
         ("west", {("t", 0): 7}),
     ):
-        chosen = choose_cluster(extraction.sources, cluster)
+        chosen = choose(extraction, Choice(cluster=cluster))
         plan = make_plan(extraction, chosen, None)
         assert not plan.refusals
         assert plan.next_offsets == expected
@@ -526,9 +526,9 @@ def test_a_target_takes_one_cluster(tmp_path: Path) -> None:
 def test_a_new_partition_starts_as_on_its_own_cluster(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
     snapshot = ClusterSnapshot({"t": {n: LogRange(0, 50) for n in range(3)}})
-    east = make_plan(extraction, choose_cluster(extraction.sources, "east"), snapshot)
+    east = make_plan(extraction, choose(extraction, Choice(cluster="east")), snapshot)
     assert east.next_offsets == {("t", 0): 1, ("t", 1): 2, ("t", 2): 0}
-    west = make_plan(extraction, choose_cluster(extraction.sources, "west"), snapshot)
+    west = make_plan(extraction, choose(extraction, Choice(cluster="west")), snapshot)
     (refusal,) = west.refusals
     assert refusal.what.startswith("t-1, t-2: unresolved")
     assert "starting policy" in west.refusals[0].what
@@ -544,7 +544,7 @@ def test_a_single_cluster_needs_no_choice(tmp_path: Path) -> None:
 def test_an_unknown_cluster_names_those_there_are(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
     with pytest.raises(NoSuchName, match="'north'; there are: 'east', 'west'"):
-        choose_cluster(extraction.sources, "north")
+        choose(extraction, Choice(cluster="north"))
 
 
 def test_a_source_without_a_cluster_is_not_taken_for_one_of_a_cluster(tmp_path: Path) -> None:
@@ -553,16 +553,20 @@ def test_a_source_without_a_cluster_is_not_taken_for_one_of_a_cluster(tmp_path: 
         _Dynamic({"east": _held("t", 1)}).operator(),
         source_operator(SourceState({0: splits("u", [3])})),
     )
-    for chosen in (list(extraction.sources), choose_cluster(extraction.sources, "east")):
+    for chosen in (list(extraction.sources), choose(extraction, Choice(cluster="east"))):
         (refusal,) = make_plan(extraction, chosen, None).refusals
         assert "--source" in refusal.way_out
         assert "'east'" in refusal.what
-    dynamic = choose_cluster(choose_sources(extraction, "topic:t"), "east")
-    assert make_plan(extraction, dynamic, None, named=True).next_offsets == {("t", 0): 1}
-    plain = choose_sources(extraction, "topic:u")
-    assert make_plan(extraction, plain, None, named=True).next_offsets == {("u", 0): 3}
-    with pytest.raises(NoSuchName, match="none, and no DynamicKafkaSource"):
-        choose_cluster(plain, "east")
+    dynamic = choose(extraction, Choice(source="topic:t", cluster="east"))
+    assert make_plan(extraction, dynamic, None, ignore_other_sources=True).next_offsets == {
+        ("t", 0): 1
+    }
+    plain = choose(extraction, Choice(source="topic:u"))
+    assert make_plan(extraction, plain, None, ignore_other_sources=True).next_offsets == {
+        ("u", 0): 3
+    }
+    with pytest.raises(NoSuchName, match="only a DynamicKafkaSource names any"):
+        choose(extraction, Choice(source="topic:u", cluster="east"))
 
 
 def test_positions_of_two_clusters_are_no_disagreement(tmp_path: Path) -> None:
@@ -573,7 +577,7 @@ def test_positions_of_two_clusters_are_no_disagreement(tmp_path: Path) -> None:
     )
     (refusal,) = make_plan(extraction, extraction.sources, None).refusals
     assert "--cluster" in refusal.way_out
-    east = choose_cluster(extraction.sources, "east")
+    east = choose(extraction, Choice(cluster="east"))
     assert make_plan(extraction, east, None).next_offsets == {("t", 0): 1}
 
 
@@ -583,10 +587,10 @@ def test_sources_are_chosen_by_the_cluster_they_read(tmp_path: Path) -> None:
         _Dynamic({"east": _held("t", 1), "west": _held("t", 2)}).operator(),
         _Dynamic({"west": _held("u", 3)}).operator(bytes(16)),
     )
-    east = choose_cluster(extraction.sources, "east")
+    east = choose(extraction, Choice(cluster="east"))
     assert [source.operator_id for source in east] == [_OTHER.hex()]
     assert make_plan(extraction, east, None).next_offsets == {("t", 0): 1}
-    west = choose_cluster(extraction.sources, "west")
+    west = choose(extraction, Choice(cluster="west"))
     assert make_plan(extraction, west, None).next_offsets == {("t", 0): 2, ("u", 0): 3}
 
 
@@ -642,7 +646,7 @@ def test_brokers_that_the_job_knew_another_cluster_by_are_warned_of(
     topics = {"east": ["t"], "west": ["t"]}
     dynamic = _Dynamic({"east": _held("t", 5), "west": _held("t", 7)}, topics=topics)
     extraction = _extract(tmp_path, dynamic.operator())
-    chosen = choose_cluster(extraction.sources, "east")
+    chosen = choose(extraction, Choice(cluster="east"))
     snapshot = None if asked is None else ClusterSnapshot({"t": {0: LogRange(0, 9)}})
     plan = make_plan(extraction, chosen, snapshot, bootstrap_servers=asked)
     assert plan.next_offsets == {("t", 0): 5}

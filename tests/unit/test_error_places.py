@@ -303,7 +303,7 @@ _METADATA = [
             _OPERATOR,
             _AFTER_ID,
             _ID + pack(">ii", *parallelisms),
-            f"parallelism {parallelisms[0]} does not lie between 1 and the max parallelism",
+            f"parallelism {parallelisms[0]} and max parallelism {parallelisms[1]}: not 1 <=",
             16,
         )
         for parallelisms in ((0, 128), (129, 128), (1, 32769))

@@ -30,6 +30,20 @@ def test_without_a_code_all_are_listed() -> None:
     assert all(len(line.split()) > 2 and len(line) <= 80 for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("suspect", "docs/explanation/traps-broker.md#the-verdicts"),
+        ("beyond-end", "docs/explanation/traps-broker.md#the-verdicts"),
+        ("sources-disagree", "docs/how-to/fleet.md"),
+    ],
+)
+def test_a_word_of_a_plan_or_a_scan_has_a_page(word: str, page: str) -> None:
+    result = migrate("explain", word)
+    assert (result.code, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"{word} is ") and result.stdout.endswith(f"{page}\n")
+
+
 def test_an_unknown_code() -> None:
     result = migrate("explain", "not-check")
     assert (result.code, result.stdout) == (2, "")

@@ -254,7 +254,7 @@ def test_what_does_not_tell_that_the_job_stopped_is_a_warning(tmp_path: Path, ve
     chk = write_checkpoint(tmp_path / "chk-7", operator, version=version)
     (finding,) = [f for f in extract(read_checkpoint(chk)).findings if f.code == "not-a-stop"]
     assert finding.severity is Severity.WARNING
-    assert ("of an unknown kind" in finding.message) == (version < 4)
+    assert ("a checkpoint or savepoint" in finding.message) == (version < 4)
 
 
 @pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])

@@ -34,8 +34,8 @@ from tests.support.encoder.keyed_state import Entry, Kind, key_group_of
 from tests.support.encoder.keyed_state import KeyedState as Encoded
 from tests.support.keyed_bytes import (
     MAX_PARALLELISM,
+    BytesSerializer,
     Handle,
-    Raw,
     canonical_group,
     handle_of_states,
     handle_of_value,
@@ -124,7 +124,9 @@ def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
 
 
 def test_beside_a_map_whose_serializer_kryo_writes_the_plain_reader_reads() -> None:
-    own = Raw(snapshot("Kryo Integer").replace(b"java.lang.Object", b"a.private.Object"))
+    own = BytesSerializer(
+        snapshot("Kryo Integer").replace(b"java.lang.Object", b"a.private.Object")
+    )
     states = (
         Encoded("first", "MAP", of.VOID_NAMESPACE, own, ()),
         _state("VALUE", of.LONG, [7], "second"),
@@ -231,6 +233,8 @@ _SQL_ROWS = [
     (_row(_inside(b"abc"), _slot(1_000_000, _AT), *_GOOD[2:]), False),
     (_row(_inside(b"abc"), _slot(-1, _AT), *_GOOD[2:]), False),
     (_row(*_GOOD[:2], _slot(17, _AT + 8), _GOOD[3]), False),
+    # The smallest number has no absolute value of 64 bits.
+    (_row(*_GOOD[:3], (1 << 63).to_bytes(8, "little") + _DECIMAL), False),
     (_row(*_GOOD[:3], _MILLIS + (10**20).to_bytes(16, "big")), False),
     (_row(*_GOOD[:3], _MILLIS + (10**20 - 1).to_bytes(16, "big")), True),
     ((39).to_bytes(4, "big") + bytes(39), False),
@@ -284,7 +288,7 @@ def test_rows_that_do_not_fit_into_a_batch(heap: bool, monkeypatch: pytest.Monke
         row = bytes(8) + (_slot(size, 24) if size > 7 else _inside(text)) + _inside(b"after")
         row += text if size > 7 else b""
         rows.append(len(row).to_bytes(4, "big") + row)
-    two = Raw(_row_of("STRING", "STRING"))
+    two = BytesSerializer(_row_of("STRING", "STRING"))
     _by_the_kernel(_read(_state("VALUE", two, rows), heap=heap)["state"], len(rows))
 
 
@@ -394,7 +398,7 @@ def test_a_length_is_held_against_its_frame(byte: int) -> None:
 def test_values_that_flink_never_writes(heap: bool, written: of.Serializer, value: bytes) -> None:
     out = DataOutput()
     written.write_snapshot(out)
-    state = _state("VALUE", Raw(out.to_bytes(), written.length), [value])
+    state = _state("VALUE", BytesSerializer(out.to_bytes(), written.length), [value])
     (way,) = compare_readers(_read(state, heap=heap)["state"])
     assert way.handed_over
     assert way.rows is None
@@ -407,7 +411,7 @@ def test_no_flag_is_taken_for_a_value(heap: bool, flag: int) -> None:
     _PLACE.write_snapshot(written)
     good = b"\2\0\2a\0" + bytes(16)
     values = [good, good[:1] + bytes((flag,)) + good[2:], good]
-    raw = Raw(written.to_bytes(), _PLACE.length)
+    raw = BytesSerializer(written.to_bytes(), _PLACE.length)
     (way,) = compare_readers(_read(_state("VALUE", raw, values), heap=heap)["state"])
     assert bool(way.handed_over) == (flag != 0)
 

@@ -38,12 +38,15 @@ def test_which_codes_the_user_may_allow(policies: Policies, codes: set[Code]) ->
     assert {code for code in Code if code.policy.allowed(policies)} == codes
 
 
-def test_a_warning_of_an_undecided_code_needs_a_choice() -> None:
-    for code in Code:
-        for severity in Severity:
-            finding = Finding(code, severity, None, "")
-            wanted = severity is Severity.WARNING and code.policy.undecided
-            assert finding.is_undecided is wanted
+@pytest.mark.parametrize("code", Code)
+def test_a_blocker_that_is_not_certain_is_a_warning(code: Code) -> None:
+    assert Finding(code, "").severity is code.policy.severity
+    assert Finding(code, "", is_certain=False).severity is Severity.WARNING
+
+
+def test_the_user_decides_about_warnings_alone() -> None:
+    severities = {code.policy.severity for code in Code if code.policy.undecided}
+    assert severities == {Severity.WARNING}
 
 
 def test_words_are_those_that_scripts_use() -> None:

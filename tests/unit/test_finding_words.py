@@ -20,7 +20,7 @@ from decoder.checkpoint import Checkpoint
 from decoder.kafka.dynamic import DynamicEnumeratorState, StreamCluster
 from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.operator import Sink
-from decoder.kafka.sink import FileBucket, FileSinkState, KafkaWriterState, UnknownSink
+from decoder.kafka.sink import FileBucket, FileSinkState, KafkaWriterState, PendingFile, UnknownSink
 from decoder.metadata.model import (
     CheckpointKind,
     CheckpointType,
@@ -192,26 +192,26 @@ def test_a_source_that_is_not_read(names: list[str], partly: bool, told: _Told) 
 
 _HIDDEN = "its records stay hidden (.inprogress)"
 _ROWS = f"a file sink may have an unfinished file: {_HIDDEN}"
-_LOST = "unless the job commits it or is restored from here, that output is lost"
+_LOST = "that output is lost unless the job commits it or is restored from here"
 _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
+_IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
 _WRITER = ["writer_raw_states"]
 
 
-def _pending(text: str, stopped: bool = False, files: bool = False) -> _Told:
+def _pending(text: str, after_a_stop: str | None = None, files: bool = False) -> _Told:
     after = f"; {_ROWS}" if files else ""
-    told = f"{text}: {_AFTER_A_STOP if stopped else _LOST}{after}"
-    return Code.PENDING_TRANSACTIONS, _WARNING, told
+    return Code.PENDING_TRANSACTIONS, _WARNING, f"{text}: {after_a_stop or _LOST}{after}"
 
 
 @pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize(
-    ("names", "sink", "text", "files"),
+    ("names", "sink", "text", "after_a_stop"),
     [
         (
             ["streaming_committer_raw_states"],
             SinkState((), (PendingTransaction("pay-0-5", 1, 2),)),
             "a KafkaSink has 1 transaction to commit (transactional id prefix 'pay')",
-            False,
+            _AFTER_A_STOP,
         ),
         (
             ["streaming_committer_raw_states"],
@@ -220,37 +220,48 @@ def _pending(text: str, stopped: bool = False, files: bool = False) -> _Told:
                 tuple(PendingTransaction(one, 1, 2) for one in ("b-0-1", "a-0-1", "a-1-2")),
             ),
             "a KafkaSink has 3 transactions to commit (transactional id prefix 'a', 'b')",
-            False,
+            _AFTER_A_STOP,
         ),
-        (
-            ["streaming_committer_raw_states"],
-            UnknownSink("why"),
-            "a sink may have output to commit, which cannot be read (why)",
-            False,
+        *(
+            (
+                ["streaming_committer_raw_states"],
+                FileSinkState((), (PendingFile("b"),) * count),
+                f"a FileSink has {files} to commit",
+                _IF_FINISHED,
+            )
+            for count, files in ((1, "1 finished file"), (2, "2 finished files"))
         ),
-        (
-            _WRITER,
-            UnknownSink("why"),
-            "a sink may have output to commit, which cannot be read (why)",
-            True,
+        *(
+            (
+                names,
+                UnknownSink("why"),
+                "a sink may have output to commit, which cannot be read (why)",
+                _AFTER_A_STOP,
+            )
+            for names in (["streaming_committer_raw_states"], _WRITER)
         ),
         *(
             (
                 [name],
                 None,
                 "a FlinkKafkaProducer may have transactions to commit, which are not read",
-                False,
+                _IF_FINISHED,
             )
             for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
         ),
     ],
 )
 def test_what_a_sink_has_yet_to_commit(
-    names: list[str], sink: Sink | None, text: str, files: bool, stopped: bool
+    names: list[str], sink: Sink | None, text: str, after_a_stop: str, stopped: bool
 ) -> None:
-    # Writers of other sinks may buffer records.
+    # Writers of other sinks may buffer records, and have unfinished files.
+    files = names == _WRITER
     more = [_left_behind("10 bytes of operator state")] if files else []
-    _agree(_about(_operator(names), None, sink, stopped), [_pending(text, stopped, files), *more])
+    told = [_pending(text, after_a_stop if stopped else None, files), *more]
+    _agree(_about(_operator(names), None, sink, stopped), told)
+    pending, *_ = findings_of_operator(_operator(names), None, sink, stopped)
+    assert pending.ends_with_stop
+    assert pending.ends_with_job == (after_a_stop == _IF_FINISHED)
 
 
 @pytest.mark.parametrize(

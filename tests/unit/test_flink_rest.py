@@ -25,7 +25,9 @@ _JOB = "0123456789abcdef0123456789abcdef"
 _OVERVIEW = (
     f'{{"jobs":[{{"jid":"{_JOB}","name":"orders","state":"RUNNING","start-time":1,"tasks":{{}}}}]}}'
 )
-_NO_JOB_MANAGER = r"^the JobManager at 127\.0\.0\.1:\d+: what answers there is no JobManager$"
+_NO_JOB_MANAGER = (
+    r"^--flink-rest http://127\.0\.0\.1:\d+: what answers there is no JobManager; name"
+)
 
 
 @contextmanager
@@ -75,13 +77,15 @@ def test_what_is_no_answer_of_one() -> None:
         known_jobs(url)
     assert (
         str(refused.value)
-        == f"the JobManager at {urlsplit(url).netloc}: answered 503 Service Unavailable"
+        == f"--flink-rest http://{urlsplit(url).netloc}: answered 503 Service Unavailable"
     )
     for body in (b"<html>", b"{}", b'{"jobs":[{}]}'):
         with answering(200, body) as (url, _), pytest.raises(FlinkRestError) as refused:
             known_jobs(url)
         assert re.search(_NO_JOB_MANAGER, str(refused.value))
-    with pytest.raises(FlinkRestError, match=r"127.0.0.1:\d+: no answer: .*Connection refused$"):
+    with pytest.raises(
+        FlinkRestError, match=r"127.0.0.1:\d+: no answer: .*Connection refused; is this"
+    ):
         known_jobs(_closed())
 
 
@@ -116,7 +120,7 @@ def test_a_request_has_a_deadline(below: str, monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(FlinkRestError) as refused:
             known_jobs(url + below)
         assert time.monotonic() - began < 2
-    no_answer = f"the JobManager at {urlsplit(url).netloc}: no answer: not complete"
+    no_answer = f"--flink-rest http://{urlsplit(url).netloc}: no answer: not complete"
     assert str(refused.value).startswith(no_answer)
 
 
@@ -154,8 +158,8 @@ def test_what_flink_says_is_shown_without_secrets() -> None:
     trace = f"java.lang.RuntimeException: {_SECRET_CONFIG}\nCaused by: x: {_SECRET_CONFIG}\n"
     stop = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": trace}}}
     with answering(200, json.dumps(stop).encode()) as (url, _):
-        stopping = JobManager(url).stopping(_JOB, "f" * 32)
-    assert stopping is not None and stopping.problem is not None
+        attempt = JobManager(url).stop_attempt(_JOB, "f" * 32)
+    assert attempt is not None and attempt.problem is not None
     vertices = [{"name": f"Source: {_SECRET_CONFIG}", "status": "FAILED"}]
     job = {"jid": _JOB, "name": "orders", "state": "FAILING", "vertices": vertices}
     failed = {"id": 3, "failure_message": f"{_SECRET_CONFIG}\n{'x' * 100_000}\x1b[2J"}
@@ -165,7 +169,7 @@ def test_what_flink_says_is_shown_without_secrets() -> None:
     }
     with answering(200, answers) as (url, _):
         details = JobManager(url).details(_JOB)
-    for text in (stopping.problem, details.failed, *details.idle_tasks):
+    for text in (attempt.problem, details.failure, *details.idle_tasks):
         assert text is not None and "hush" not in text and "\x1b" not in text
         assert len(text) < 5_000
         assert 'ScramLoginModule required username="me" password=…; ssl.key.password=…' in text
@@ -224,7 +228,7 @@ _TRACE = (
 )
 def test_how_far_a_stop_is(status: int, body: str, told: StopAttempt | None) -> None:
     with answering(status, body.encode()) as (url, asked):
-        assert JobManager(url).stopping(_JOB, "f" * 32) == told
+        assert JobManager(url).stop_attempt(_JOB, "f" * 32) == told
     assert asked == [f"/jobs/{_JOB}/savepoints/{'f' * 32}"]
 
 
@@ -259,4 +263,4 @@ def test_a_stop_that_is_no_answer_of_flinks() -> None:
         answering(200, b'{"status": {"id": "DONE"}}') as (url, _),
         pytest.raises(FlinkRestError, match=_NO_JOB_MANAGER),
     ):
-        JobManager(url).stopping(_JOB, "f" * 32)
+        JobManager(url).stop_attempt(_JOB, "f" * 32)

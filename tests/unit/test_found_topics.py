@@ -47,7 +47,7 @@ def test_kafkas_own_topics_match_no_pattern() -> None:
     ("text", "problem"),
     [
         ("", "--topic-pattern: no pattern (an unset variable?)"),
-        ("[", "'[' (character 1)"),
+        ("[", "not a pattern: unterminated character set at position 0"),
         ("[]a[b]c]", "'[]a[b]c]' (character 1)"),  # to Java a set of a, b, c and ]
         ("x[]a]", "'[]a]' (character 2)"),
         ("[^][a]", "'[^][a]' (character 1)"),
@@ -143,10 +143,11 @@ def test_topics_that_match_the_given_pattern_move(tmp_path: Path) -> None:
     taken = "2023-11-14T22:13:20+00:00"
     assert said[0] == (
         f"topic t-new0 matches --topic-pattern and is not in the checkpoint of {taken} (its first "
-        f"record is of {taken}): it moves as one that the job had not found yet [new-topic]"
+        f"record is of {taken}): it moves as a new topic, which the job had not discovered "
+        "yet [new-topic]"
     )
     assert len(said) == 5
-    assert _said(plan, "in the same way") == ["3 more topics moved in the same way [new-topic]"]
+    assert _said(plan, "in the same way") == ["3 more topics move in the same way [new-topic]"]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ def test_a_seed_whose_offsets_could_not_be_told_is_exit_5(here: Path, quiet: lis
         os.close(full)
     assert done.returncode == 5
     assert done.stderr.splitlines()[-1] == (
-        "migrate: stdout: No space left on device; the seed seed is written, and whole"
+        "migrate: stdout: No space left on device; the checkpoint location seed "
+        "was written completely"
     )
     assert (here / "seed/sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":3,"1":4}}'
 

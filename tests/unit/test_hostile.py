@@ -173,7 +173,7 @@ def test_a_count_is_held_against_the_bytes_behind_it(count: int, fits: bool) -> 
 
 
 def test_a_parallelism_that_flink_does_not_have() -> None:
-    with pytest.raises(DecodeError, match="more than Flink's 32768"):
+    with pytest.raises(DecodeError, match="max parallelism <= 32768"):
         parse_metadata(metadata([operator([], max_parallelism=32769)]), "_metadata")
 
 

@@ -225,12 +225,12 @@ def test_a_log_of_another_version(here: Path) -> None:
 @pytest.mark.parametrize(
     ("side", "told"),
     [
-        ({"t": {"0": 4}}, "json:side.json does not tell where t-1 goes on, which the query reads"),
+        ({"t": {"0": 4}}, "the query reads t-1, for which json:side.json has no position"),
         (
             {"t": {"0": 4, "1": 9}, "u": {"0": 1}},
-            "has positions of u, which no source of the query reads",
+            "has positions of u, and no source of the query reads this topic",
         ),
-        ({"u": {"0": 1}}, "has positions of u, which no source of the query reads"),
+        ({"u": {"0": 1}}, "has positions of u, and no source of the query reads this topic"),
     ],
 )
 def test_positions_that_do_not_fit(here: Path, side: object, told: str) -> None:

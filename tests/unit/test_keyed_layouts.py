@@ -35,8 +35,8 @@ from tests.support.encoder.keyed_values import (
 )
 from tests.support.keyed_bytes import (
     MAX_PARALLELISM,
+    BytesSerializer,
     Handle,
-    Raw,
     canonical_group,
     handle_of_states,
     handle_of_value,
@@ -156,21 +156,21 @@ _PRELUDE = len(i32(6) + b"\0" + i32(2) + of(LONG)) + 2  # up to the first state
         (
             head(_ONE, _ONE),
             CORRUPT,
-            "one state is named twice",
+            "two states have the same name",
             "states",
             _PRELUDE + 2 * len(_ONE),
         ),
         (
             head(state("l", of(LONG), options={"KEYED_STATE_TYPE": "LIST"})),
             CORRUPT,
-            "a list state without its serializer",
+            "the serializer of a list state is not that of a list",
             "state 'l'",
             None,
         ),
         (
             head(state("m", of(LONG), options={"KEYED_STATE_TYPE": "MAP"})),
             CORRUPT,
-            "a map state without its serializer",
+            "the serializer of a map state is not that of a map",
             "state 'm'",
             None,
         ),
@@ -232,7 +232,7 @@ def test_an_unknown_serializer_of_the_key_loses_all() -> None:
         ),
         (state("s", None), "value", "it has no serializer"),
         (state("s", of(LONG), namespace=None), "value", "it has no serializer"),
-        (state("s", of(LONG), kind=3), "timers", "a queue of other than timers"),
+        (state("s", of(LONG), kind=3), "timers", "a priority queue whose elements are not timers"),
         (
             state("s", of(LONG), kind=4, options={"KEYED_STATE_TYPE": "MAP"}),
             "map",
@@ -414,7 +414,7 @@ def test_older_versions_of_snapshots() -> None:
         snapshot = linked.replace(written, i32(_MAGIC) + outer)
         assert snapshot != linked
         assert _only_value(snapshot, value) == elements
-        assert _only_value(of(ListOf(Raw(snapshot))), i32(1) + value) == [elements]
+        assert _only_value(of(ListOf(BytesSerializer(snapshot))), i32(1) + value) == [elements]
 
 
 def _only_value(snapshot: bytes, value: bytes) -> Any:
@@ -466,7 +466,7 @@ def _only_value(snapshot: bytes, value: bytes) -> Any:
 def test_a_serializer_whose_values_cannot_be_read(snapshot: bytes, reason: str) -> None:
     found = only(read(handle_of_value(snapshot, b"")))
     assert found.reason == reason
-    assert only(read(handle_of_value(of(ListOf(Raw(snapshot))), b""))).reason == reason
+    assert only(read(handle_of_value(of(ListOf(BytesSerializer(snapshot))), b""))).reason == reason
 
 
 def test_a_row_in_generated_code() -> None:
@@ -580,7 +580,7 @@ def test_a_key_group_in_canonical_form_that_is_refused(
 
 def test_an_empty_value_is_a_value() -> None:
     (found,) = one_group(
-        canonical_group((0, _KEY, b"")), value_state("none", Raw(flinks("null value")))
+        canonical_group((0, _KEY, b"")), value_state("none", BytesSerializer(flinks("null value")))
     )
     assert [line["value"] for line in json_entries(found)] == [None]
 
@@ -630,20 +630,20 @@ def test_a_key_that_is_null_lies_in_any_key_group(name: str) -> None:
     """Flink has none; its serializers can write it, and nothing tells its key group."""
     written = json.loads(_SERIALIZERS.read_text())
     (null,) = (one for one in written if one["name"] == name and one["told"] is None)
-    key = Raw(flinks(name), 8)
+    key = BytesSerializer(flinks(name), 8)
     group = i32(7) + pack(">hi", 0, 1) + b"\0" + bytes.fromhex(null["value"]) + _LONG_1
     (found,) = one_group(group, value_state("one"), heap=True, key=key, at=7)
     assert [(line["key"], line["value"]) for line in json_entries(found)] == [(None, 1)]
 
 
 def test_a_key_with_a_part_of_an_unknown_hash_lies_in_any_key_group() -> None:
-    enum = Raw(flinks("enum"), 4)
+    enum = BytesSerializer(flinks("enum"), 4)
     either = composite("org.apache.flink.JavaEitherSerializerSnapshot", 1, flinks("enum"), of(INT))
     for key, data, expected in (
         (TupleOf((enum, INT)), i32(1, 5), {"f0": "GREEN", "f1": 5}),
         (TupleOf((INT, enum)), i32(5, 0), {"f0": 5, "f1": "RED"}),
-        (Raw(either), b"\0" + i32(6), {"left": None, "right": 6}),
-        (Raw(either), b"\1" + i32(2), {"left": "BLUE", "right": None}),
+        (BytesSerializer(either), b"\0" + i32(6), {"left": None, "right": 6}),
+        (BytesSerializer(either), b"\1" + i32(2), {"left": "BLUE", "right": None}),
     ):
         group = i32(7) + pack(">hi", 0, 1) + b"\0" + data + _LONG_1
         (found,) = one_group(group, value_state("one"), heap=True, key=key, at=7)
@@ -806,7 +806,9 @@ def test_key_groups_lie_one_behind_another() -> None:
 
 def test_what_lies_behind_a_state_that_cannot_be_read() -> None:
     """In the heap backend's form nothing tells where a value ends."""
-    java = Raw(utf("org.apache.flink.state.JavaSerializer$JavaSerializerSnapshot") + i32(3))
+    java = BytesSerializer(
+        utf("org.apache.flink.state.JavaSerializer$JavaSerializerSnapshot") + i32(3)
+    )
     states = [value_state("a"), value_state("java", java), value_state("c")]
     filled = pack(">hi", 1, 1) + b"\0" + _LONG_1 + b"???"
     one = pack(">hi", 0, 1) + b"\0" + _LONG_1 + i64(4)
@@ -919,7 +921,7 @@ def raw_states(*groups: bytes, first: int = _GROUP) -> KeyedStates:
     for group in groups:
         offsets.append(len(stream) if group else -1)
         stream += group
-    return read(Handle(stream, tuple(offsets), first, savepoint=False, raw=True))
+    return read(Handle(stream, tuple(offsets), first, savepoint=False, raw_keyed=True))
 
 
 def timer(key: int, timestamp: int) -> bytes:
@@ -957,7 +959,7 @@ def test_timers_that_an_operator_wrote_itself() -> None:
     assert 1 < len(sizes) < 5
     assert part.key_groups == range(_GROUP, _GROUP + 3)
     # What begins at byte 0 is there; no key group at all has no states.
-    assert [key_groups for key_groups, _ in part.shares(1)] == [
+    assert [key_groups for key_groups, _ in part.key_group_ranges(1)] == [
         range(_GROUP, _GROUP + 1),
         range(_GROUP + 2, _GROUP + 3),
     ]
@@ -1013,7 +1015,7 @@ def test_timers_that_are_damaged() -> None:
     problem = f"a key of key group {key_group_of(2, 128)} is in key group {_GROUP}"
     assert problem in error.problem
     assert (error.file, error.byte_offset) == (_RAW_WHERE, place)
-    swapped = Handle(whole * 2, (len(whole), 0), _GROUP, savepoint=False, raw=True)
+    swapped = Handle(whole * 2, (len(whole), 0), _GROUP, savepoint=False, raw_keyed=True)
     error = refused(read(swapped))
     assert error.problem == "its key groups are not in order"
 

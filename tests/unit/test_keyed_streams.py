@@ -151,12 +151,12 @@ def test_a_large_stream_is_shared_out_by_key_groups() -> None:
     (part,) = only(found).parts
     ends = (*offsets[1:], len(data))
     sizes = [end - start for start, end in zip(offsets, ends, strict=True)]
-    assert part.shares(6 * _MIB) == [
+    assert part.key_group_ranges(6 * _MIB) == [
         (range(7, 8), sizes[0]),
         (range(8, 10), sizes[1] + sizes[2]),
     ]
-    assert part.shares(len(data)) == [(range(7, 10), sum(sizes))]
-    assert part.shares(sizes[0] + sizes[1]) == [
+    assert part.key_group_ranges(len(data)) == [(range(7, 10), sum(sizes))]
+    assert part.key_group_ranges(sizes[0] + sizes[1]) == [
         (range(7, 9), sizes[0] + sizes[1]),
         (range(9, 10), sizes[2]),
     ]
@@ -168,7 +168,7 @@ def test_key_groups_of_nothing_are_in_no_share() -> None:
     with pytest.raises(DecodeError, match="a key of key group 7 is in key group 8"):
         json_entries(only(found))
     (part,) = only(found).parts
-    assert [key_groups for key_groups, _ in part.shares(1)] == [
+    assert [key_groups for key_groups, _ in part.key_group_ranges(1)] == [
         range(8, 9),
         range(9, 10),
         range(10, 11),

@@ -111,6 +111,17 @@ def test_execute_is_of_the_commands_that_change_a_group(chk: Path) -> None:
     assert result.code == 2
     assert "this command has no --execute" in " ".join(result.stderr.split())
     assert "--cluster" not in result.stderr
+    result = migrate("to-spark", chk, "--exceute")
+    assert result.code == 2
+    assert "--exceute: this command has no --execute" in " ".join(result.stderr.split())
+
+
+def test_an_option_of_another_command_names_the_command(chk: Path) -> None:
+    result = migrate("to-spark", chk, "--group", "orders")
+    assert result.code == 2
+    text = " ".join(result.stderr.replace("│", " ").split())
+    assert "--group belongs to scan, commit-group, follow" in text
+    assert "--gone" not in text
 
 
 def test_json_is_no_checkpoint_and_a_plan_no_rollback_file(chk: Path, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from migrate.model.errors import Refused, UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import (
     add_path_to_errors,
     check_new,
+    check_new_file,
     replace_file,
     write_directory,
     write_new,
@@ -251,3 +253,19 @@ def test_what_a_store_took_is_removed_whatever_it_did_not_take(fails: str) -> No
         _write(store)
     assert store.there == []
     assert "still there" not in str(failed.value)
+
+
+def test_why_a_named_file_cannot_be_written(tmp_path: Path) -> None:
+    free, taken, nowhere = tmp_path / "free.json", tmp_path / "taken.json", tmp_path / "no/r.json"
+    taken.write_text("theirs")
+    check_new_file("--rollback-file", free)
+    assert not free.exists()
+    with pytest.raises(Refused) as refused:
+        check_new_file("--rollback-file", taken)
+    assert str(refused.value) == f"{taken} is there already; name a new file"
+    with pytest.raises(UsageError) as unusable:
+        check_new_file("--rollback-file", nowhere)
+    assert str(unusable.value) == (
+        f"--rollback-file {nowhere}: cannot be written: No such file or directory; name another "
+        "file"
+    )

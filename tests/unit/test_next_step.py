@@ -31,7 +31,7 @@ def _run(line: str) -> Result:
 
 def test_a_seed_is_verified_by_the_line_that_tells_how(chk: Path, tmp_path: Path) -> None:
     seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
-    assert seeded.startswith("next, before and after the query has run: ")
+    assert seeded.startswith("next, to check this now, and again once the query has run: ")
     verified = _run(seeded)
     assert "spark:" in verified.stdout and "2 ok" in verified.stdout
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"

@@ -49,7 +49,7 @@ def test_one_that_is_behind_nowhere_has_gone_on(
 ) -> None:
     told = _told(committed)
     assert f"beyond these offsets in {partitions}" in told
-    assert f"up to {records} records be read again" in told
+    assert f"up to {records} records would be read again" in told
     assert "earlier commit-group" not in told
     first = min(committed)
     assert f"(the first is t-{first}: {committed[first][0]}, to go back to 5)" in told

@@ -65,6 +65,9 @@ def test_the_age_of_a_copy_is_not_known(tmp_path: Path) -> None:
     copy = shutil.copytree(savepoint, tmp_path / savepoint.name, copy_function=shutil.copyfile)
     os.utime(copy / "_metadata", (1_790_000_000, 1_790_000_000))
     told = _warnings(copy)
-    assert f"is a copy of file:/flink/checkpoints/2.2/stop/{savepoint.name}: if" in told
-    assert "if 2026-09-21T14:13:20+00:00 is the time of the copy, " in told
+    assert (
+        f"is a copy of file:/flink/checkpoints/2.2/stop/{savepoint.name}, and its file is dated"
+        in told
+    )
+    assert "dated 2026-09-21T14:13:20+00:00: if that is only the time of the copy, " in told
     assert "[age-unknown]" not in _warnings(write_source(tmp_path / "chk-7", {0: splits("t", [1])}))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.inputs.flink.choose_source import choose_sources
+from migrate.inputs.flink.choose_source import Choice, choose
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.offsets_json import starting_offsets
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
@@ -169,7 +169,7 @@ def test_sources_that_disagree_on_a_topic_are_refused_until_one_is_chosen(tmp_pa
     assert "--source" in refusal.way_out
     # A KafkaSource's state names no cluster: it may be one topic name on two.
     assert "if they read the same Kafka cluster" in refusal.way_out
-    chosen = choose_sources(extraction, _OTHER.hex())
+    chosen = choose(extraction, Choice(source=_OTHER.hex()))
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
 
@@ -191,13 +191,13 @@ def test_a_source_is_found_by_id_and_by_topic(tmp_path: Path) -> None:
         SourceState({0: splits("b", [1])}, operator_id=_OTHER),
     )
     first, second = extraction.sources
-    assert choose_sources(extraction, first.operator_id.upper()) == [first]
-    assert choose_sources(extraction, "topic:b") == [second]
-    assert choose_sources(extraction, None) == [first, second]
+    assert choose(extraction, Choice(source=first.operator_id.upper())) == [first]
+    assert choose(extraction, Choice(source="topic:b")) == [second]
+    assert choose(extraction, Choice()) == [first, second]
     with pytest.raises(NoSuchName, match="topic:c"):
-        choose_sources(extraction, "topic:c")
+        choose(extraction, Choice(source="topic:c"))
     with pytest.raises(NoSuchName, match="no Kafka source"):
-        choose_sources(replace(extraction, sources=()), None)
+        choose(replace(extraction, sources=()), Choice())
 
 
 def test_two_topics_do_not_become_one(tmp_path: Path) -> None:
@@ -256,7 +256,9 @@ def test_one_group_does_not_stand_for_two_sources(tmp_path: Path) -> None:
     (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
     assert "one by one" in refusal.way_out
     first = extraction.sources[0]
-    assert make_plan(extraction, [first], snapshot, named=True).next_offsets == {("a", 0): 3}
+    assert make_plan(extraction, [first], snapshot, ignore_other_sources=True).next_offsets == {
+        ("a", 0): 3
+    }
 
 
 def test_one_group_does_not_stand_for_two_sources_that_are_each_partly_at_committed(
@@ -315,7 +317,7 @@ def test_records_in_flight_elsewhere_stand_in_the_way_of_a_named_source(tmp_path
     operator = source_operator(SourceState({0: splits("t", [1])}))
     chk = write_checkpoint(tmp_path / "chk-7", operator, in_flight_operator(10))
     extraction = extract(read_checkpoint(chk))
-    assert make_plan(extraction, extraction.sources, None, named=True).refusals
+    assert make_plan(extraction, extraction.sources, None, ignore_other_sources=True).refusals
 
 
 def test_records_in_flight_in_another_source_stand_in_the_way_of_a_named_one(
@@ -327,8 +329,8 @@ def test_records_in_flight_in_another_source_stand_in_the_way_of_a_named_one(
     holding = replace(other, subtasks=(replace(other.subtasks[0], input_channels=in_flight),))
     mine = source_operator(SourceState({0: splits("t", [1])}))
     found = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", mine, holding)))
-    (chosen,) = choose_sources(found, "topic:t")
-    (refusal,) = make_plan(found, [chosen], None, named=True).refusals
+    (chosen,) = choose(found, Choice(source="topic:t"))
+    (refusal,) = make_plan(found, [chosen], None, ignore_other_sources=True).refusals
     assert "10 bytes of records" in refusal.what
 
 

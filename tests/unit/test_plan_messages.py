@@ -9,7 +9,7 @@ import pytest
 
 from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.model.finding import Code, Finding, Severity
+from migrate.model.finding import Code, Finding
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Marker, Origin, Position, PositionState
 from migrate.planning import refusals_and_warnings as messages
@@ -18,7 +18,7 @@ from migrate.planning.plan import Plan, PlannedPartition, Verdict
 _NO_BROKER = "not checked against Kafka; add -b HOST:PORT [not-checked]"
 _NEW = "choose with --new-partitions earliest or latest"
 _CHOOSE = "choose with --unresolved earliest|latest|committed|timestamp:T"
-_BROKERS = "name the brokers that the job read from with --bootstrap-servers"
+_BROKERS = "name the job's brokers with --bootstrap-servers"
 
 
 def _planned(
@@ -158,18 +158,16 @@ def test_partitions_that_nobody_has(missing: set[int], more: str) -> None:
 # -- warnings -------------------------------------------------------------------------------------
 
 
-def _finding(
-    code: Code, severity: Severity = Severity.WARNING, operator_id: str | None = None
-) -> Finding:
-    return Finding(code, severity, operator_id, f"{code} is so")
+def _finding(code: Code, operator_id: str | None = None) -> Finding:
+    return Finding(code, f"{code} is so", operator_id)
 
 
 def test_findings_that_are_warnings_are_told_with_their_operator() -> None:
     findings = (
         _finding(Code.FINISHED_OPERATORS, operator_id="abc"),
         _finding(Code.NOT_A_STOP),
-        _finding(Code.WRITTEN_BY, Severity.NOTE),
-        _finding(Code.RAN_ON, Severity.BLOCKER),
+        _finding(Code.WRITTEN_BY),
+        _finding(Code.RAN_ON),
     )
     told = [
         "operator abc: finished-operators is so [finished-operators]",
@@ -184,7 +182,7 @@ def test_findings_that_are_warnings_are_told_with_their_operator() -> None:
 
 
 def test_what_a_sink_remembers_is_told_to_a_group_whatever_its_severity() -> None:
-    findings = (_finding(Code.SINK_MEMORY, Severity.NOTE),)
+    findings = (_finding(Code.SINK_MEMORY),)
     planned = _planned(0, 5)
     assert _warned(planned, findings=findings) == []
     assert _warned(planned, findings=findings, snapshot=_snapshot()) == []
@@ -312,8 +310,8 @@ def test_a_checkpoint_whose_age_is_not_known() -> None:
     ]
     copied = Origin("checkpoint", "/chk-7", 7, written_at=0, copied_from="s3://u:p@b/chk-7")
     assert list(messages.unknown_age_warnings(copied, _snapshot())) == [
-        "the checkpoint is a copy of s3://…@b/chk-7: if 1970-01-01T00:00:00+00:00 is the time of "
-        f"the copy, {hidden}"
+        "the checkpoint is a copy of s3://…@b/chk-7, and its file is dated "
+        f"1970-01-01T00:00:00+00:00: if that is only the time of the copy, {hidden}"
     ]
     known = Origin("checkpoint", "/chk-7", 7, written_at=0)
     assert list(messages.unknown_age_warnings(known, _snapshot())) == []

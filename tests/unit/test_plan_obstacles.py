@@ -9,7 +9,7 @@ import pytest
 from decoder import PendingTransaction
 from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
-from migrate.model.finding import Code, Finding, Severity
+from migrate.model.finding import Code, Finding
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, Origin, Position, PositionState
 from migrate.planning import obstacles
@@ -42,10 +42,8 @@ def _texts(refusals: object) -> list[str]:
     return [str(refusal) for refusal in refusals]  # type: ignore[attr-defined]
 
 
-def _finding(
-    code: Code, severity: Severity = Severity.WARNING, operator_id: str | None = None
-) -> Finding:
-    return Finding(code, severity, operator_id, "so")
+def _finding(code: Code, operator_id: str | None = None) -> Finding:
+    return Finding(code, "so", operator_id)
 
 
 # -- findings -------------------------------------------------------------------------------------
@@ -73,11 +71,11 @@ class _Found:
 
 
 _FINDINGS = [
-    _finding(Code.RAN_ON, Severity.BLOCKER, _B),
+    _finding(Code.RAN_ON, _B),
     _finding(Code.SINK_STATE, operator_id=_C),
     _finding(Code.NO_ENUMERATOR, operator_id=_A),
     _finding(Code.NO_ENUMERATOR, operator_id=_B),
-    _finding(Code.DAMAGED_SOURCE, Severity.BLOCKER, _C),
+    _finding(Code.DAMAGED_SOURCE, _C),
     _finding(Code.LATEST_MARKER, operator_id=_A),
 ]
 
@@ -106,8 +104,6 @@ def test_state_that_is_left_behind_is_told_in_one(held: dict[str, int], told: st
     expected = [
         Finding(
             Code.STATE_NOT_MOVED,
-            Severity.WARNING,
-            None,
             f"{told} of state, which does not move: records that were read and not yet emitted may "
             "be in it",
         )
@@ -117,9 +113,9 @@ def test_state_that_is_left_behind_is_told_in_one(held: dict[str, int], told: st
 
 def test_blockers_stand_in_the_way_unless_the_user_allows_them() -> None:
     findings = [
-        _finding(Code.RAN_ON, Severity.BLOCKER),
-        _finding(Code.IN_FLIGHT_RECORDS, Severity.BLOCKER, _A),
-        _finding(Code.DAMAGED_SOURCE, Severity.BLOCKER, _B),
+        _finding(Code.RAN_ON),
+        _finding(Code.IN_FLIGHT_RECORDS, _A),
+        _finding(Code.DAMAGED_SOURCE, _B),
         _finding(Code.SINK_STATE),
     ]
     told = [
@@ -252,7 +248,7 @@ def test_sources_of_one_topic_agree_on_all_of_it(
         [
             f"2 sources read topic t and disagree on {told.format(_A, _B)}; choose one with "
             "--source OPERATOR_ID or, if they read the same Kafka cluster, which their state does "
-            f"not tell, take the lower with --one-cluster {_LOWER}"
+            f"not show, take the lower with --one-cluster {_LOWER}"
         ]
         if told
         else []

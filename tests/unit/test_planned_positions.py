@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from migrate.inputs.position_inputs import broker_positions, group_positions, parse_side
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Question
 from migrate.model.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.model.positions import (
@@ -18,8 +19,6 @@ from migrate.model.positions import (
     PositionState,
     Unknown,
     format_start,
-    group_positions,
-    log_positions,
     resolve,
 )
 from migrate.model.topic_pattern import suggested_pattern, topic_pattern
@@ -348,10 +347,10 @@ def test_what_a_start_is_resolved_to() -> None:
 
 def test_the_positions_of_a_group_and_of_logs() -> None:
     logs = {"t": {0: LogRange(1, 2), 1: LogRange(3, 4)}, "u": {0: LogRange(5, 6)}}
-    starts = PositionSet("earliest", {("t", 0): 1, ("t", 1): 3, ("u", 0): 5})
-    assert log_positions("earliest", logs, lambda log: log.start) == starts
-    ends = PositionSet("latest", {("t", 0): 2, ("t", 1): 4, ("u", 0): 6})
-    assert log_positions("latest", logs, lambda log: log.end) == ends
+    starts = PositionSet("broker:earliest", {("t", 0): 1, ("t", 1): 3, ("u", 0): 5})
+    assert broker_positions(parse_side("broker:earliest"), logs) == starts
+    ends = PositionSet("broker:latest", {("t", 0): 2, ("t", 1): 4, ("u", 0): 6})
+    assert broker_positions(parse_side("broker:latest"), logs) == ends
     assert starts.topics == {"t", "u"}
     assert (starts.at("t", 1), starts.at("t", 2)) == (3, Unknown.ABSENT)
     group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(7, "m")})

@@ -31,7 +31,7 @@ from migrate.spark.transfer.origin import StateOrigin, contradictions
 from migrate.spark.transfer.proof import match_values, value_orders
 from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spark_state import operator_of, stored_schemas
-from migrate.spark.transfer.spread import AggregateValue
+from migrate.spark.transfer.spread import AggregateValue, group_by_column
 from migrate.spark.transfer.watermark import check_watermark, priming_warnings
 from migrate.spark.transfer.windows import FiredWindows
 
@@ -96,6 +96,16 @@ def test_each_field_has_a_value_of_its_own(
     told: list[AggregateValue], fields: list[Field], places: list[int]
 ) -> None:
     assert match_values(told, fields) == places
+
+
+@pytest.mark.parametrize("kind", ["min", "max"])
+def test_a_sum_beside_an_extreme_needs_the_number_of_records(kind: str) -> None:
+    """One row cannot have both values, and how many rows can is not known."""
+    values = [_SUM, AggregateValue(kind, "a")]
+    with pytest.raises(UsageError, match=r"^a bigint: .* give count or counts"):
+        group_by_column({"a": _LONG}, values)
+    for count in (_COUNT, _OF_A, _AVERAGE[1]):
+        assert group_by_column({"a": _LONG}, [count, *values])
 
 
 @pytest.mark.parametrize(
@@ -175,9 +185,15 @@ def test_without_a_pending_window_it_is_said_that_nothing_does() -> None:
         ([{("events", 0): 350, ("events", 1): 365}], []),
         ([{("another", 0): 1}], []),
         ([{("events", 0): 350, ("events", 1): 365, ("events", 2): 0}], []),
-        ([{("events", 0): 351, ("events", 1): 365}], ["events-0: 351, and 350 in"]),
-        ([{("events", 0): 350}], ["events-1: none, and 365 in"]),
-        ([{("events", 0): 350, ("events", 1): 365}, {("events", 0): 1}], ["events-0: 1, 350, and"]),
+        (
+            [{("events", 0): 351, ("events", 1): 365}],
+            ["events-0 is to start at 351, but its offset in the savepoint of the state is 350"],
+        ),
+        ([{("events", 0): 350}], ["events-1 is to start at no offset, but"]),
+        (
+            [{("events", 0): 350, ("events", 1): 365}, {("events", 0): 1}],
+            ["events-0 is to start at 1, 350, but"],
+        ),
     ],
 )
 def test_positions_are_of_the_savepoint_of_the_rows(

@@ -126,12 +126,12 @@ def test_what_other_libraries_log_is_not_shown() -> None:
         "from migrate.cli import main\n"
         "main()"
     )
-    for loudness, told in (
+    for option, told in (
         ([], []),
         (["-q"], []),
         (["-v"], ["gcsfs: failed", "gcsfs: for key=…"]),
     ):
-        command = [sys.executable, "-c", code, *loudness, "inspect", "chk-7"]
+        command = [sys.executable, "-c", code, *option, "inspect", "chk-7"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         assert (done.returncode, done.stdout) == (130, "")
         assert done.stderr.splitlines() == told

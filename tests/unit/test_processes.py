@@ -80,7 +80,7 @@ def test_what_ends_every_process_ends_the_work(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 1_000)
     with (
         WorkerPool(2) as two,
-        pytest.raises(ServiceError, match="killed by signal 9, and so did 3"),
+        pytest.raises(ServiceError, match=r"^4 worker processes.*killed by signal 9"),
     ):
         two.map(function, range(20))
     assert len(list(tmp_path.iterdir())) == 4

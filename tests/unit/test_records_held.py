@@ -97,7 +97,7 @@ def test_a_file_sink_without_an_open_file_is_no_warning(tmp_path: Path) -> None:
     assert {code: found.severity for code, found in _of_the_other(path).items()} == {
         "sink-state": Severity.NOTE
     }
-    assert "warning: operator" not in migrate("to-spark", path).stderr
+    assert "(operator " not in migrate("to-spark", path).stderr
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut in the path", "left over", "magic", "version"])

@@ -72,7 +72,7 @@ def test_the_last_one_written_moves_by_its_name(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     moved = migrate("to-spark", job / "chk-5")
     assert (moved.code, moved.stdout) == (0, '{"t":{"0":5}}\n')
-    assert "warning: chk-120 beside it has a higher number, and was written before" in moved.stderr
+    assert "warning: chk-120 in the same directory has a higher number" in moved.stderr
     assert read_checkpoint(job / "chk-5").earlier_run == (119, 120)
 
 

@@ -23,7 +23,7 @@ from migrate.targets.group.rollback_decision import (
     rollback_target,
     topics_to_ask,
 )
-from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, RollbackFile
+from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, RollbackFile
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -71,7 +71,7 @@ def _restoration(
     file: RollbackFile,
     now: GroupView,
     cluster: ClusterSnapshot | None = None,
-    run: EarlierRun | None = None,
+    run: LoggedChange | None = None,
 ) -> RollbackPreview:
     return rollback_preview(file, now, rollback_target(HERE, file, now, run), cluster or _cluster())
 
@@ -112,8 +112,8 @@ def test_what_the_group_is_to_hold(
 
 def test_where_what_a_group_has_lost_comes_from() -> None:
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
-    assert rollback_target(HERE, file, _group(_at(a0=5)), None).last_known is None
-    lost = rollback_target(HERE, file, _group(NOTHING), None).last_known
+    assert rollback_target(HERE, file, _group(_at(a0=5)), None).lost_offsets_file is None
+    lost = rollback_target(HERE, file, _group(NOTHING), None).lost_offsets_file
     assert lost is not None
     assert (lost.path, lost.created_at) == (HERE, file.created_at)
     assert (lost.topic_ids, lost.committed) == (IDS, file.before.committed)
@@ -127,15 +127,15 @@ def test_a_rollback_that_was_cut_short_knows_best_what_the_group_held(
     """It deleted the group, and b was to be committed anew, at what it held by then."""
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
     second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), change, {"b": "id of b then"})
-    run = EarlierRun(Path("second.json"), second, fate)
+    run = LoggedChange(Path("second.json"), second, fate)
     cut_short = change == "rollback" and fate in (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
     # A consumer has committed for a since; of nothing else.
     wanted = rollback_target(HERE, file, _group(_at(a0=7)), run)
     assert wanted.offsets == (_at(a0=1, b0=9) if cut_short else _at(a0=1))
     if cut_short:
-        assert wanted.last_known is not None
-        assert wanted.last_known.path == Path("second.json")
-        assert wanted.last_known.topic_ids == {"b": "id of b then"}
+        assert wanted.lost_offsets_file is not None
+        assert wanted.lost_offsets_file.path == Path("second.json")
+        assert wanted.lost_offsets_file.topic_ids == {"b": "id of b then"}
 
 
 def test_the_topics_that_are_asked_for() -> None:
@@ -193,25 +193,32 @@ def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:
         ((0, 100), IDS, None, ""),
         ((10, 100), IDS, None, ""),  # it is the first there is
         ((0, 10), IDS, None, ""),  # and the last: the next that is written
-        (None, IDS, Doubt.GONE, "it held 10, and the partition is gone; add --force to leave it"),
+        (
+            None,
+            IDS,
+            Doubt.GONE,
+            "the group held 10, and the partition is gone; add --force to leave it",
+        ),
         (
             (11, 100),
             IDS,
             Doubt.EXPIRED,
-            "it held 10, whose records are gone: the log now holds 11 to 100; add --force to bring",
+            "the group held 10, whose records are gone: the log now holds 11 to 100; add "
+            "--force to bring",
         ),
         (
             (0, 9),
             IDS,
             Doubt.BEYOND_END,
-            "it held 10, which is beyond the end: the log now holds 0 to 9; add --force to bring",
+            "the group held 10, which is beyond the end: the log now holds 0 to 9; add "
+            "--force to bring",
         ),
         (
             (0, 100),
             {"a": "another"},
             Doubt.RECREATED,
-            "it held 10 of a topic that was deleted and created again since; the log now holds 0 "
-            "to 100; add --force to bring it back all the same",
+            "the group held 10 of a topic that was deleted and created again since; the log now "
+            "holds 0 to 100; add --force to bring it back all the same",
         ),
         ((11, 100), {"a": "another"}, Doubt.RECREATED, "deleted and created again"),
         ((0, 100), {}, None, ""),  # brokers that give no ids tell of none
@@ -240,7 +247,7 @@ def test_topics_without_an_id_in_the_file_are_not_compared() -> None:
 def test_the_ids_of_what_the_group_has_lost_are_those_of_the_file_it_comes_from() -> None:
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2), ids={"a": "id of a", "b": "an older id"})
     second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), "rollback", {"a": "no matter", "b": "id of b"})
-    run = EarlierRun(Path("second.json"), second, ChangeProgress.IN_PART)
+    run = LoggedChange(Path("second.json"), second, ChangeProgress.IN_PART)
     found = _restoration(file, _group(NOTHING), run=run)
     assert [one.doubt for one in found.partitions] == [None, None]
     assert _restoration(file, _group(NOTHING)).partitions[1].doubt is Doubt.RECREATED
@@ -260,13 +267,13 @@ def test_a_group_is_deleted_where_an_offset_must_go() -> None:
     alone = _restoration(file, _group(_at(a0=5)))
     assert (alone.deletes, alone.target) == (True, {})
     assert alone.warnings == (
-        "group g will be deleted; its offsets of topics that you may not DESCRIBE will be lost "
-        "[group-deleted]",
+        "group g will be deleted; if it also reads topics that this Kafka user may not see, its "
+        "offsets there are lost [group-deleted]",
     )
     beside = _restoration(file, _group(_at(a0=5, b0=2)))
     assert (beside.deletes, beside.target) == (True, _at(b0=2))
     assert beside.warnings[0].startswith(
-        "group g will be deleted and its 1 offsets committed again: start no consumer meanwhile;"
+        "group g will be deleted and 1 of its offsets committed again: start no consumer meanwhile;"
     )
 
 
@@ -275,8 +282,8 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
     found = _restoration(file, _group(NOTHING))
     assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
     assert found.warnings == (
-        "the group has lost 2 offsets of other partitions (the first is b-0); they come from "
-        f"{HERE}, of {file.created_at} [group-offsets-lost]",
+        "the group has lost 2 offsets of other partitions (the first is b-0); they are restored "
+        f"from {HERE}, of {file.created_at} [group-offsets-lost]",
     )
     only_its_own = _restoration(_file(_at(a0=1), _at(a0=5)), _group(NOTHING))
     assert only_its_own.warnings == ()

@@ -91,7 +91,7 @@ def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
     (part,) = state.parts
     sizes = [len(batch) for batch in part.batches([group])]
     assert 1 < len(sizes) < 4
-    assert part.shares(1) == [(range(_MAX_PARALLELISM), sum(map(len, files.values())))]
+    assert part.key_group_ranges(1) == [(range(_MAX_PARALLELISM), sum(map(len, files.values())))]
 
 
 @pytest.mark.slow
@@ -141,10 +141,10 @@ def test_a_database_that_is_damaged(tmp_path: Path) -> None:
     manifest = next(name for name in files if name.startswith("MANIFEST"))
     error = _fails(_state({**files, manifest: b"?" * 40}))
     assert error.kind is ErrorKind.CORRUPT
-    assert error.problem.startswith("RocksDB does not open it: ")
+    assert error.problem.startswith("RocksDB cannot open the copied files: ")
     table = next(name for name in files if name.endswith(".sst"))
     damaged = bytearray(files[table])
     damaged[: len(damaged) // 4] = b"?" * (len(damaged) // 4)
     error = _fails(_state({**files, table: bytes(damaged)}))
     assert error.kind is ErrorKind.CORRUPT
-    assert error.problem.startswith("RocksDB does not ")
+    assert error.problem.startswith("RocksDB cannot ")

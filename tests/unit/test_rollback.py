@@ -13,7 +13,7 @@ import pytest
 
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import Committed, GroupView
-from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.errors import InputError, Refused
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import write_rollback_file
@@ -225,7 +225,7 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
         cut.write_bytes((tmp_path / "a.json").read_bytes()[:-20])
     (tmp_path / "directory.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")  # to open it would wait for a writer
-    run = rollback_file.earlier_run([tmp_path], "cluster", _view(_at(a0=6)))
+    run = rollback_file.newest_change([tmp_path], "cluster", _view(_at(a0=6)))
     assert run is not None
     assert (run.path, run.progress) == (tmp_path / "a.json", ChangeProgress.APPLIED)
 
@@ -237,7 +237,7 @@ def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
         write_file(file, tmp_path / name / "r.json")
     folders = [tmp_path / "newer", tmp_path / "older"]
     for order in (folders, folders[::-1], [*folders, *folders]):
-        run = rollback_file.earlier_run(order, "cluster", _view(_at(a0=6)))
+        run = rollback_file.newest_change(order, "cluster", _view(_at(a0=6)))
         assert run is not None
         assert run.path == tmp_path / "newer/r.json"
 
@@ -245,10 +245,10 @@ def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
 def test_runs_for_other_groups_and_clusters_say_nothing(tmp_path: Path) -> None:
     write_file(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
     now = _at(a0=5)
-    assert rollback_file.earlier_run([tmp_path], "cluster", _view(now)) is not None
-    assert rollback_file.earlier_run([tmp_path], "cluster", _view(now, "other")) is None
-    assert rollback_file.earlier_run([tmp_path], "elsewhere", _view(now)) is None
-    assert rollback_file.earlier_run([tmp_path / "missing"], "cluster", _view(now)) is None
+    assert rollback_file.newest_change([tmp_path], "cluster", _view(now)) is not None
+    assert rollback_file.newest_change([tmp_path], "cluster", _view(now, "other")) is None
+    assert rollback_file.newest_change([tmp_path], "elsewhere", _view(now)) is None
+    assert rollback_file.newest_change([tmp_path / "missing"], "cluster", _view(now)) is None
 
 
 # -- what is written beside an offset ------------------------------------------------------------
@@ -260,23 +260,6 @@ def test_the_metadata_is_short_and_printable(origin: str) -> None:
     assert len(metadata.encode()) <= 200
     assert metadata.isprintable()
     assert metadata.startswith(f"flink-offset-migrate {origin[0]}")
-
-
-def test_where_a_rollback_file_cannot_be_written(tmp_path: Path) -> None:
-    free, taken = tmp_path / "free.json", tmp_path / "taken.json"
-    taken.write_text("theirs")
-    rollback_file.check_rollback_path(free)
-    assert not free.exists()
-    with pytest.raises(Refused) as refused:
-        rollback_file.check_rollback_path(taken)
-    assert str(refused.value) == f"{taken} is there already; name a new file"
-    nowhere = tmp_path / "no-folder" / "r.json"
-    with pytest.raises(UsageError) as unusable:
-        rollback_file.check_rollback_path(nowhere)
-    assert str(unusable.value) == (
-        f"the rollback file {nowhere} cannot be written: No such file or directory; name another "
-        "place with --rollback-file"
-    )
 
 
 class _Groups:

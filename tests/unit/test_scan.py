@@ -22,7 +22,7 @@ from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob, totals
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
-from migrate.moves import pipeline
+from migrate.moves import load_inputs
 from migrate.moves import scan as scanning
 from migrate.moves.options import Request
 from migrate.moves.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
@@ -71,7 +71,7 @@ def test_the_newest_complete_checkpoint_stands_for_a_job() -> None:
 def test_totals() -> None:
     told = totals([_MOVES, _UNALIGNED, _UNREADABLE, _job("/e/savepoint-1", error_kind="truncated")])
     assert (told.jobs, told.savepoints) == (3, 1)
-    assert (told.movable, told.blocked, told.unreadable) == (1, 1, 2)
+    assert (told.movable, told.blocked, told.not_read) == (1, 1, 2)
     assert (told.positions, told.lag) == (7, 16)
     assert told.obstacles == {"in-flight-records": 1}
     assert told.errors == {"truncated": 2}
@@ -83,13 +83,19 @@ def test_a_root_that_is_not_there_is_no_savepoint(kind: str) -> None:
     missing = _job("/e/nope", error_kind=kind, error="/e/nope: no such directory")
     told = totals([_MOVES, missing])
     assert (told.jobs, told.savepoints, told.unlistable) == (1, 0, 1)
-    assert (told.movable, told.blocked, told.unreadable) == (1, 0, 1)
+    assert (told.movable, told.blocked, told.not_read) == (1, 0, 1)
     assert list(summary_lines(Inventory((_MOVES, missing), 2, 1))) == [
         "1 job, 2 positions; 1 checkpoint read",
         "lag: up to 16 records",
         "yes: 1 (no obstacle was found)",
         f"unreadable: 1 ({kind} 1)",
     ]
+
+
+_ENDS = (
+    "if the job runs, a stop with a savepoint ends {}: `migrate cut-over` stops it first, or stop "
+    "it and scan its savepoint"
+)
 
 
 def test_the_table_and_its_summary() -> None:
@@ -101,13 +107,27 @@ def test_the_table_and_its_summary() -> None:
         "unreadable  /e/c/chk-2                            truncated\n"
         "total                         3           7   16\n"
     )
+    partly_known = replace(_MOVES, lag_unknown=2)
+    assert list(summary_lines(Inventory((partly_known,), 1, 0)))[1] == (
+        "lag: up to 16 records, and 2 positions whose lag is not known"
+    )
     assert list(summary_lines(inventory)) == [
         "3 jobs, 7 positions; 12 checkpoints read, 1 of them unreadable",
         "lag: up to 16 records",
         "yes: 1 (no obstacle was found)",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
+        _ENDS.format("in-flight-records (of an unaligned checkpoint)"),
     ]
+
+
+def test_what_ends_with_a_stop_is_said() -> None:
+    """Seen: the scan said "no" of a job, and the dry run of its cut-over "no obstacle"."""
+    pending = _job("/e/d/chk-1", obstacles=("pending-transactions",), positions=1)
+    *_, last = summary_lines(Inventory((pending,), 1, 1))
+    assert last == _ENDS.format("pending-transactions")
+    *_, last = summary_lines(Inventory((pending, _UNALIGNED), 2, 1))
+    assert "(of an unaligned checkpoint) and pending-transactions: `migrate cut-over`" in last
 
 
 def test_the_summary_counts_the_rows_of_the_table() -> None:
@@ -127,6 +147,7 @@ def test_the_summary_counts_the_rows_of_the_table() -> None:
         "check: 2 (pending-transactions 2)",
         "no: 1 (in-flight-records 1)",
         "unreadable: 1 (truncated 1)",
+        _ENDS.format("in-flight-records (of an unaligned checkpoint)"),
     ]
     plans = {job.pointer: JobPlan(None, f"{number}.json") for number, job in enumerate(jobs)}
     for job in (refused, _UNALIGNED, _UNREADABLE):
@@ -139,6 +160,7 @@ def test_the_summary_counts_the_rows_of_the_table() -> None:
         "no: 2 (in-flight-records 1, no plan 1)",
         "unreadable: 1 (truncated 1)",
         "plans: 2 saved, 1 refused",
+        _ENDS.format("in-flight-records (of an unaligned checkpoint)"),
     ]
     assert "which cluster?" in "".join(inventory_table(after, io.StringIO()))
 
@@ -232,7 +254,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
             raise KeyError("c")
         return list(extraction.sources)
 
-    monkeypatch.setattr(pipeline, "choose", choose)
+    monkeypatch.setattr(load_inputs, "choose", choose)
     jobs = [on_a_directory, unlucky, good]
     plans = dict(plan_each(jobs, tmp_path / "plans", None))
     file = plans[good.pointer].file

@@ -75,7 +75,7 @@ def test_a_file_is_no_sink(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["_spark_metadata", "_delta_log", ".hoodie"])
 def test_a_log_that_is_a_file_is_not_taken_for_none(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, "")
-    with pytest.raises(UnreadableSink, match=f"{name} in it is no directory"):
+    with pytest.raises(UnreadableSink, match=f"{name} is not a directory"):
         look(tmp_path)
 
 
@@ -91,7 +91,10 @@ def test_a_directory_may_be_a_table_of_several_formats(tmp_path: Path) -> None:
     write(tmp_path / "_spark_metadata/3", "v1\n")
     memory = look(tmp_path)
     assert memory.formats == ("a file sink's directory", "a Delta table")
-    assert (memory.of(WriterKind.FILES), memory.of(WriterKind.TXN_APP)) == ({"": 3}, {"job": 1})
+    assert (memory.last_numbers(WriterKind.FILES), memory.last_numbers(WriterKind.TXN_APP)) == (
+        {"": 3},
+        {"job": 1},
+    )
 
 
 def test_a_name_goes_with_a_sink() -> None:
@@ -138,7 +141,7 @@ def test_the_last_batch_of_a_file_sink(tmp_path: Path, names: list[str], last: i
     (tmp_path / "_spark_metadata").mkdir()
     for name in names:
         write(tmp_path / "_spark_metadata" / name, "v1\n")
-    assert look(tmp_path).of(WriterKind.FILES) == ({} if last is None else {"": last})
+    assert look(tmp_path).last_numbers(WriterKind.FILES) == ({} if last is None else {"": last})
 
 
 # -- Delta -----------------------------------------------------------------------------------------
@@ -177,26 +180,26 @@ def test_a_delta_log_is_its_newest_checkpoint_and_what_came_since(tmp_path: Path
     checkpoint(tmp_path, 1, [txn("job", 1), None], ".0000000001.0000000002")
     checkpoint(tmp_path, 1, [txn(CONSTANT, 5)], ".0000000002.0000000002")
     commit(tmp_path, 2, {"job": 2})
-    assert look(tmp_path).of(WriterKind.TXN_APP) == {"job": 2, CONSTANT: 5}
+    assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"job": 2, CONSTANT: 5}
 
 
 def test_a_checkpoint_that_lacks_a_part_does_not_count(tmp_path: Path) -> None:
     commit(tmp_path, 1, {"job": 1})
     checkpoint(tmp_path, 1, [None], ".0000000001.0000000002")
-    assert look(tmp_path).of(WriterKind.TXN_APP) == {"job": 1}
+    assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"job": 1}
 
 
 def test_a_txn_whose_fields_are_empty_is_none(tmp_path: Path) -> None:
     commit(tmp_path, 0, {})
     checkpoint(tmp_path, 0, [txn(None, None), txn("job", 3), None])
-    assert look(tmp_path).of(WriterKind.TXN_APP) == {"job": 3}
+    assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"job": 3}
 
 
 def test_a_checkpoint_in_json_counts(tmp_path: Path) -> None:
     """As the golden delta-json has it, whose commits Delta would remove in time."""
     for file in (GOLDEN / "delta-json/_delta_log").glob("*.checkpoint.*.json"):
         write(tmp_path / "_delta_log" / file.name, file.read_bytes())
-    assert look(tmp_path).of(WriterKind.TXN_APP) == {"orders-job": 2}
+    assert look(tmp_path).last_numbers(WriterKind.TXN_APP) == {"orders-job": 2}
 
 
 def test_a_checkpoint_without_any_txn(tmp_path: Path) -> None:
@@ -215,22 +218,22 @@ def test_a_query_and_a_constant_uuid_are_told_apart(tmp_path: Path) -> None:
     commit(tmp_path, 0, {QUERY: 5}, QUERY)
     commit(tmp_path, 1, {CONSTANT: 7, "None": 1})
     memory = look(tmp_path)
-    assert memory.of(WriterKind.QUERY) == {QUERY: 5}
-    assert memory.of(WriterKind.TXN_APP) == {CONSTANT: 7, "None": 1}
+    assert memory.last_numbers(WriterKind.QUERY) == {QUERY: 5}
+    assert memory.last_numbers(WriterKind.TXN_APP) == {CONSTANT: 7, "None": 1}
 
     checkpoint(tmp_path, 1, [txn(QUERY, 5), txn(CONSTANT, 7), txn("None", 1)])
     assert look(tmp_path) == memory
     (tmp_path / "_delta_log" / f"{0:020}.json").write_text("damaged, and of no account")
     memory = look(tmp_path)
-    assert memory.of(WriterKind.QUERY) == {}
-    assert memory.of(WriterKind.TXN_APP) == {QUERY: 5, CONSTANT: 7, "None": 1}
+    assert memory.last_numbers(WriterKind.QUERY) == {}
+    assert memory.last_numbers(WriterKind.TXN_APP) == {QUERY: 5, CONSTANT: 7, "None": 1}
 
 
 def test_flinks_sink_for_delta_remembers_checkpoints_of_a_job(tmp_path: Path) -> None:
     """As DeltaCommitter writes it, by its source: no artifact of it is to be had."""
     commit(tmp_path, 0, {f"{'0' * 31}1-0": 8})
     memory = look(tmp_path)
-    assert memory.of(WriterKind.FLINK_JOB) == {f"job {'0' * 31}1, subtask 0": 8}
+    assert memory.last_numbers(WriterKind.FLINK_JOB) == {f"job {'0' * 31}1, subtask 0": 8}
     (warning,) = check_sink_of_a_job(tmp_path)
     assert f"'job {'0' * 31}1, subtask 0' up to 8" in warning
     assert check_sink_of_a_query(tmp_path, None) == ()
@@ -253,7 +256,7 @@ def test_a_checkpoint_that_cannot_be_read_here_is_told(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     memory = look(tmp_path)
-    assert memory.of(WriterKind.TXN_APP) == {"job": 2}
+    assert memory.last_numbers(WriterKind.TXN_APP) == {"job": 2}
     assert "pyarrow" in memory.unread[0]
 
 
@@ -283,7 +286,7 @@ def test_a_log_of_any_length_is_read_to_its_bound(
     for version in range(3):
         commit(tmp_path, version, {f"job-{version}": version})
     memory = look(tmp_path)
-    assert memory.of(WriterKind.TXN_APP) == {"job-1": 1, "job-2": 2}
+    assert memory.last_numbers(WriterKind.TXN_APP) == {"job-1": 1, "job-2": 2}
     assert memory.unread == ("the oldest 1 commits of _delta_log",)
 
 
@@ -352,19 +355,19 @@ def test_the_newest_commit_of_an_identifier_counts(tmp_path: Path) -> None:
     hudi_commit(log / "20260105000000000.inflight", a=9)
     write(log / "20260106000000000.commit", "")
     write(log / "20260107000000000.commit", '{"extraMetadata": null}')
-    assert look(tmp_path).of(WriterKind.HUDI) == {"a": 2, "b": 1}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 2, "b": 1}
 
 
 def test_a_timeline_may_lie_elsewhere(tmp_path: Path) -> None:
     log = tmp_path / ".hoodie"
     hudi_commit(log / "timeline/20260102000000000_20260102000000001.commit", a=7)
-    assert look(tmp_path).of(WriterKind.HUDI) == {"a": 7}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 7}
     write(log / "hoodie.properties", "hoodie.table.name=t\nhoodie.timeline.path = other\n")
-    assert look(tmp_path).of(WriterKind.HUDI) == {}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {}
     hudi_commit(log / "other/20260102000000000_20260102000000001.commit", a=8)
-    assert look(tmp_path).of(WriterKind.HUDI) == {"a": 8}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 8}
     write(log / "hoodie.properties", "hoodie.timeline.path=../../elsewhere\n")
-    assert look(tmp_path).of(WriterKind.HUDI) == {"a": 7}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 7}
 
 
 def test_a_timeline_of_any_length_is_read_to_its_bound(
@@ -374,7 +377,7 @@ def test_a_timeline_of_any_length_is_read_to_its_bound(
     hudi_commit(tmp_path / ".hoodie/20260102000000000.commit", a=7)
     hudi_commit(tmp_path / ".hoodie/20260103000000000.commit", b=7)
     memory = look(tmp_path)
-    assert memory.of(WriterKind.HUDI) == {"b": 7}
+    assert memory.last_numbers(WriterKind.HUDI) == {"b": 7}
     assert memory.unread == ("the oldest 1 commits of .hoodie",)
 
 
@@ -409,7 +412,7 @@ def test_an_avro_commit_that_is_cut_short_is_told(tmp_path: Path) -> None:
     for size in (*range(4, len(content), 97), *range(begin - 20, begin + 40), len(content) - 1):
         write(path, content[:size])
         if size == begin:
-            assert look(tmp_path).of(WriterKind.HUDI) == {}
+            assert look(tmp_path).last_numbers(WriterKind.HUDI) == {}
             continue
         with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
             look(tmp_path)
@@ -491,10 +494,10 @@ def test_what_lies_before_a_map_is_passed_over(tmp_path: Path, field: str, value
     schema = f'{{"type":"record","name":"c","namespace":"n","fields":[{fields}]}}'
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
     write(path, avro(schema, value + EXTRA_VALUE + value))
-    assert look(tmp_path).of(WriterKind.HUDI) == {"a": 4}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 4}
     # The null of the union.
     write(path, avro(schema, value + long(0) + value))
-    assert look(tmp_path).of(WriterKind.HUDI) == {}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {}
 
 
 @pytest.mark.parametrize(
@@ -543,7 +546,7 @@ def test_a_compressed_commit_is_told(tmp_path: Path) -> None:
     path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
     schema = f'{{"type":"record","name":"c","fields":[{EXTRA}]}}'
     write(path, avro(schema, EXTRA_VALUE, b"null"))
-    assert look(tmp_path).of(WriterKind.HUDI) == {"a": 4}
+    assert look(tmp_path).last_numbers(WriterKind.HUDI) == {"a": 4}
     write(path, avro(schema, EXTRA_VALUE, b"deflate"))
     with pytest.raises(UnreadableSink, match="compressed"):
         look(tmp_path)
@@ -576,7 +579,7 @@ def test_the_newest_snapshot_of_a_job_counts_back_from_the_head(tmp_path: Path) 
     iceberg(tmp_path, "v2.metadata.json", snapshots, **{"current-snapshot-id": 4})
     iceberg(tmp_path, "v1.metadata.json", [flink_snapshot(1, None, "old", 1)])
     last = {"job a, operator o": 3, "job b, operator any": 5}
-    assert look(tmp_path).of(WriterKind.FLINK_JOB) == last
+    assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == last
 
 
 def test_each_branch_is_followed(tmp_path: Path) -> None:
@@ -588,7 +591,7 @@ def test_each_branch_is_followed(tmp_path: Path) -> None:
     }
     name = f"00004-{uuid.uuid4()}.metadata.json"
     iceberg(tmp_path, name, snapshots, refs=refs, **{"current-snapshot-id": 1})
-    assert look(tmp_path).of(WriterKind.FLINK_JOB) == {
+    assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == {
         "job a, operator o": 1,
         "job a, operator o, branch audit": 2,
     }
@@ -599,7 +602,7 @@ def test_a_table_of_one_number_in_two_files_is_both(tmp_path: Path) -> None:
         name = f"00004-{uuid.uuid4()}.metadata.json"
         head = {"current-snapshot-id": 1}
         iceberg(tmp_path, name, [flink_snapshot(1, None, "a", last)], **head)
-    assert look(tmp_path).of(WriterKind.FLINK_JOB) == {"job a, operator o": 2}
+    assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == {"job a, operator o": 2}
 
 
 @pytest.mark.parametrize("name", ["v3.gz.metadata.json", "v3.metadata.json.gz"])
@@ -611,7 +614,7 @@ def test_a_compressed_table_is_read_to_its_bound(
     snapshots = [flink_snapshot(1, None, "a", 7)]
     text = json.dumps({"snapshots": snapshots, "current-snapshot-id": 1}) + " " * 5000
     write(tmp_path / "metadata" / name, gzip.compress(text.encode()))
-    assert look(tmp_path).of(WriterKind.FLINK_JOB) == {"job a, operator o": 7}
+    assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == {"job a, operator o": 7}
     monkeypatch.setattr(module, "LARGEST", 4000)
     with pytest.raises(UnreadableSink, match="larger than"):
         look(tmp_path)
@@ -623,7 +626,7 @@ def test_a_compressed_table_is_read_to_its_bound(
 def test_parents_in_a_ring_come_to_an_end(tmp_path: Path) -> None:
     snapshots = [flink_snapshot(1, 2, "a", 1), flink_snapshot(2, 1, "a", 2)]
     iceberg(tmp_path, "v1.metadata.json", snapshots, **{"current-snapshot-id": 1})
-    assert look(tmp_path).of(WriterKind.FLINK_JOB) == {"job a, operator o": 1}
+    assert look(tmp_path).last_numbers(WriterKind.FLINK_JOB) == {"job a, operator o": 1}
 
 
 def test_a_job_that_came_to_its_end_is_remembered_for_good(tmp_path: Path) -> None:
@@ -663,7 +666,7 @@ def test_the_newest_snapshot_of_each_user_counts(tmp_path: Path) -> None:
     for number, user, identifier in ((9, "a", 1), (10, "a", 2), (11, "b", 2**63 - 1)):
         snapshot = {"commitUser": user, "commitIdentifier": identifier}
         write(tmp_path / f"snapshot/snapshot-{number}", json.dumps(snapshot))
-    assert look(tmp_path).of(WriterKind.COMMIT_USER) == {"a": 2, "b": 2**63 - 1}
+    assert look(tmp_path).last_numbers(WriterKind.COMMIT_USER) == {"a": 2, "b": 2**63 - 1}
     assert check_sink_of_a_job(tmp_path) == ()
 
 

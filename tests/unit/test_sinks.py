@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from decoder import DecodeError, ErrorKind, PendingTransaction, read_checkpoint
-from decoder.kafka.sink import KafkaWriterState, read_committer_state, read_writer_state
+from decoder.kafka.sink import (
+    KafkaWriterState,
+    PendingFile,
+    read_committer_state,
+    read_writer_state,
+)
 from migrate.inputs.flink.extract import extract
 from migrate.model.finding import Code, Finding, Severity
 from tests.support.checkpoints import operator_with_states, write_checkpoint
@@ -23,6 +28,7 @@ from tests.support.encoder import (
     WRITER_STATE,
     Committable,
     DistributionMode,
+    FileCommittable,
     Operator,
     PartitionableHandle,
     RelativeFileHandle,
@@ -34,6 +40,13 @@ from tests.support.encoder import (
 )
 
 _FLINKS = ("1.14", "1.15", "1.20", "2.2")
+# As a sink with rolling files keeps: one to publish, one to delete, and one that is published.
+_FILES = {
+    5: {
+        0: [FileCommittable("a", b"file", compacted="/a/b"), FileCommittable("b", None, b"old")],
+        1: [FileCommittable("c", b"file", b"old"), FileCommittable("d", b"f", state=FAILED)],
+    }
+}
 _TWO = {5: {0: [Committable("pay-0-5", 77, 3)], 1: [Committable("pay-1-5", state=RETRY)]}}
 
 
@@ -55,11 +68,23 @@ def test_what_is_yet_to_be_committed_is_read(flink: str) -> None:
     assert read_committer_state(encode_committer_element(flink, {}), "c") == ()
 
 
+def test_the_files_that_are_yet_to_be_committed_are_read() -> None:
+    for flink in _FLINKS[1:]:
+        assert read_committer_state(encode_committer_element(flink, _FILES), "c") == (
+            PendingFile("a"),
+            PendingFile("c"),
+        )
+    # Version 1 has no names of buckets and no compacted files, and 1.14 no states of requests.
+    assert read_committer_state(encode_committer_element("1.14", _FILES), "c") == (
+        *(PendingFile(""),) * 3,
+    )
+
+
 @pytest.mark.parametrize("flink", _FLINKS[1:])
 def test_what_was_committed_or_failed_is_not_pending(flink: str) -> None:
     done = [Committable("a-0-1", state=COMMITTED_REQUEST), Committable("a-0-2", state=FAILED)]
     element = encode_committer_element(flink, {5: {0: [*done, Committable("a-0-3")]}})
-    assert [t.transactional_id for t in read_committer_state(element, "c")] == ["a-0-3"]
+    assert read_committer_state(element, "c") == (PendingTransaction("a-0-3", 4000, 0),)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +99,7 @@ def test_a_writers_state_is_read(version: int, under_way: dict[str, int]) -> Non
     ("read", "element"),
     [
         *((read_committer_state, encode_committer_element(flink, _TWO)) for flink in _FLINKS),
+        *((read_committer_state, encode_committer_element(flink, _FILES)) for flink in _FLINKS),
         (read_writer_state, encode_writer_element("p", 2, {"x": 1})),
         (read_writer_state, encode_file_writer_element("a", "s3://b/a", b"resume")),
     ],
@@ -147,7 +173,7 @@ def test_a_damaged_sink_is_no_obstacle(tmp_path: Path) -> None:
     """No position depends on it."""
     states = {COMMITTER_STATE: [encode_committer_element("2.2", _TWO)[:-1]]}
     findings = _findings(tmp_path, states)
-    assert "not a KafkaSink's" in findings["pending-transactions"].message
+    assert "neither a KafkaSink's nor a FileSink's" in findings["pending-transactions"].message
 
 
 def test_nor_is_one_whose_file_is_gone(tmp_path: Path) -> None:
@@ -185,12 +211,28 @@ def test_only_a_writer_that_is_not_known_may_be_one_of_files(
     assert ("; a file sink may have an unfinished file" in finding.message) == may_be
 
 
+def test_the_files_to_commit_are_counted(tmp_path: Path) -> None:
+    states = {COMMITTER_STATE: [encode_committer_element("2.2", _FILES)]}
+    findings = _findings(tmp_path, states)
+    assert findings.keys() == {"pending-transactions"}
+    assert findings["pending-transactions"].message.startswith(
+        "a FileSink has 2 finished files to commit: "
+    )
+
+
+def test_transactions_and_files_are_of_no_sink_that_is_known(tmp_path: Path) -> None:
+    elements = [encode_committer_element("2.2", _TWO), encode_committer_element("2.2", _FILES)]
+    findings = _findings(tmp_path, {COMMITTER_STATE: elements})
+    assert "which cannot be read" in findings["pending-transactions"].message
+
+
 def test_a_committer_of_another_kind_may_remember_checkpoints(tmp_path: Path) -> None:
-    """But a FileSink's, whose writer is known, does not."""
-    committer = operator_with_states({COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]})
+    """But a FileSink's does not."""
+    unknown = operator_with_states({COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]})
+    committer = operator_with_states({COMMITTER_STATE: [encode_committer_element("2.2", _FILES)]})
     element = encode_file_writer_element("a", "s3://b/a", b"resume")
     writer = operator_with_states({WRITER_STATE: [element]}, operator_id=bytes(16))
-    for operators, told in (([committer], 1), ([committer, writer], 0), ([writer], 0)):
+    for operators, told in (([unknown], 1), ([unknown, writer], 1), ([committer, writer], 0)):
         path = write_checkpoint(tmp_path / f"{len(operators)}-{told}/chk-7", *operators)
         found = extract(read_checkpoint(path)).findings
         codes = [finding.code for finding in found]

@@ -207,11 +207,14 @@ def test_the_query_is_written_to_a_new_file(plan: Path, tmp_path: Path, kind: st
     assert result.stdout == migrate("to-spark", "--plan", plan).stdout
     again = migrate(*to_file, "--checkpoint-dir", seed)
     assert (again.code, again.stdout) == (4, "")
-    assert f"refused: {file} exists already; name a new file" in again.stderr
+    assert f"refused: {file} is there already; name a new file" in again.stderr
     assert file.read_text() == printed.stdout and not seed.exists()
     elsewhere = migrate(*to_file[:-1], tmp_path / "missing" / "query", "--checkpoint-dir", seed)
     assert (elsewhere.code, seed.exists()) == (2, False)
-    assert f"--query-file {tmp_path / 'missing' / 'query'}: No such file" in elsewhere.stderr
+    assert (
+        f"--query-file {tmp_path / 'missing' / 'query'}: cannot be written: No such file or "
+        "directory; name another file"
+    ) in elsewhere.stderr
 
 
 def test_what_would_go_unheard_is_an_error(plan: Path) -> None:
@@ -323,5 +326,5 @@ def test_what_spark_is_told_to_read() -> None:
             ("startingOffsets", starts),
             ("failOnDataLoss", "true"),
         ]
-        assert told[3].why.startswith("The checkpoint location says the same")
+        assert told[3].why.startswith("The checkpoint location has the same")
     assert {level.value for level in IsolationLevel} == {"read_uncommitted", "read_committed"}

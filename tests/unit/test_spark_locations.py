@@ -25,7 +25,7 @@ from migrate.targets.seed import (
     check_free,
     is_unfinished,
     remove_seed,
-    write_checkpoint,
+    write_seed,
 )
 from migrate.targets.source_options import SparkSource
 from tests.support.checkpoints import splits, write_source
@@ -46,12 +46,12 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_seed_that_spark_has_only_looked_at_is_taken_back(memory: str, tmp_path: Path) -> None:
     """Spark makes the folders of its logs before it plans a batch, and may die in between."""
     for place in (location(str(tmp_path / "local")), location(memory)):
-        write_checkpoint(SOURCES, place)
+        write_seed(SOURCES, place)
         for name in ("offsets/.0.8a1c.tmp", "commits/.0.8a1c.tmp", "sources/0/.0.crc"):
             place.write(name, b"")
         remove_seed(place)
         assert place.names() == set()
-        write_checkpoint(SOURCES, place)
+        write_seed(SOURCES, place)
         place.write("offsets/0", b"v1")
         with pytest.raises(Refused, match="a query has begun there"):
             remove_seed(place)
@@ -104,7 +104,7 @@ def is_whole(files: dict[str, bytes]) -> bool:
 
 
 def test_what_is_written_in_place_is_a_seed(in_place: Location) -> None:
-    write_checkpoint(SOURCES, in_place)
+    write_seed(SOURCES, in_place)
     assert in_place.names() == {"metadata", "sources"}
     assert is_whole(content(in_place))
 
@@ -113,7 +113,7 @@ def test_each_seed_is_of_a_query_of_its_own(tmp_path: Path, memory: str) -> None
     """A Delta table skips the batches that it has of an id."""
     places = [location(str(tmp_path / "a")), location(str(tmp_path / "b")), location(memory)]
     for place in places:
-        write_checkpoint(SOURCES, place)
+        write_seed(SOURCES, place)
     assert len({read(place, "metadata") for place in places}) == len(places)
 
 
@@ -153,11 +153,11 @@ def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
     target = cast(Location, watched)
     if 1 <= fails <= 4:
         with pytest.raises(OSError, match="the store is gone"):
-            write_checkpoint(SOURCES, target)
+            write_seed(SOURCES, target)
         left = content(in_place)
         assert left in ({}, {"metadata": UNFINISHED})
     else:
-        write_checkpoint(SOURCES, target)
+        write_seed(SOURCES, target)
     for state in watched.states:
         assert state == {} or state["metadata"] == UNFINISHED or is_whole(dict(state))
 
@@ -166,7 +166,7 @@ def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
 def test_a_place_that_holds_something_is_never_written_into(in_place: Location, name: str) -> None:
     in_place.write(name, b"theirs")
     with pytest.raises(Refused, match="a query already" if name != "anything" else "not empty"):
-        write_checkpoint(SOURCES, in_place)
+        write_seed(SOURCES, in_place)
     assert read(in_place, name) == b"theirs"
     assert in_place.names() == {name.split("/")[0]}
 
@@ -179,7 +179,7 @@ def test_a_seed_that_cannot_be_named_leaves_nothing(
 
     monkeypatch.setattr(Path, "rename", failing)
     with pytest.raises(OSError, match="the disk is gone"):
-        write_checkpoint(SOURCES, location(str(tmp_path / "seed")))
+        write_seed(SOURCES, location(str(tmp_path / "seed")))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -195,7 +195,7 @@ def test_a_directory_that_was_filled_meanwhile_is_left_as_it_is(
 
     monkeypatch.setattr(Path, "rename", late)
     with pytest.raises(Refused, match="is not empty"):
-        write_checkpoint(SOURCES, location(str(tmp_path / "seed")))
+        write_seed(SOURCES, location(str(tmp_path / "seed")))
     assert [path.name for path in tmp_path.iterdir()] == ["seed"]
     assert [path.name for path in (tmp_path / "seed").iterdir()] == ["theirs"]
 
@@ -288,13 +288,13 @@ def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Location) -> N
     assert is_unfinished(in_place)
     remove_seed(in_place)
     assert in_place.names() == set()
-    write_checkpoint(SOURCES, in_place)
+    write_seed(SOURCES, in_place)
     assert not is_unfinished(in_place)
 
 
 @pytest.mark.parametrize("name", ["offsets/0", "commits/0", "state/0/0/1.delta", "theirs"])
 def test_what_a_query_has_begun_from_is_not_removed(in_place: Location, name: str) -> None:
-    write_checkpoint(SOURCES, in_place)
+    write_seed(SOURCES, in_place)
     in_place.write(name, b"theirs")
     with pytest.raises(Refused, match="holds more than a seed"):
         remove_seed(in_place)

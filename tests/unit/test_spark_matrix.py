@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.support import broker_matrix, state_matrix
-from tests.support.spark_matrix import COLUMNS, TABLE, read_results, table
-from tests.support.spark_versions import VENV_RELEASE, environments, line_of
+from tests.support.spark_matrix import ROW_TESTS, TABLE, read_results, table
+from tests.support.spark_versions import VENV_RELEASE, environments, minor_version
 
 
 def test_the_page_is_what_was_measured() -> None:
@@ -13,20 +13,20 @@ def test_the_page_is_what_was_measured() -> None:
 
 def test_each_line_of_spark_was_measured_with_the_release_that_is_locked() -> None:
     measured = {line.line: line for line in read_results()}
-    assert measured.keys() == {line_of(VENV_RELEASE), *environments()}
+    assert measured.keys() == {minor_version(VENV_RELEASE), *environments()}
     for name, environment in environments().items():
         assert measured[name].version == environment.version
     for line in measured.values():
-        assert line.cells.keys() == set(COLUMNS.values()) or line.not_run
+        assert line.cells.keys() == set(ROW_TESTS.values()) or line.not_run
 
 
 def test_the_page_of_keyed_state_is_what_was_measured() -> None:
     measured = read_results(state_matrix.RESULTS)
-    page = table(measured, state_matrix.COLUMNS, state_matrix.TEXT)
+    page = table(measured, state_matrix.ROW_TESTS, state_matrix.TEXT)
     assert state_matrix.TABLE.read_text(encoding="utf-8") == page
     assert {line.line for line in measured} >= {"3.5", "4.0", "4.1", "4.2", "4.3"}
     for line in measured:
-        assert line.cells.keys() == set(state_matrix.COLUMNS.values()) or line.not_run
+        assert line.cells.keys() == set(state_matrix.ROW_TESTS.values()) or line.not_run
 
 
 def test_the_page_of_brokers_is_what_was_measured() -> None:
@@ -34,4 +34,4 @@ def test_the_page_of_brokers_is_what_was_measured() -> None:
     assert broker_matrix.TABLE.read_text(encoding="utf-8") == broker_matrix.table(measured)
     assert [row.release for row in measured] == broker_matrix.releases()
     for row in measured:
-        assert row.cells.keys() == set(broker_matrix.COLUMNS.values())
+        assert row.cells.keys() == set(broker_matrix.ROW_TESTS.values())

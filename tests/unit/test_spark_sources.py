@@ -9,6 +9,7 @@ import pytest
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
 from migrate.model.positions import SPARK
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
 from migrate.moves.spark_sources import plan_as_one
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
@@ -124,9 +125,9 @@ def test_what_goes_nowhere_or_twice_is_said(chk: Path) -> None:
     [
         pytest.param(["0=nobody"], 2, "no Kafka source answers to 'nobody'", id="unknown"),
         pytest.param(["0=topic:x"], 2, "no Kafka source answers to 'topic:x'", id="no such topic"),
-        pytest.param(["0=rest", "--source", "both"], 2, "leaves it out", id="not chosen"),
-        pytest.param(["0:rest"], 2, "not N=SOURCE", id="not of its form"),
-        pytest.param(["01=rest"], 2, "not N=SOURCE", id="a number that Spark would not write"),
+        pytest.param(["0=rest", "--source", "both"], 2, "leaves out", id="not chosen"),
+        pytest.param(["0:rest"], 2, "expected N=SOURCE", id="not of its form"),
+        pytest.param(["01=rest"], 2, "expected N=SOURCE", id="a number that Spark would not write"),
         pytest.param(["0=rest", "--plan-out", "p"], 2, "not with a saved plan", id="plan"),
         pytest.param(
             ["--source", "both", "0=topic:b"],
@@ -172,10 +173,10 @@ def test_a_source_of_a_job_that_is_stopped_is_not_left_behind(
     chk: Path, names: dict[int, list[str]], partitions: dict[str, set[int]] | None, left: list[str]
 ) -> None:
     """Seen: its records were read by nobody, and a note said so."""
-    request = move_request(chk, SPARK, {"partitions": partitions})
+    request = move_request(SPARK, {"partitions": partitions})
     told: list[str] = []
     try:
-        plan_as_one(request, names)
+        plan_as_one(read_input(chk, request), request, names)
     except Refused as refused:
         told = list(refused.reasons)
     found = [one for one in told if "goes to no Spark source, so that" in one]

@@ -1,7 +1,8 @@
-"""``to-spark --state``: each keyed state goes along, stays by choice, or cannot be read."""
+"""``to-spark --state``: each keyed state moves, stays by choice, or cannot be read."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ import pytest
 import migrate
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState
+from migrate.model.positions import SPARK
+from migrate.moves.load_inputs import read_input, take_states_along
+from migrate.moves.options import move_request
+from migrate.moves.state import keyed_states
 from migrate.state.taken_states import StateToPrime, take_states
 from tests.support.command import migrate as command
 
@@ -30,8 +35,8 @@ def _run(*arguments: str) -> tuple[int, str, list[str]]:
 def test_what_goes_along_and_what_stays() -> None:
     code, printed, said = _run(*_asked("totals/total", "sessions/window-contents"))
     assert code == 0
-    assert said.count("state totals/total goes along") == 1
-    assert said.count("state sessions/window-contents goes along") == 1
+    assert said.count("state totals/total moves to Spark") == 1
+    assert said.count("state sessions/window-contents moves to Spark") == 1
     (left,) = (line for line in said if "left behind by choice" in line)
     assert left.startswith("warning: 5 states left behind by choice: ")
     assert "windows/window-contents" in left and "merging-window-set" not in left
@@ -67,8 +72,12 @@ def test_nothing_is_seeded(tmp_path: Path) -> None:
         (["--state", "total"], 2, "not OPERATOR/NAME"),
         (["--state", "nobody/total"], 2, "no operator with keyed state answers to 'nobody'"),
         (["--state", "totals/totl"], 2, "no keyed state 'totl'"),
-        (["--state", "windows/_timer_state/event_window-timers"], 2, "name that one"),
-        (["--state", "sessions/merging-window-set"], 2, "name that one"),
+        (
+            ["--state", "windows/_timer_state/event_window-timers"],
+            2,
+            "name the state of the windows",
+        ),
+        (["--state", "sessions/merging-window-set"], 2, "name the state of the windows"),
         (["--state", "totals/total", "--plan-out", "plan.json"], 2, "not a plan"),
         (["--state", "totals/total", "--spark-source", "0=topic:events"], 2, "with one stream"),
     ],
@@ -80,11 +89,11 @@ def test_what_cannot_be_asked(arguments: list[str], exit_code: int, says: str) -
 
 
 def test_pending_timers_are_told() -> None:
-    """Seen: none was. Timers of windows that go along have their own line."""
+    """Seen: none was. Timers of windows that move have their own line."""
     said = _run(*_asked("windows/window-contents"))[2]
-    along = "timers windows/_timer_state/event_window-timers: in their place Spark's watermark"
     assert [line for line in said if line.startswith("timers ")] == [
-        f"{along} closes what goes along"
+        "timers windows/_timer_state/event_window-timers are replaced: Spark's watermark closes "
+        "the windows of the states that move"
     ]
     (left,) = (line for line in said if "pending timers" in line)
     assert left == (
@@ -164,7 +173,19 @@ def test_a_time_to_live_has_to_be_given() -> None:
     assert [state.ttl for state in states.to_prime()] == [True, False]
     (told,) = (line for line in states.warnings() if "time to live" in line)
     assert told == (
-        "state kinds/lasting-value has a time to live: give its length from the job's code to "
-        "prime, as ttl_ms [time-to-live]"
+        "state kinds/lasting-value has a time to live: look up its length in the job's code, and "
+        "pass it to prime as ttl_ms [time-to-live]"
     )
     assert told in [*states.lines()]
+
+
+def test_states_are_of_the_checkpoint_of_the_positions(tmp_path: Path) -> None:
+    """The name of a job's directory was looked up twice, and the job runs on in between."""
+    shutil.copytree(SAVEPOINT, tmp_path / "chk-7")
+    request = move_request(SPARK, {})
+    checkpoint = read_input(tmp_path, request)
+    shutil.copytree(WITH_TTL, tmp_path / "chk-8")
+    _, states = take_states_along(checkpoint, ["totals/total"], request)
+    assert [state.name for state in states.taken] == ["total"]
+    newer = keyed_states(tmp_path).states
+    assert "total" not in {state.name for state in newer}

@@ -178,7 +178,9 @@ def _restored(
     """What is refused, and what is told, of a savepoint that Flink is to go on from."""
     job = _job(directory)
     snapshot = _snapshot(fates) if fates is not None else None
-    refusals, told = check_savepoint(job, job.sources, snapshot, policies, named=False)
+    refusals, told = check_savepoint(
+        job, job.sources, snapshot, policies, ignore_other_sources=False
+    )
     return _told(refusals), _told(told)
 
 
@@ -198,7 +200,7 @@ def test_flink_commits_what_is_still_open(
     refusals, told = _restored(tmp_path, fates)
     assert refusals == []
     (warning,) = told
-    assert "the job commits it when it is restored" in warning
+    assert "the restored job commits it" in warning
     assert "unless the brokers have aborted it" in warning
 
 

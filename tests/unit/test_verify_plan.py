@@ -11,6 +11,7 @@ import pytest
 
 from migrate import verify
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.errors import InputError, UsageError
 from tests.support.checkpoints import (
     SourceState,
     source_operator,
@@ -110,7 +111,9 @@ def test_a_checkpoint_that_cannot_be_read_is_told(chk: Path) -> None:
     assert result.code == 0
     assert "was not compared with what it was made from, which cannot be read: " in result.stderr
     assert str(chk) in result.stderr
-    assert result.stderr.endswith("verified: all 2 partitions will start where the plan says\n")
+    assert result.stderr.endswith(
+        "verified against the plan alone: all 2 partitions will start where the plan says\n"
+    )
 
 
 def test_another_checkpoint_in_its_place(chk: Path, tmp_path: Path) -> None:
@@ -227,8 +230,14 @@ def test_what_the_user_decided_is_not_where_the_checkpoint_ended(
     assert seeded.code == 0, seeded.stderr
     result = migrate("verify", "plan:plan.json", "spark:query", "-b", "localhost:1")
     assert result.code == 0
-    assert result.stderr.endswith("verified: all 3 partitions will start where the plan says\n")
-    assert "2 partitions of the plan did not have a position to start at" in result.stderr
+    assert result.stderr.endswith(
+        "verified: all 3 partitions will start where the plan says, 1 of them where the checkpoint "
+        "ended\n"
+    )
+    assert (
+        "not an offset of the checkpoint (2): t-0 (expired: the checkpoint has 3, the plan starts "
+        "at 5), t-2 (new partition: the checkpoint has no offset, the plan starts at 0)\n"
+    ) in result.stderr
 
 
 # -- plans of other sides ------------------------------------------------------------------------
@@ -300,3 +309,12 @@ def test_what_a_group_held_cannot_be_read_again(monkeypatch: pytest.MonkeyPatch)
     assert result.code == 0
     assert "what group:g was then cannot be read again" in result.stderr
     assert "where the plan says" in result.stderr
+
+
+def test_a_checkpoint_whose_path_has_a_colon(tmp_path: Path) -> None:
+    """A name that looks like a mistyped side is a path if it exists."""
+    write_source(tmp_path / "plans:old" / "chk-3", {0: splits("orders", [7])})
+    with pytest.raises(InputError, match=r"^nope: "):
+        verify("plans:old/chk-3", "spark:nope")
+    with pytest.raises(UsageError, match="did you mean plan:new/chk-3"):
+        verify("plans:new/chk-3", "spark:nope")

@@ -10,14 +10,15 @@ Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
+from migrate.model.policies import Policies
 from migrate.model.positions import (
     PositionSet,
     Start,
@@ -45,10 +46,18 @@ ANY_SOURCE = Choice()
 def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
     """Return the chosen sources, restricted to the chosen cluster.
 
+    Without a name, the list is empty if the checkpoint has Kafka sources, but none can be read. The
+    findings about these sources then block the plan.
+
     Raises:
-        NoSuchName: no source has the chosen name, or reads the chosen cluster.
+        NoSuchName: no source has the chosen name, or reads the chosen cluster; or the checkpoint
+            has no Kafka source.
     """
-    return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
+    named = _sources_named(extraction, choice.source)
+    chosen = _in_cluster(named, choice.cluster)
+    if not chosen:
+        _refuse_choice(extraction, named, choice)
+    return chosen
 
 
 class LenientChoice(NamedTuple):
@@ -65,31 +74,66 @@ def choose_leniently(extraction: PlanInput, choice: Choice) -> LenientChoice:
         NoSuchName: the checkpoint has no Kafka source.
     """
     unknown = set()
-    try:
-        sources = choose_sources(extraction, choice.source)
-    except NoSuchName:
-        sources = choose_sources(extraction, None)
-        unknown.add("source")
-    try:
-        sources = choose_cluster(sources, choice.cluster)
-    except NoSuchName:
+    sources = _sources_named(extraction, choice.source)
+    if not sources:
+        sources = choose(extraction, ANY_SOURCE)
+        if choice.source is not None:
+            unknown.add("source")
+    in_cluster = _in_cluster(sources, choice.cluster)
+    if sources and not in_cluster:
         unknown.add("cluster")
-    return LenientChoice(sources, frozenset(unknown))
+    return LenientChoice(in_cluster or sources, frozenset(unknown))
 
 
-def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
-    """Return the sources with this name, or all sources for None.
+def _sources_named(extraction: PlanInput, name: str | None) -> list[Source]:
+    """Return the sources with this name, or all sources for None."""
+    return [source for source in extraction.sources if name is None or _has_name(source, name)]
 
-    Without a name, the list is empty if no source can be read, because all are damaged or of an
-    unknown kind. The findings about these sources then block the plan.
 
-    Raises:
-        NoSuchName: no source has this name, or the checkpoint has no Kafka source.
+def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
+    """Return the sources restricted to a cluster, or unchanged for None.
+
+    If a source reads the cluster, sources whose state names no cluster, such as a KafkaSource, are
+    kept, too. The plan then refuses them, because they may read another cluster.
     """
-    sources = extraction.sources
-    if not sources and not any(finding.code.policy.unread for finding in extraction.findings):
+    if cluster is None:
+        return sources
+    if not any(cluster in source.clusters for source in sources):
+        return []
+    return [
+        source if None in source.clusters else source.of_cluster(cluster)
+        for source in sources
+        if source.clusters & {cluster, None}
+    ]
+
+
+def _refuse_choice(extraction: PlanInput, named: Sequence[Source], choice: Choice) -> None:
+    """Raise the error of a choice that leaves no source.
+
+    Return if the user named none, and the checkpoint has Kafka sources that cannot be read.
+    """
+    unread = any(finding.code.policy.unread for finding in extraction.findings)
+    if not named and choice.source is not None and (extraction.sources or unread):
+        there_are = "; ".join(map(_describe, extraction.sources))
+        known = _suggested_names(extraction.sources)
+        raise NoSuchName(
+            f"no Kafka source answers to {choice.source!r}",
+            choice.source.removeprefix(TOPIC_PREFIX),
+            known,
+            f"there are: {there_are}",
+        )
+    if named:
+        clusters = {name for source in named for name in source.clusters if name is not None}
+        there_are = f"there are: {', '.join(map(repr, sorted(clusters)))}"
+        raise NoSuchName(
+            f"no Kafka source reads a cluster {choice.cluster!r}",
+            choice.cluster or "",
+            clusters,
+            there_are if clusters else "only a DynamicKafkaSource names any: leave --cluster out",
+        )
+    if not unread:
         others = {
-            f"; {finding.operator_id}: {finding.message}"
+            f"; {finding.text}"
             for finding in extraction.findings
             if finding.code is Code.ANOTHER_SOURCE_KIND
         }
@@ -97,44 +141,25 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
             "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"
             + "".join(sorted(others))
         )
-    if name is None:
-        return list(sources)
-    chosen = [source for source in sources if _has_name(source, name)]
-    if not chosen:
-        raise NoSuchName(
-            f"no Kafka source answers to {name!r}",
-            name.removeprefix(TOPIC_PREFIX),
-            _names(sources),
-            "there are: " + "; ".join(map(_describe, sources)),
-        )
-    return chosen
 
 
-def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Source]:
-    """Return the sources restricted to a cluster, or unchanged for None.
+def restrict_to_topics(
+    sources: Iterable[Source], topics: Set[str], policies: Policies
+) -> Iterator[Source]:
+    """Yield the sources that read these topics or topics of the user's pattern.
 
-    A KafkaSource is always kept, because its state names no cluster. The plan then refuses it,
-    because it may read another cluster.
-
-    Raises:
-        NoSuchName: no source reads the cluster.
+    Their positions in other topics are left out. ``topics`` are the names after ``--topic-map``.
     """
-    if cluster is None or not sources:
-        return list(sources)
-    known = {name for source in sources for name in source.clusters if name is not None}
-    if cluster not in known:
-        there_are = ", ".join(map(repr, sorted(known))) or "none, and no DynamicKafkaSource"
-        raise NoSuchName(
-            f"no Kafka source reads a cluster {cluster!r}",
-            cluster,
-            known,
-            f"there are: {there_are}",
+    pattern = policies.topic_pattern
+    for source in sources:
+        matching = set(pattern.matching(source.topics)) if pattern is not None else set[str]()
+        kept = tuple(
+            position
+            for position in source.positions
+            if policies.topic_map.get(position.topic, position.topic) in topics | matching
         )
-    return [
-        source if None in source.clusters else source.of_cluster(cluster)
-        for source in sources
-        if source.clusters & {cluster, None}
-    ]
+        if kept:
+            yield replace(source, positions=kept)
 
 
 def operator_id_of(uid: str) -> str:
@@ -154,8 +179,8 @@ def _has_name(source: Source, name: str) -> bool:
     )
 
 
-def _names(sources: Iterable[Source]) -> dict[str, str]:
-    """Return the names to suggest, except operator ids, each with its value for ``--source``."""
+def _suggested_names(sources: Iterable[Source]) -> dict[str, str]:
+    """Return the topics, names and uids to suggest, each with its value for ``--source``."""
     known: dict[str, str] = {}
     for source in sources:
         known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}

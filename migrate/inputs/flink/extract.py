@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from decoder import Checkpoint, PendingTransaction, SinkState, UnknownSource
-from migrate.inputs.flink.findings.checkpoint import findings_of_checkpoint, is_last_output
+from migrate.inputs.flink.findings.checkpoint import findings_of_checkpoint, job_ended_with
 from migrate.inputs.flink.findings.operator import findings_of_operator, state_bytes
 from migrate.inputs.flink.findings.source import findings_of_source
 from migrate.inputs.flink.source import Source, source_of
@@ -30,7 +30,7 @@ class Extraction:
             checkpoint.pointer,
             checkpoint.checkpoint_id,
             checkpoint.newer_siblings,
-            is_last_output(checkpoint),
+            job_ended_with(checkpoint),
             checkpoint.written_at,
             checkpoint.copied_from,
         )
@@ -54,7 +54,7 @@ def extract(checkpoint: Checkpoint) -> Extraction:
     """Extract the Kafka sources of a checkpoint, their positions, and the findings."""
     sources: list[Source] = []
     findings = list(findings_of_checkpoint(checkpoint))
-    stopped = is_last_output(checkpoint)
+    stopped = job_ended_with(checkpoint)
     for operator in checkpoint.operators:
         state = checkpoint.sources.get(operator.operator_id)
         if state is not None and not isinstance(state, UnknownSource):
@@ -63,4 +63,6 @@ def extract(checkpoint: Checkpoint) -> Extraction:
             findings.extend(findings_of_source(source, state, checkpoint))
         sink = checkpoint.sinks.get(operator.operator_id)
         findings.extend(findings_of_operator(operator, state, sink, stopped))
-    return Extraction(checkpoint, tuple(sources), tuple(findings))
+    names = {operator.operator_id: operator.name for operator in checkpoint.operators}
+    named = (replace(item, operator_name=names.get(item.operator_id or "")) for item in findings)
+    return Extraction(checkpoint, tuple(sources), tuple(named))

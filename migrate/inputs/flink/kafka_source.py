@@ -29,8 +29,8 @@ from migrate.model.positions import (
 
 _NEXT = PositionState.NEXT
 _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.COMMITTED}
-# Creates a Position from a tuple of its fields, in half the time of a call of the class: a source
-# may have 100,000 positions.
+# Creates a Position from a tuple of its fields (or from a Position), in half the time of a call of
+# the class: a source may have 100,000 positions.
 _position: Callable[[tuple[object, ...]], Position] = partial(tuple.__new__, Position)
 
 
@@ -39,7 +39,7 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
 
     A reader's split takes precedence over the enumerator's entry, whose start may be outdated.
     """
-    known: dict[str, dict[int, Position]] = {}
+    known: dict[str, dict[int, tuple[object, ...]]] = {}  # the fields of positions
     duplicates: set[TopicPartition] = set()
     for subtask, topic, partition, start, stop in split_fields(state.reader_splits):
         of_topic = known.get(topic)
@@ -48,8 +48,7 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
         if partition in of_topic:
             duplicates.add((topic, partition))
         elif start >= 0:
-            fields = (topic, partition, _NEXT, start, stop, subtask, cluster, "")
-            of_topic[partition] = _position(fields)
+            of_topic[partition] = (topic, partition, _NEXT, start, stop, subtask, cluster, "")
         else:
             of_topic[partition] = _unread_position(
                 Split(topic, partition, start, stop), subtask, cluster
@@ -68,18 +67,20 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
         known.setdefault(entry.topic, {})[entry.partition] = position
     positions: list[Position] = []
     for topic in sorted(known):
-        of_topic = known[topic]
-        positions += map(of_topic.__getitem__, sorted(of_topic))
+        of_topic = known.pop(topic)
+        # Positions that are created in this order lie side by side in memory, which makes each
+        # later loop over them faster.
+        positions += map(_position, map(of_topic.__getitem__, sorted(of_topic)))
     return positions
 
 
 def _entries_without_reader(
-    enumerator: EnumeratorState | None, known: Mapping[str, Mapping[int, Position]]
+    enumerator: EnumeratorState | None, known: Mapping[str, Mapping[int, object]]
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
 
-    Usually there are none. To save time, no EnumeratorEntry is created then: ``entries`` may be
-    Rows, which create entries on demand.
+    Usually there are none, and no EnumeratorEntry is created, to save time: ``entries`` may be
+    ``decoder``'s Rows, which create entries on demand.
     """
     if enumerator is None:
         return []
@@ -129,7 +130,7 @@ def _ambiguous_position(copies: list[ReaderSplit], cluster: str | None) -> Posit
 
 
 def _finished_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    """Return the position of an assigned entry without a reader, which was read to its end.
+    """Return the position of an assigned partition without a reader: it was read to its end.
 
     The position is unresolved if the state does not have the end.
     """
@@ -157,9 +158,8 @@ def _finished_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
 def _finished_offset(split: Split) -> int | None:
     """Return the next offset of a finished split, or None if it is not known.
 
-    The next offset is the stop, or the start if the start is higher. A start ``earliest`` counts as
-    not higher. A start ``latest`` or ``committed`` may have been higher, so the next offset is not
-    known.
+    The next offset is the stop, or the start if the start is higher. ``earliest`` is taken to be
+    lower. ``latest`` or ``committed`` may have been higher, so the next offset is not known.
     """
     stop, start = split.stopping_offset, split.starting_offset
     if stop is None or stop < 0:

@@ -2,7 +2,7 @@
 
 A consumer group without members does not show that a job has stopped, because KafkaSource joins no
 group. A newer checkpoint shows that the job ran on. If the checkpoint interval is known, and no
-newer checkpoint is written for longer than that, the job has stopped.
+newer checkpoint is written for longer than that, the job has probably stopped.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# The number of last checkpoints from which the interval is measured. Earlier, the job may have had
-# another interval.
+# The number of last checkpoints from which the interval is measured. Before these, the job may have
+# had another interval.
 _LAST_CHECKPOINTS = 5
 
 
@@ -27,7 +27,7 @@ class NewerCheckpoints:
     """The newer complete checkpoints of a job's directory, and the job's checkpoint interval.
 
     Attributes:
-        newer: the numbers of newer checkpoints, in the order in which they were written.
+        newer: the numbers of newer checkpoints, in the order of ``Siblings.newer``.
         interval: the job's checkpoint interval in seconds, as estimated by ``checkpoint_interval``
             from the last checkpoints; None if fewer than two of these have a known time.
     """
@@ -71,7 +71,8 @@ def find_newer_checkpoints(
 def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
     """Return the longest time between successive checkpoints, in seconds; None for fewer than two.
 
-    Over a gap in the numbers, the time is divided by the difference of the numbers.
+    Between checkpoints whose numbers are not consecutive, the time is divided by the difference of
+    the numbers.
 
     Args:
         written: each checkpoint's number and its completion time in milliseconds of the epoch,

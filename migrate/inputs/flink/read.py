@@ -5,9 +5,9 @@ from __future__ import annotations
 from decoder import DecodeError, read_checkpoint
 from decoder.urls import redact_url
 from migrate.inputs.flink.extract import Extraction, extract
-from migrate.inputs.flink.suggest_path import raise_with_suggestion
 from migrate.model.log import timed
 from migrate.storage.files import Files
+from migrate.storage.suggest_path import raise_with_suggestion
 
 
 def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:

@@ -35,10 +35,10 @@ class FlinkJob:
 
     Attributes:
         state: Flink's name of the state: RUNNING, RESTARTING, …
-        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock; 0 in a
-            ``RunningJob``.
-        ended_ms: when the job ended, by the same clock; None if it has not ended, and in a
-            ``RunningJob``.
+        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock; 0 in
+            ``JobDetails.job``.
+        ended_ms: when the job ended, by the same clock; None if it has not ended, and in
+            ``JobDetails.job``.
     """
 
     job_id: str
@@ -53,24 +53,24 @@ class FlinkJob:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningJob:
+class JobDetails:
     """A job, its tasks that are not running, and its checkpoints.
 
     Attributes:
         idle_tasks: the names and states of the tasks that are not running.
         checkpoint: the path of the newest completed checkpoint; None if there is no completed
             checkpoint, or it has no path.
-        newest_savepoint: the number and the path of the newest savepoint; None if there is no
-            savepoint, or a checkpoint was completed after it.
-        failed: why the newest failed checkpoint failed; None if a newer one was completed, or the
-            newest failure is that of a savepoint.
+        newest_savepoint: the checkpoint id and the path of the newest savepoint; None if there is
+            no savepoint, or a checkpoint was completed after it.
+        failure: why the newest failed checkpoint failed; None if none has failed, a newer one was
+            completed, or the newest failure is that of a savepoint.
     """
 
     job: FlinkJob
     idle_tasks: Sequence[str]
     checkpoint: str | None
     newest_savepoint: tuple[int, str] | None
-    failed: str | None
+    failure: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class JobManager:
         restored = self._latest(job_id).restored
         return restored.external_path if restored is not None else None
 
-    def details(self, job_id: str) -> RunningJob:
+    def details(self, job_id: str) -> JobDetails:
         """Return the current state of a job that the JobManager knows."""
         job = get(self._url, _Details, f"/jobs/{job_id}")
         latest = self._latest(job_id)
@@ -154,7 +154,7 @@ class JobManager:
         # A failed savepoint says nothing about the job's checkpoints.
         if failed and not failed.is_savepoint and failed.id > completed_id:
             problem = printable_text(failed.failure_message or "no reason given")
-        return RunningJob(
+        return JobDetails(
             FlinkJob(job.jid, job.name, job.state),
             [
                 f"{printable_text(vertex.name)}: {vertex.status}"
@@ -176,7 +176,7 @@ class JobManager:
         }
         request(self._url, f"/jobs/{job_id}/stop", body)
 
-    def stopping(self, job_id: str, trigger_id: str) -> StopAttempt | None:
+    def stop_attempt(self, job_id: str, trigger_id: str) -> StopAttempt | None:
         """Return the state of a stop, or None if the JobManager does not know the stop.
 
         The JobManager drops a stop when it is restarted, and five minutes after the stop ended

@@ -99,7 +99,10 @@ def request(url: str, path: str, body: object = None) -> bytes:
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         reason = printable_text(str(getattr(cause, "strerror", None) or cause))
-        raise FlinkRestError(f"{shown_address}: no answer: {reason}") from error
+        raise FlinkRestError(
+            f"{shown_address}: no answer: {reason}; is this the JobManager's address, and does it "
+            "run?"
+        ) from error
     if len(content) > _LARGEST_ANSWER:
         raise _not_a_job_manager(url)
     return content
@@ -123,11 +126,14 @@ def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
 
 
 def _not_a_job_manager(url: str) -> FlinkRestError:
-    return FlinkRestError(f"{_display_address(url)}: what answers there is no JobManager")
+    return FlinkRestError(
+        f"{_display_address(url)}: what answers there is no JobManager; name the address of "
+        "Flink's web UI"
+    )
 
 
 def _display_address(url: str) -> str:
-    """Return the host and port of an address, without its path, which may hold a password."""
+    """Return the option with the address, without the path, which may contain a password."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    return f"the JobManager at {parts.hostname}:{port}"
+    return f"--flink-rest {parts.scheme}://{parts.hostname}:{port}"

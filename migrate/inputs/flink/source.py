@@ -162,7 +162,7 @@ def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaS
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
     """Return a KafkaIO as a KafkaSource.
 
-    Assigned splits become splits of readers, the others unassigned entries of the enumerator.
+    Assigned splits become splits of readers, the others become entries of the enumerator.
     """
     reader_splits = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))

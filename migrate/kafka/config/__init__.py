@@ -38,6 +38,14 @@ __all__ = [
 ]
 
 
+# A broker as librdkafka takes it (rd_kafka_broker_name_parse): with a protocol, which it ignores if
+# it is security.protocol, and a port, which is 9092 if it is missing.
+_ADDRESS = re.compile(
+    r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(?:\[[^\]\s]+\]|[^\s:;/\[\]]+)(?::([0-9]{1,5}))?",
+    re.IGNORECASE,
+)
+_LARGEST_PORT = 65_535
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # librdkafka has two names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")
 
@@ -86,14 +94,17 @@ def kafka_config(
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:
-    """Refuse a SASL connection without a mechanism: Kafka's default is Kerberos.
+    """Refuse an unknown protocol, and a SASL connection without a mechanism.
 
-    The wheels of confluent-kafka are built without Kerberos (GSSAPI).
+    Kafka's default mechanism is Kerberos (GSSAPI). The wheels of confluent-kafka are built without
+    it.
 
     Raises:
-        ConfigError: the mechanism is missing.
+        ConfigError: the protocol is unknown, or the mechanism is missing.
     """
     protocol = properties.get("security.protocol", "")
+    if protocol and protocol.upper() not in _PROTOCOLS:
+        raise ConfigError(f"security.protocol: one of {', '.join(_PROTOCOLS)}")
     if protocol.upper().startswith("SASL_") and "sasl.mechanisms" not in properties:
         raise ConfigError(
             f"security.protocol is {protocol}, and sasl.mechanism is missing: add it, as PLAIN, "
@@ -112,7 +123,7 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 
 
 def check_servers(name: str, servers: str) -> None:
-    """Refuse addresses that contain credentials, ``http://`` or ``https://``.
+    """Refuse addresses that contain credentials or ``http://``, or that have another form.
 
     Messages about brokers show their addresses, so credentials would be shown too.
 
@@ -128,5 +139,9 @@ def check_servers(name: str, servers: str) -> None:
             f"{name}: credentials in an address are refused: name HOST:PORT alone; a user and a "
             "password are the properties sasl.username and sasl.password"
         )
-    if web := re.search(r"https?://", servers):
-        raise ConfigError(f"{name}: {servers}: brokers are named HOST:PORT, without {web[0]}")
+    for server in servers.split(","):
+        address = _ADDRESS.fullmatch(server.strip())
+        if server.strip() and (address is None or int(address[1] or 0) > _LARGEST_PORT):
+            scheme = re.match(r"[a-z]+://", server.strip())
+            without = f", without {scheme[0]}" if scheme else ", separated by commas"
+            raise ConfigError(f"{name}: {server.strip()}: brokers are named HOST:PORT{without}")

@@ -30,7 +30,11 @@ _SESSION_NAME = "flink-offset-migrate"
 
 @dataclass(frozen=True, slots=True)
 class AwsLogin:
-    """The credentials that sign tokens; without profile and role, the AWS SDK's default chain."""
+    """The credentials that sign tokens.
+
+    With a role, the profile is not used. Without a profile and a role, the AWS SDK's default chain
+    finds the credentials.
+    """
 
     profile: str | None = None
     role_arn: str | None = None

@@ -11,8 +11,8 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common properties of Java clients that are dropped, by the reason. Apart from the transaction log,
-# this tool reads no records.
+# Common properties of Java clients that are dropped, grouped by the reason. Apart from the
+# transaction log, this tool reads no records.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",

@@ -86,7 +86,9 @@ def read_file(file: Path) -> dict[str, str]:
         text = read_file_bytes(file, MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise ConfigError(f"{file}: cannot be read: {reason}") from error
+        raise ConfigError(
+            f"{file}: cannot be read: {reason}; name a file of key=value lines"
+        ) from error
     properties: dict[str, str] = {}
     number = 1
     try:
@@ -95,8 +97,8 @@ def read_file(file: Path) -> dict[str, str]:
                 where = f"{file} line {number}"
                 # Java accepts a name without a separator; here it is an error.
                 if not entry.value and not _SEPARATOR.search(entry.source.strip()):
-                    raise _no_property(where)
-                properties[_name(entry.key, where)] = entry.value.strip()
+                    raise _property_error(where)
+                properties[_check_name(entry.key, where)] = entry.value.strip()
             number += len(_LINE_END.findall(entry.source))
     except javaproperties.InvalidUEscapeError as error:
         # The text of javaproperties' error is not used, because it shows a part of the value.
@@ -114,16 +116,16 @@ def read_arguments(arguments: Iterable[str]) -> dict[str, str]:
     for argument in arguments:
         key, separator, value = argument.partition("=")
         if not separator:
-            raise _no_property("-X")
-        properties[_name(key.strip(), "-X")] = value.strip()
+            raise _property_error("-X")
+        properties[_check_name(key.strip(), "-X")] = value.strip()
     return properties
 
 
-def _name(text: str, where: str) -> str:
+def _check_name(text: str, where: str) -> str:
     if not _NAME.fullmatch(text):
-        raise _no_property(where)
+        raise _property_error(where)
     return text
 
 
-def _no_property(where: str) -> ConfigError:
+def _property_error(where: str) -> ConfigError:
     return ConfigError(f"{where}: not a key=value property")

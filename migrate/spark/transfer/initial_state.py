@@ -2,7 +2,7 @@
 
 When Spark runs batch 0, it passes the rows of each key once to the processor's
 ``handleInitialState``. After batch 0, Spark ignores the rows without an error, so a state for a
-checkpoint location with a committed batch is refused here. When the query is restarted, pass None
+checkpoint location with a committed batch is refused here. Once batch 0 is committed, pass None
 for the state; the savepoint is no longer needed.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
@@ -42,21 +42,21 @@ def initial_state(
 
     Args:
         spark: the session.
-        state: Flink's state, as ``flink_state`` returns it; None for a query that has run batch 0.
+        state: Flink's state, as ``flink_state`` returns it; None once batch 0 is committed.
         schema: the columns that the processor gets; those of the key have the stream's types.
         columns: for each column of the schema, an expression over the state's columns. The values
             are cast exactly to the column's type.
         keys: the columns by which the stream is grouped.
         checkpoint_location: the query's checkpoint location, seeded by
             ``to_spark(checkpoint_dir=…)`` from the same savepoint.
-        ttl_ms: as for ``aggregate_rows``.
-        stopped_at_ms: as for ``aggregate_rows``.
+        ttl_ms: as for ``unexpired``.
+        stopped_at_ms: as for ``unexpired``.
 
     Raises:
         Refused: the location has a committed batch, so Spark would ignore the state; the
             location is not seeded, or was seeded from another savepoint, so the query would begin
             at other offsets; there is neither a state nor a committed batch; or as for
-            ``aggregate_rows``.
+            ``unexpired``.
         UsageError: ``columns`` or ``keys`` do not fit the schema; no exact cast exists from an
             expression's type to its column's; the name of the location is not valid; or as for
             ``unexpired``.

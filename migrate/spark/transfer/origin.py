@@ -147,9 +147,9 @@ def contradictions(
     for (topic, number), offsets in sorted(saved.items()):
         starts_at = planned.get((topic, number), set())
         if topic in topics and not (starts_at and starts_at <= offsets):
-            shown = ", ".join(map(str, sorted(starts_at))) or "none"
+            shown = ", ".join(map(str, sorted(starts_at))) or "no offset"
             yield (
-                f"positions of {topic}-{number}: {shown}, and "
-                f"{', '.join(map(str, sorted(offsets)))} in the savepoint of the rows: state and "
-                "positions must be of one savepoint"
+                f"{topic}-{number} is to start at {shown}, but its offset in the savepoint of the "
+                f"state is {', '.join(map(str, sorted(offsets)))}: take positions and state from "
+                "one savepoint"
             )

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,29 +42,26 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.session import failure_of
-from migrate.spark.transfer.origin import contradictions
-from migrate.spark.transfer.proof import prove
+from migrate.spark.transfer.filled_state import (
+    FileQuery,
+    Query,
+    check_rows,
+    fill_state,
+    frames_of,
+    state_rows_of,
+)
+from migrate.spark.transfer.proof import find_expected
 from migrate.spark.transfer.rows import StateRows
-from migrate.spark.transfer.spark_state import read_spark_state, run_available, temporary_setting
-from migrate.spark.transfer.time_to_live import check_time_to_live
-from migrate.spark.transfer.watermark import check_watermark, priming_warnings, window_hint
+from migrate.spark.transfer.spark_state import read_spark_state
+from migrate.spark.transfer.watermark import priming_warnings, window_hint
 from migrate.storage.new_file import find_unfinished, new_directory
 from migrate.targets.location import LocalDirectory, location
-from migrate.targets.primed_log import (
-    replace_with_kafka,
-    set_watermark,
-    source_directory,
-    source_names,
-)
+from migrate.targets.primed_log import replace_with_kafka, source_directory, source_names
 from migrate.targets.seed import check_free
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Off while the rows are read, because an additional batch without data would close windows.
-_NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
-
-Query = Callable[..., "DataFrame"]
 Positions = str | NextOffsets | Sequence[str | NextOffsets]
 
 
@@ -128,7 +125,9 @@ def prime(
             not given; the query cannot be primed; the positions are not those of the rows'
             savepoint; rows of your own come from a state with a time to live (see ``unexpired``);
             or the directory is not empty.
-        UsageError: the arguments do not fit together.
+        UsageError: the arguments do not fit together, or the location is not on a disk.
+        DecodeError: the rows' savepoint cannot be read.
+        InputError: Spark has written logs of an unknown version.
         OSError: the directory cannot be written.
     """
     if not rows:
@@ -137,12 +136,7 @@ def prime(
     if names and len(names) != len(rows):
         raise UsageError(f"names of {len(names)} streams, and rows of {len(rows)}")
     target = _target(checkpoint_location)
-    state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
-    user_frames = [stream for stream in rows if not isinstance(stream, StateRows)]
-    frames = [stream.rows if isinstance(stream, StateRows) else stream for stream in rows]
-    check_time_to_live(user_frames)
-    if problems := list(contradictions((stream.origin for stream in state_rows), starts)):
-        raise Refused(problems)
+    check_rows(rows, starts)
     for path in find_unfinished(target.path):
         warn(
             WarningCode.UNFINISHED_RUN,
@@ -155,25 +149,16 @@ def prime(
     try:
         with new_directory(target.path, target.name) as stage:
             with timed("running the query over Flink's state"):
-                batches = 1
-                if any(stream.overlapping for stream in state_rows):
-                    # Flink's watermark is written into the log of an empty batch. So the next
-                    # batch drops rows for windows that Flink has fired: they are late.
-                    no_rows = [frame.limit(0) for frame in frames]
-                    has_watermark = _run_batch(query, no_rows, work, stage, output_mode, names)
-                    check_watermark(has_watermark, watermark_ms, state_rows)
-                    set_watermark(stage, 0, watermark_ms or 0)
-                    batches = 2
-                has_watermark = _run_batch(query, frames, work, stage, output_mode, names)
-                check_watermark(has_watermark, watermark_ms, state_rows)
+                file_query = FileQuery(query, stage, work, output_mode, names)
+                batches, _ = fill_state(file_query, rows, watermark_ms)
             ordered = [starts[stream] for stream in _streams_by_source(stage, len(rows))]
             pinned = replace_with_kafka(stage, ordered, watermark_ms, batches)
             with timed("comparing Spark's state with Flink's"):
-                spark = frames[0].sparkSession
+                spark = frames_of(rows)[0].sparkSession
                 state = read_spark_state(spark, stage, batches - 1, work / "state")
-                proof = prove(state, rows, expected)
+                proof = find_expected(state, rows, expected).proof
             if not proof.is_right:
-                raise Refused([*proof.problems(), *window_hint(proof, state_rows)])
+                raise Refused([*proof.problems(), *window_hint(proof, state_rows_of(rows))])
             if not proof.right and expected is None:
                 raise Refused(
                     "no key of Flink's state is among the rows: the query would begin with an "
@@ -185,7 +170,7 @@ def prime(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     log.info(f"wrote {target.name}: {proof}; use it as checkpointLocation")
-    warnings = tuple(priming_warnings(state_rows, watermark_ms, empty=not proof.right))
+    warnings = tuple(priming_warnings(state_rows_of(rows), watermark_ms, empty=not proof.right))
     for warning in warnings:
         log.warning(warning)
     return Primed(target.for_spark, tuple(ordered), proof, pinned, warnings)
@@ -231,38 +216,6 @@ def _target(checkpoint_location: str) -> LocalDirectory:
         )
     check_free(target)
     return target
-
-
-# -- batch 0 -------------------------------------------------------------------------------------
-
-
-def _run_batch(
-    query: Query,
-    frames: Sequence[DataFrame],
-    work: Path,
-    stage: Path,
-    output_mode: str,
-    names: Sequence[str],
-) -> bool:
-    """Run a query over rows, and return whether it has a watermark.
-
-    The rows are written to files, in a directory of ``work`` for each stream.
-    """
-    spark = frames[0].sparkSession
-    streams = []
-    for number, frame in enumerate(frames):
-        files = str(work / str(number))
-        frame.write.mode("append").parquet(files)
-        reader = spark.readStream.schema(frame.schema)
-        if names:
-            if not hasattr(reader, "name"):
-                raise UsageError("names: streams have names from Spark 4.2 on")
-            reader = reader.name(names[number])
-        streams.append(reader.parquet(files))
-    writer = query(*streams).writeStream.format("noop").outputMode(output_mode)
-    with temporary_setting(spark, _NO_DATA_BATCHES, "false"):
-        progress = run_available(writer, stage)
-    return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime
 
 
 def _streams_by_source(stage: Path, streams: int) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType
@@ -27,10 +27,17 @@ if TYPE_CHECKING:
 _MAX_EXAMPLES = 3
 
 
-def prove(
+class Expectation(NamedTuple):
+    """The state that Spark should have, in the columns of ``SparkState``, and the comparison."""
+
+    frame: DataFrame
+    proof: StateProof
+
+
+def find_expected(
     state: SparkState, rows: Sequence[StateRows | DataFrame], expected: DataFrame | None
-) -> StateProof:
-    """Compare the state in a primed checkpoint location with the expected state.
+) -> Expectation:
+    """Compare Spark's state with the expected state, which may be computed from the rows.
 
     Args:
         state: Spark's state.
@@ -38,11 +45,12 @@ def prove(
         expected: the expected state; None if it can be computed from the rows.
 
     Raises:
-        Refused: the expected state is neither given nor can be computed from the rows, or its
+        Refused: the expected state is not given and cannot be computed from the rows, or its
             columns cannot be matched with the fields of Spark's state.
     """
     if expected is not None:
-        return compare(state, name_columns(expected, state))
+        frame = name_columns(expected, state)
+        return Expectation(frame, compare(state, frame))
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     if len(state_rows) != 1:
         raise Refused(
@@ -54,13 +62,14 @@ def prove(
             f"the query keeps the state of {state.description}, which these rows do not tell: make "
             "rows of your own, and say what is expected"
         )
-    proofs: list[StateProof] = []
+    candidates: list[Expectation] = []
     for order in value_orders(state_rows[0].values):
-        proof = compare(state, _expected(state_rows[0], state, order))
-        if proof.is_right:
-            return proof
-        proofs.append(proof)
-    return max(proofs, key=lambda proof: proof.right)
+        frame = _expected(state_rows[0], state, order)
+        candidate = Expectation(frame, compare(state, frame))
+        if candidate.proof.is_right:
+            return candidate
+        candidates.append(candidate)
+    return max(candidates, key=lambda candidate: candidate.proof.right)
 
 
 # -- the expected state --------------------------------------------------------------------------
@@ -208,25 +217,7 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
         is_sample: whether ``flink`` is a sample. Then keys that only Spark has are no errors. If
             the sample is empty, Flink's state is empty too, and Spark's must be.
     """
-    join_type = "left_outer" if is_sample else "full_outer"
-    key, values = state.key_columns, state.value_columns
-    flink_rows = flink.select(
-        F.struct(*key).alias("flink_key"), F.struct(F.lit(1), *values).alias("flink")
-    )
-    spark_rows = state.frame.select(
-        F.struct(*key).alias("spark_key"), F.struct(F.lit(1), *values).alias("spark")
-    )
-    same_key = F.col("flink_key").eqNullSafe(F.col("spark_key"))
-    joined = flink_rows.join(spark_rows, same_key, join_type).select(
-        F.coalesce("flink_key", "spark_key").alias("key"),
-        "flink",
-        "spark",
-        F.when(F.col("spark").isNull(), "missing")
-        .when(F.col("flink").isNull(), "unexpected")
-        .when(F.col("flink").eqNullSafe(F.col("spark")), "right")
-        .otherwise("wrong")
-        .alias("verdict"),
-    )
+    joined = join_states(state, flink, is_sample=is_sample)
     # Flink may have several rows for a key, because an expression may map two keys to one. If one
     # of these rows is "wrong", so is the key: F.max returns "wrong", which sorts after "right".
     by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
@@ -247,4 +238,37 @@ def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> 
     right_keys, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)
     return StateProof(
         right_keys, wrong, missing, None if is_sample else unexpected, tuple(examples)
+    )
+
+
+def join_states(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> DataFrame:
+    """Return a row for each key of Spark's state and each of Flink's entries.
+
+    The columns are ``key``, ``flink`` and ``spark`` (structs; null where the key is missing; a
+    first field that is always 1 precedes the values), and ``verdict``: ``right``, ``wrong``,
+    ``missing`` in Spark, or ``unexpected``.
+
+    Args:
+        state: Spark's state.
+        flink: Flink's entries, with the columns of Spark's state.
+        is_sample: whether to leave out the keys that only Spark has.
+    """
+    join_type = "left_outer" if is_sample else "full_outer"
+    key, values = state.key_columns, state.value_columns
+    flink_rows = flink.select(
+        F.struct(*key).alias("flink_key"), F.struct(F.lit(1), *values).alias("flink")
+    )
+    spark_rows = state.frame.select(
+        F.struct(*key).alias("spark_key"), F.struct(F.lit(1), *values).alias("spark")
+    )
+    same_key = F.col("flink_key").eqNullSafe(F.col("spark_key"))
+    return flink_rows.join(spark_rows, same_key, join_type).select(
+        F.coalesce("flink_key", "spark_key").alias("key"),
+        "flink",
+        "spark",
+        F.when(F.col("spark").isNull(), "missing")
+        .when(F.col("flink").isNull(), "unexpected")
+        .when(F.col("flink").eqNullSafe(F.col("spark")), "right")
+        .otherwise("wrong")
+        .alias("verdict"),
     )

@@ -64,6 +64,7 @@ class StateRows:
         origin: the origin of the state; None if the state's columns do not name it.
         expired: the expired entries, for which no rows are made; None for a state without a time to
             live.
+        time: the stream's column of event time; None without windows.
     """
 
     rows: DataFrame
@@ -75,6 +76,7 @@ class StateRows:
     fired: FiredWindows = field(default_factory=FiredWindows)
     origin: StateOrigin | None = None
     expired: ExpiredEntries | None = None
+    time: str | None = None
 
     def as_kafka(
         self, value: str, *, key: str | None = None, timestamp: str | None = None
@@ -189,8 +191,8 @@ def aggregate_rows(
             result depends on the time; more than ``most_rows`` rows would be made; a session has
             too few records to reach from its start to its end; or the state does not show which
             windows have fired, or the instants at which they end.
-        UsageError: the schema does not have one of the columns, the arguments do not fit together,
-            or a type cannot be cast exactly to that of the stream.
+        UsageError: a column is not in the schema, the arguments do not fit together, or a type
+            cannot be cast exactly to that of the stream.
         DecodeError: the timers of the windows, or the checkpoint, cannot be read.
     """
     stream = schema_of(state.sparkSession, schema)
@@ -278,6 +280,7 @@ def aggregate_rows(
         fired=fired,
         origin=origin,
         expired=expired,
+        time=time,
     )
 
 

@@ -53,11 +53,13 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
         spark: the session.
         checkpoint: the query's checkpoint location.
         batch: the number of the batch.
-        work: a temporary directory that the executors share; with Spark 3.5 it must exist until the
-            returned state has been used.
+        work: for Spark 3.5, a temporary directory that the executors share; it must exist until the
+            returned state has been used. Spark 4 does not use it.
 
     Raises:
         Refused: the query does not have exactly one state store, or this Spark cannot read it.
+        InputError: the query's logs have an unknown version.
+        OSError: with Spark 3.5, the location cannot be copied to ``work``.
     """
     if is_before_4(spark):
         return _read_by_query(spark, checkpoint, batch, work)

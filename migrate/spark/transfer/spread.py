@@ -1,5 +1,8 @@
 """The values in the rows that are made from one entry of state.
 
+An entry has aggregate values, such as a sum. A query that aggregates gets the same values in its
+state only by reading rows. So each entry becomes rows whose aggregate values are the entry's.
+
 An exact sum is divided evenly among the rows, so that each row's value fits into the column's
 type. A floating-point sum is in the first row. The minimum and the maximum get separate rows.
 """
@@ -66,7 +69,7 @@ class ColumnAggregates:
 
     @property
     def value_count(self) -> str:
-        """An expression for the number of values in this column; the first rows get them."""
+        """An expression for how many rows of an entry have a value here; these are the first."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
@@ -79,7 +82,10 @@ class ColumnAggregates:
         return self.type.scale if isinstance(self.type, DecimalType) else 0
 
     def unscaled(self, part: str) -> str:
-        """Return an expression for the unscaled value of a part, in the column's scale."""
+        """Return an expression for the unscaled value of ``part``, in the column's scale.
+
+        ``part`` is the name of a column of the entries: a sum, minimum or maximum.
+        """
         return f"CAST({part} * {10**self.scale}BD AS {_UNSCALED})"
 
 
@@ -97,6 +103,7 @@ def group_by_column(
     types: Mapping[str, DataType], values: Sequence[AggregateValue]
 ) -> list[ColumnAggregates]:
     """Group the values by column; if a column has several values of a kind, the first is used."""
+    has_row_count = AggregateValue("count") in values
     columns: dict[str, ColumnAggregates] = {}
     for number, value in enumerate(values):
         if value.column is not None:
@@ -111,6 +118,12 @@ def group_by_column(
             raise UsageError(
                 f"{column}: a sum beside a least or a greatest value would be rounded; make rows "
                 "of your own, and say what is expected"
+            )
+        has_count = has_row_count or "count" in column.by_kind
+        if "sum" in column.by_kind and column.extremes and not has_count:
+            raise UsageError(
+                f"{column}: a sum beside a least or a greatest value needs the number of its "
+                "records: give count or counts, or make rows of your own, and say what is expected"
             )
     return list(columns.values())
 

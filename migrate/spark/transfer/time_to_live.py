@@ -203,7 +203,7 @@ def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tupl
 
 
 def _used_after(state: DataFrame, limit: int) -> DataFrame:
-    """Return the entries, or elements of lists, last used after a time, or at no known time."""
+    """Return the entries, or elements of lists, whose last use is after a time or unknown."""
     bound = F.lit(_limit_to_bigint(limit))
     if not _is_list(state):
         return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))

@@ -64,14 +64,18 @@ def verify_state(
         sample: the number of Flink's keys to compare; None compares all. With a sample, keys that
             only Spark has are no errors.
         conf: settings for a new Spark session.
-        ttl_ms: as for ``aggregate_rows``.
-        stopped_at_ms: as for ``aggregate_rows``.
+        ttl_ms: as for ``unexpired``.
+        stopped_at_ms: as for ``unexpired``.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        Refused: as for ``aggregate_rows``; or the location does not hold a primed state.
-        UsageError: the expected columns do not fit the state that Spark keeps.
+        Refused: as for ``unexpired`` and ``read_spark_state``; it is not known which windows have
+            fired; or the location does not hold a primed state.
+        UsageError: the expected columns do not fit the state that Spark keeps, the location is not
+            on a disk, an argument is wrong, or Spark did not start.
         DecodeError: the savepoint cannot be read.
+        InputError: the location is damaged, or is not a checkpoint location.
+        ServiceError: Spark failed.
     """
     target = location(directory)
     if not isinstance(target, LocalDirectory):

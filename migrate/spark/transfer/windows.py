@@ -66,6 +66,7 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
     Raises:
         Refused: the job allows late records, and the state lacks ``key`` or ``namespace``, or no
             window has a timer at its last millisecond.
+        UsageError, DecodeError: as for ``read_keyed_state``.
     """
     timers = _timers(state, origin)
     if origin.state != WINDOW_CONTENTS or timers is None:
@@ -112,6 +113,7 @@ def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None)
 
     Raises:
         Refused: Flink's timer for that window is at another time.
+        UsageError, DecodeError: as for ``read_keyed_state``.
     """
     timers = _timers(state, origin)
     if origin.state == WINDOW_CONTENTS or timers is None:
@@ -159,7 +161,8 @@ def split_into_panes(
     Windows before the state's first window have fired, so the first pane begins with that window.
 
     Args:
-        entries: a row for each window: the key, ``start``, ``end``, ``n`` and the sums.
+        entries: a row for each window: the key, ``start``, ``end``, the sums, and ``n``, its number
+            of records.
         keys: the columns of the key.
         sums: the columns of the sums.
         slide_ms: the distance between the starts of two consecutive windows.

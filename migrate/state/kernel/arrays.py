@@ -86,7 +86,7 @@ class Buffers:
         start, count = self._extent(column)
         return self.slots[start : start + count]
 
-    def is_valid(self, column: int) -> _Numbers:
+    def validity(self, column: int) -> _Numbers:
         start, count = self._extent(column)
         return self.valid[start : start + count].view(np.bool_)
 
@@ -115,7 +115,7 @@ class Buffers:
             Rejected: a text is not UTF-8, or a decimal has no bytes or more than 16 bytes.
         """
         column = node.column
-        values, valid = self.numbers(column), self.is_valid(column)
+        values, valid = self.numbers(column), self.validity(column)
         count = len(values)
         complete = bool(valid.all())
         mask = None if complete else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -183,7 +183,7 @@ class Buffers:
     def _millis(self, column: int) -> _Numbers:
         """Return a column's texts of 8 bytes as little-endian numbers; 0 for null."""
         millis = np.zeros(len(self.numbers(column)), np.int64)
-        millis[self.is_valid(column)] = self.bytes_of(column).view("<i8")
+        millis[self.validity(column)] = self.bytes_of(column).view("<i8")
         return millis
 
     def _int128_halves(self, node: Node) -> tuple[_Numbers, _Numbers]:
@@ -193,7 +193,7 @@ class Buffers:
             Rejected: a number has no bytes, or more than 16 bytes.
         """
         lengths = self.lengths(node.column)
-        valid = self.is_valid(node.column)
+        valid = self.validity(node.column)
         if ((lengths < 1) & valid).any() or (lengths > 16).any():
             raise Rejected
         ends, data = self.numbers(node.column), self.bytes_of(node.column)
@@ -243,25 +243,26 @@ class Buffers:
                 slot = node.form == "slot_millis_nanos"
                 nanos = self.numbers(node.column + (-1 if slot else 1))
                 millis = self._millis(node.column) if slot else values
-                accepted = (np.abs(millis) <= _MAX_MILLIS) & (nanos >= 0) & (nanos < 1_000_000)
+                accepted = (millis != _LONG_MIN) & (np.abs(millis) <= _MAX_MILLIS)
+                accepted &= (nanos >= 0) & (nanos < 1_000_000)
             case "decimal":
                 accepted = np.abs(values) < node.constants[0]
             case "long_decimal":
                 accepted = _is_below(*self._int128_halves(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
-        # np.abs of the smallest 64-bit number is negative, so only _has_long_min rejects it.
+        # np.abs of the smallest 64-bit number is negative, so it needs a check of its own.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
             raise Rejected
 
     def _has_long_min(self, node: Node) -> bool:
         if self.columns[node.column, KIND] != NUMBER:
             return False
-        return bool(((self.numbers(node.column) == _LONG_MIN) & self.is_valid(node.column)).any())
+        return bool(((self.numbers(node.column) == _LONG_MIN) & self.validity(node.column)).any())
 
     def _set_null(self, column: int, null: _Numbers) -> None:
         if null.any():
-            self.is_valid(column)[null] = False
+            self.validity(column)[null] = False
 
     def check_keys(self, keys: Keys, key_groups: _Numbers, max_parallelism: int) -> None:
         """Check that each key belongs to the key group in which it was found.

@@ -25,10 +25,10 @@ from migrate.state.kernel.program import (
     CHECKS,
     MAX_COLUMNS,
     MAX_LISTS,
+    CannotCompile,
     Keys,
     Node,
     Program,
-    Unknown,
 )
 from migrate.state.type_mapping import column_type
 
@@ -39,7 +39,7 @@ def compile_program(
     """Return the program that reads ``states[number]``.
 
     Raises:
-        Unknown: the kernel cannot read the types of this state.
+        CannotCompile: the kernel cannot read the types of this state.
     """
     program = Program([[-1, 0] for _ in states])
     compiler = _Compiler(program, states[number], max_parallelism)
@@ -59,7 +59,7 @@ def compile_program(
             sizes, table_count = list(map(len, added_to)), program.table_count
             try:
                 _Compiler(program, info, max_parallelism).add_entry(other, heap)
-            except Unknown:
+            except CannotCompile:
                 program.starts[other], program.table_count = [-1, 0], table_count
                 for items, size in zip(added_to, sizes, strict=True):
                     del items[size:]
@@ -106,7 +106,7 @@ class _Compiler:
         """Add an entry in the canonical format: a key and a value, each with its length."""
         info, nodes = self._info, self.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
-            raise Unknown("lengths behind key and namespace")
+            raise CannotCompile("lengths behind key and namespace")
         if info.kind is StateKind.TIMERS:
             nodes["value"] = self._add_number("timer", 8)
             self._add_key_and_namespace()
@@ -176,8 +176,8 @@ class _Compiler:
         """Add a null flag and a value.
 
         Args:
-            has_length: whether the value's length is known (canonical format). Then check that the
-                value ends there; after a null, any bytes may follow.
+            has_length: whether the value's length is known (canonical format). The program then
+                checks that the value ends there; after a null, any bytes may follow.
         """
         with self._add_nullable():
             self._add_value_with_access()
@@ -215,7 +215,7 @@ class _Compiler:
 
     def _add_column(self, kind: int, child: int = 0) -> int:
         if len(self._program.columns) == MAX_COLUMNS:
-            raise Unknown("very many columns")
+            raise CannotCompile("very many columns")
         self._program.columns.append([kind, self._table, child])
         return len(self._program.columns) - 1
 
@@ -241,7 +241,7 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _add_hash(self) -> bool:
-        """Add a column for the hash of the previous column, if that column is part of a hashed key.
+        """Add a column for the hash of the previous column, if the key group is computed from it.
 
         Returns:
             whether the column was added.
@@ -285,7 +285,7 @@ class _Compiler:
         """Add a list whose elements the ``with`` block adds; yield the list's column."""
         self._depth += 1
         if self._depth > MAX_LISTS:
-            raise Unknown("lists in lists")
+            raise CannotCompile("lists in lists")
         with self._add_elements() as (column, table):
             begin = self._add_op(operations.LIST_OF, column, needs=4, a=table)
             yield column
@@ -308,7 +308,7 @@ class _Compiler:
                 return self._add_number("enum", 4, constants=constants)
             case types.Struct(_, fields) if fields:
                 if self._in_hashed_key and type_ is not self._info.key:
-                    raise Unknown("a tuple in a key's tuple")
+                    raise CannotCompile("a tuple in a key's tuple")
                 column = self._add_column(operations.STRUCT)
                 return self._make_node(
                     "struct", column, tuple(self._add_value(part) for _, part in fields)
@@ -329,7 +329,7 @@ class _Compiler:
             case types.Sql(sql):
                 return self._add_sql(sql)
             case _:
-                raise Unknown(type(type_).__name__)
+                raise CannotCompile(type(type_).__name__)
 
     def _add_scalar(self, kind: Kind, not_null: bool) -> Node:
         if kind is Kind.STRING:
@@ -345,7 +345,7 @@ class _Compiler:
                 "struct", column, tuple(self._add_number("long", 8) for _ in range(count))
             )
         if kind not in _SIZES or (kind in _NULLABLE and (not_null or self._in_hashed_key)):
-            raise Unknown(kind.name)
+            raise CannotCompile(kind.name)
         node = self._add_number(*_SIZES[kind])
         if self._in_hashed_key:
             self._key_hashes.append(node)
@@ -382,7 +382,7 @@ class _Compiler:
                 if not name.startswith(types.MISSING_FIELD):
                     parts.append(node)
         if not parts or len({name for name, _ in type_.fields}) < len(type_.fields):
-            raise Unknown("a POJO without fields, or with two of one name")
+            raise CannotCompile("a POJO without fields, or with two of one name")
         return self._make_node("struct", column, tuple(parts))
 
     # -- SQL -------------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ class _Compiler:
             case types.SqlTimestamp():
                 return self._add_number("millis_nanos", 8, 4)
             case _:
-                raise Unknown(type(type_).__name__)
+                raise CannotCompile(type(type_).__name__)
 
     def _add_row(self, fields: Sequence[tuple[str, types.SqlType]]) -> Node:
         column = self._add_column(operations.STRUCT)
@@ -438,7 +438,7 @@ class _Compiler:
                 self._add_slot_integer("int", bit, byte, 4)
                 return self._add_slot_sized("slot_millis_nanos", bit, byte, size=8)
             case _:
-                raise Unknown(type(type_).__name__)
+                raise CannotCompile(type(type_).__name__)
 
     def _add_slot_integer(
         self, form: str, bit: int, byte: int, size: int, constants: tuple[int, ...] = ()

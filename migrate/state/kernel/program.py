@@ -24,8 +24,8 @@ MAX_LISTS = 16
 MAX_COLUMNS = 1000
 
 
-class Unknown(Exception):
-    """A type that the kernel cannot read."""
+class CannotCompile(Exception):
+    """A type, or the format of a part, that the kernel cannot read."""
 
 
 @dataclass(frozen=True, slots=True)

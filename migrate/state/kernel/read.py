@@ -1,7 +1,8 @@
 """Read the entries of a state with the kernel, with the same result as the plain reader.
 
-If the kernel refuses a key group, or the columns fail a check, the plain reader reads the rest of
-these key groups, or raises the error. Then the kernel reads the next key group.
+If the kernel refuses a key group, or the columns fail a check, the plain reader reads those entries
+of the key groups in the buffers that were not returned yet, or raises the error. Then the kernel
+reads the next key group.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from decoder.keyed_state import KeyedState, KeyGroupLayout, Part
 from migrate.state.kernel.arrays import Buffers, Rejected
 from migrate.state.kernel.compiler import compile_program
 from migrate.state.kernel.operations import DONE, FULL, REFUSED, START
-from migrate.state.kernel.program import MAX_LISTS, Unknown
+from migrate.state.kernel.program import MAX_LISTS, CannotCompile
 
 # The capacity of the buffers: the number of rows, and the bytes of text in each column.
 _ROWS = 16_384
@@ -46,7 +47,8 @@ class FastReader:
     """A reader of the part of a state that one subtask has.
 
     Raises:
-        Unknown: the kernel cannot read the types of the state, or the format of the part.
+        CannotCompile: the kernel cannot read the types of the state, or the format of the part, or
+            the part's types are not those of the state.
     """
 
     def __init__(
@@ -58,12 +60,12 @@ class FastReader:
         plain: Plain,
     ) -> None:
         if part.layout is None or part.source.head.unread is not None:
-            raise Unknown("no key groups in a known form")
+            raise CannotCompile("no key groups in a known form")
         info = part.info
         if (info.key, info.namespace, info.map_key, info.value, info.kind, info.ttl) != (
             *(state.key, state.namespace, state.map_key, state.value, state.kind, state.ttl),
         ):
-            raise Unknown("serializers that differ by subtask")
+            raise CannotCompile("serializers that differ by subtask")
         self._heap = part.layout is KeyGroupLayout.HEAP
         self._part = part
         self._schema = schema
@@ -124,8 +126,8 @@ class FastReader:
             if batch is not None:
                 yield batch
             if status == REFUSED:
-                # The kernel may have met a state without a program. Every key group may hold this
-                # state, so the plain reader reads all further key groups.
+                # The reason may be a state without a program. Every key group may hold this state,
+                # so the plain reader reads all further key groups.
                 self._kernel_blocked = self._heap and bool((self._starts[:, START] < 0).any())
                 self._segments = [_Segment(key_group, returned, [])]
                 yield from self._read_plainly()

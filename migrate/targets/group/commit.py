@@ -23,6 +23,7 @@ from migrate.model.log import log
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.wording import counted, join_some
 from migrate.storage.json_models import write_file
+from migrate.storage.new_file import already_there
 from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
@@ -110,8 +111,8 @@ def commit(
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
-    A partition whose target is already committed is not written. If that is true of all partitions,
-    no rollback file is written either.
+    A partition whose target is already committed is not written. If all targets are already
+    committed, no rollback file is written.
 
     Args:
         config: librdkafka properties, including ``bootstrap.servers``.
@@ -202,7 +203,7 @@ def write_rollback_file(
     try:
         write_file(file, path)
     except FileExistsError as error:
-        raise rollback_file.already_there(path) from error
+        raise already_there(path) from error
 
 
 def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:

@@ -15,20 +15,29 @@ from migrate.model.wording import counted
 # The metadata of each of our commits begins with this text.
 METADATA_PREFIX = "flink-offset-migrate "
 _CUT_OVER = "cut-over="
+# The metadata of an offset that is of another cluster than the checkpoint ends with this text.
+_TRANSLATED = " translated"
 # Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.
 _METADATA_BYTES = 200
 
 
-def commit_metadata(origin: str, cut_over: str = "") -> str:
+def commit_metadata(origin: str, cut_over: str = "", *, is_translated: bool = False) -> str:
     """Return the metadata of an offset that we commit.
 
     Args:
         origin: where the offset came from, ``chk-42 cbc357cc`` for example.
         cut_over: the id of the cut-over that commits, or an empty string.
+        is_translated: whether the offset is of another cluster than the checkpoint.
     """
     text = METADATA_PREFIX + (f"{_CUT_OVER}{cut_over} " if cut_over else "") + origin
+    text += _TRANSLATED if is_translated else ""
     printable = "".join(character if character.isprintable() else "?" for character in text)
     return printable.encode()[:_METADATA_BYTES].decode(errors="ignore")
+
+
+def is_translated(metadata: str) -> bool:
+    """Return whether we committed this metadata with an offset of another cluster."""
+    return metadata.startswith(METADATA_PREFIX) and metadata.endswith(_TRANSLATED)
 
 
 def cut_over_of(metadata: str) -> str | None:
@@ -51,7 +60,7 @@ def moved_on_refusals(
       every partition.
 
     If there are no commits of ours and some partition is behind, the group has not moved on: it was
-    at other positions before the move. It is moved, with a warning that says how far.
+    at other positions before the move. Then a warning says how far the commit moves the group.
 
     Args:
         group: the group as it is.
@@ -89,5 +98,6 @@ def moved_on_refusals(
         f"group {group.name} has moved on{since}: others have committed beyond these offsets in "
         f"{counted(len(ahead), 'partition')} (the first is {topic}-{partition}: "
         f"{committed[first].next_offset}, to go back to {next_offsets[first]}), and up to "
-        f"{sum(ahead.values())} records be read again; add --allow-moved-on to go back all the same"
+        f"{counted(sum(ahead.values()), 'record')} would be read again; add --allow-moved-on to go "
+        "back all the same"
     )

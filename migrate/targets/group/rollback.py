@@ -1,6 +1,6 @@
 """Roll back a change to a consumer group by its rollback file.
 
-A partition may have had no committed offset before the change. Kafka's client cannot remove an
+A partition may have had no committed offset before the change. confluent-kafka cannot remove an
 offset. So the rollback deletes the group, which must have no members, and commits all other offsets
 of the group again. If no offset must be removed, the rollback only commits offsets.
 
@@ -56,8 +56,9 @@ def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> Rollbac
 
 def _read_preview(groups: ConsumerGroups, path: Path, file: RollbackFile) -> RollbackPreview:
     now = groups.view(file.group)
-    run = rollback_file.earlier_run((path.parent, _WORKING_DIRECTORY), file.cluster_id, now)
-    target = rollback_decision.rollback_target(path, file, now, run)
+    folders = path.parent, _WORKING_DIRECTORY
+    newest_change = rollback_file.newest_change(folders, file.cluster_id, now)
+    target = rollback_decision.rollback_target(path, file, now, newest_change)
     cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, target))
     return rollback_decision.rollback_preview(file, now, target, cluster)
 

@@ -20,7 +20,7 @@ from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_refusals, write_obstacles
-from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, Offsets, RollbackFile
+from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, Offsets, RollbackFile
 
 FORCE = "--force"
 
@@ -67,12 +67,12 @@ class RollbackTarget:
 
     Attributes:
         offsets: every offset that the group is to hold. Partitions that the change did not touch
-            keep their offsets, or get lost ones back.
-        last_known: the file from which the lost offsets are taken; None if none are taken.
+            keep their offsets, or get back offsets that the group has lost.
+        lost_offsets_file: the file from which the lost offsets are taken; None if none are taken.
     """
 
     offsets: Offsets
-    last_known: OffsetSource | None
+    lost_offsets_file: OffsetSource | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class RollbackPreview:
         target: every offset that the group is to hold.
         partitions: the offsets that change, in order.
         refusals: why the rollback must not be done.
-        unless_forced: why the rollback must not be done unless it is forced. It would undo a commit
+        unless_forced: further refusals, which ``force`` overrides: the rollback would undo a commit
             by others, or restore an offset that may not be valid today.
         warnings: warnings for the user.
     """
@@ -109,13 +109,13 @@ class RollbackPreview:
 def _deletes(now: GroupView, target: Offsets) -> bool:
     """Return whether the group must be deleted because one of its offsets must be removed.
 
-    Kafka's client can commit an offset but not remove one.
+    confluent-kafka can commit an offset but not remove one.
     """
     return not now.committed.keys() <= target.keys()
 
 
 def rollback_target(
-    path: Path, file: RollbackFile, now: GroupView, earlier: EarlierRun | None
+    path: Path, file: RollbackFile, now: GroupView, newest_change: LoggedChange | None
 ) -> RollbackTarget:
     """Return what the group is to hold.
 
@@ -123,15 +123,15 @@ def rollback_target(
         path: the path of ``file``.
         file: the change that is rolled back.
         now: the group as it is.
-        earlier: the newest change to this group in all rollback files, including ``file``; or
-            None.
+        newest_change: the newest change to this group that a rollback file records, possibly
+            ``file`` itself; or None.
     """
-    last_known = _last_known(path, file, now, earlier)
+    lost_offsets_file = _lost_offsets_file(path, file, now, newest_change)
     before = file.before.committed
     others = {
         partition: committed
         for partition, committed in {
-            **(last_known.committed if last_known is not None else {}),
+            **(lost_offsets_file.committed if lost_offsets_file is not None else {}),
             **now.committed,
         }.items()
         if partition not in file.changed_partitions
@@ -139,27 +139,30 @@ def rollback_target(
     restored = {
         partition: before[partition] for partition in file.changed_partitions if partition in before
     }
-    return RollbackTarget({**others, **restored}, last_known)
+    return RollbackTarget({**others, **restored}, lost_offsets_file)
 
 
-def _last_known(
-    path: Path, file: RollbackFile, now: GroupView, earlier: EarlierRun | None
+def _lost_offsets_file(
+    path: Path, file: RollbackFile, now: GroupView, newest_change: LoggedChange | None
 ) -> OffsetSource | None:
     """Return the file with the group's lost offsets in partitions that the change did not touch.
 
-    If a rollback ended between deletion and commit, this is its rollback file. Otherwise, if the
-    group has no offsets at all, it is ``file``. If the group has some offsets, return None:
-    somebody else has removed the missing offsets, or their topic, so they stay removed.
+    If an earlier rollback ended between deletion and commit, return the rollback file that it
+    wrote. Otherwise, if the group has no offsets at all, return ``file``. If the group has some
+    offsets, return None: somebody else has removed the missing offsets, or their topic, so they
+    stay removed.
     """
     # MOVED_ON as well, because a consumer may have committed since.
     interrupted = (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
     if (
-        earlier is not None
-        and earlier.file.change == "rollback"
-        and earlier.progress in interrupted
+        newest_change is not None
+        and newest_change.file.change == "rollback"
+        and newest_change.progress in interrupted
     ):
-        after = earlier.file.after.committed
-        return OffsetSource(earlier.path, earlier.file.created_at, earlier.file.topic_ids, after)
+        logged = newest_change.file
+        return OffsetSource(
+            newest_change.path, logged.created_at, logged.topic_ids, logged.after.committed
+        )
     if now.committed:
         return None
     return OffsetSource(path, file.created_at, file.topic_ids, file.before.committed)
@@ -202,7 +205,7 @@ def rollback_preview(
         (*_moved_on(file, now), *_doubt_lines(partitions)),
         (
             *_deletion_warning(now, target.offsets),
-            *_last_known_warning(partitions, file, target.last_known),
+            *_lost_offsets_warning(partitions, file, target.lost_offsets_file),
         ),
     )
 
@@ -217,8 +220,8 @@ def _restored_offsets(
         log, doubt = None, None
         if offset is not None:
             log = cluster.topics.get(topic, {}).get(number)
-            known = target.last_known
-            source = file if partition in file.changed_partitions or known is None else known
+            lost = target.lost_offsets_file
+            source = file if partition in file.changed_partitions or lost is None else lost
             doubt = _doubt(offset, log, source.topic_ids.get(topic), cluster.topic_ids.get(topic))
         restored.append(RestoredOffset(topic, number, current, offset, log, doubt))
     return tuple(restored)
@@ -294,16 +297,16 @@ def _doubt_text(doubt: Doubt, next_offset: int, log: LogRange | None) -> str:
     holds = f"the log now holds {log.start} to {log.end}" if log is not None else ""
     match doubt:
         case Doubt.GONE:
-            return f"it held {next_offset}, and the partition is gone"
+            return f"the group held {next_offset}, and the partition is gone"
         case Doubt.RECREATED:
             return (
-                f"it held {next_offset} of a topic that was deleted and created again since; "
-                f"{holds}"
+                f"the group held {next_offset} of a topic that was deleted and created again "
+                f"since; {holds}"
             )
         case Doubt.EXPIRED:
-            return f"it held {next_offset}, whose records are gone: {holds}"
+            return f"the group held {next_offset}, whose records are gone: {holds}"
         case Doubt.BEYOND_END:
-            return f"it held {next_offset}, which is beyond the end: {holds}"
+            return f"the group held {next_offset}, which is beyond the end: {holds}"
         case _:
             assert_never(doubt)
 
@@ -324,21 +327,23 @@ def _deletion_warning(now: GroupView, target: Offsets) -> tuple[WarningText, ...
     if not _deletes(now, target):
         return ()
     anew = (
-        f" and its {len(target)} offsets committed again: start no consumer meanwhile"
+        f" and {len(target)} of its offsets committed again: start no consumer meanwhile"
         if target
         else ""
     )
     return (
         warning_text(
             WarningCode.GROUP_DELETED,
-            f"group {now.name} will be deleted{anew}; its offsets of topics that you may not "
-            "DESCRIBE will be lost",
+            f"group {now.name} will be deleted{anew}; if it also reads topics that this Kafka user "
+            "may not see, its offsets there are lost",
         ),
     )
 
 
-def _last_known_warning(
-    partitions: tuple[RestoredOffset, ...], file: RollbackFile, last_known: OffsetSource | None
+def _lost_offsets_warning(
+    partitions: tuple[RestoredOffset, ...],
+    file: RollbackFile,
+    source: OffsetSource | None,
 ) -> tuple[WarningText, ...]:
     """Warn about lost offsets that are taken from a rollback file.
 
@@ -349,13 +354,13 @@ def _last_known_warning(
         for restored in partitions
         if restored.target is not None and restored.topic_partition not in file.changed_partitions
     ]
-    if last_known is None or not others:
+    if source is None or not others:
         return ()
     first = f"{others[0].topic}-{others[0].partition}"
     return (
         warning_text(
             WarningCode.GROUP_OFFSETS_LOST,
             f"the group has lost {len(others)} offsets of other partitions (the first is {first}); "
-            f"they come from {last_known.path}, of {last_known.created_at}",
+            f"they are restored from {source.path}, of {source.created_at}",
         ),
     )

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from migrate.model.cluster_snapshot import Committed, GroupView
-from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.errors import InputError
 from migrate.model.positions import TopicPartition
 from migrate.storage.json_models import (
     Model,
@@ -30,7 +30,6 @@ from migrate.storage.json_models import (
     read_file,
     schema_of,
 )
-from migrate.storage.new_file import check_new
 
 Offsets = Mapping[TopicPartition, Committed]
 
@@ -102,7 +101,7 @@ class ChangeProgress(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierRun:
+class LoggedChange:
     """A rollback file, and the progress of its change."""
 
     path: Path
@@ -214,9 +213,9 @@ def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
     )
 
 
-def earlier_run(
+def newest_change(
     folders: Iterable[Path], cluster_id: str | None, now: GroupView
-) -> EarlierRun | None:
+) -> LoggedChange | None:
     """Return the newest change to this group in the rollback files of the folders, or None."""
     runs = (
         (path, file)
@@ -228,7 +227,7 @@ def earlier_run(
     if newest is None:
         return None
     path, file = newest
-    return EarlierRun(path, file, change_progress(file, now))
+    return LoggedChange(path, file, change_progress(file, now))
 
 
 def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
@@ -248,29 +247,6 @@ def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a rollback file."""
     return schema_of(RollbackFile, "A rollback file of migrate")
-
-
-def check_rollback_path(path: Path) -> None:
-    """Check that the rollback file can be written, before the user is asked to confirm.
-
-    Raises:
-        Refused: the path exists already.
-        UsageError: the file cannot be written.
-    """
-    try:
-        check_new(path)
-    except FileExistsError as error:
-        raise already_there(path) from error
-    except OSError as error:
-        raise UsageError(
-            f"the rollback file {path} cannot be written: {error.strerror}; name another place "
-            "with --rollback-file"
-        ) from error
-
-
-def already_there(path: Path) -> Refused:
-    """Return the refusal of a path that exists already."""
-    return Refused(f"{path} is there already; name a new file")
 
 
 if __name__ == "__main__":

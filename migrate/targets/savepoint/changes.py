@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.source import Source
@@ -25,8 +25,8 @@ class SourceChange:
     Attributes:
         operator_id: the id of the source's operator.
         new_offsets: the next offset of each partition that changes; None for a removed partition.
-        partitions: the planned partitions that the source has or gets; ``current`` is the offset
-            up to which the savepoint's state has counted records.
+        partitions: the planned partitions that the source has or gets; ``current`` is the first
+            offset whose record the savepoint's state does not include.
         refusals: why the change must not be made.
     """
 
@@ -87,8 +87,61 @@ def source_change(
     return SourceChange(source.operator_id, new_offsets, tuple(partitions), refusals)
 
 
+def change_cluster(
+    change: SourceChange, source: Source, cluster: str | None, plan: Plan
+) -> SourceChange:
+    """Return the change of a source that reads another Kafka cluster from now on.
+
+    Each partition gets its topic's name and its offset in the other cluster. The source must not
+    keep any other partition, because its reader would look for it in that cluster.
+
+    Args:
+        change: the change within the job's cluster.
+        source: the source in the savepoint, with only its positions in this cluster.
+        cluster: the cluster; None if the savepoint does not name it.
+        plan: the translated plan of the source.
+    """
+    by_own_partition = {
+        (planned.translation.topic, planned.partition): planned
+        for planned in plan.partitions
+        if planned.translation is not None
+    }
+    new_offsets: dict[ClusterPartition, int | None] = {
+        key: None for key, next_offset in change.new_offsets.items() if next_offset is None
+    }
+    partitions = []
+    for old_planned in change.partitions:
+        planned = by_own_partition.get(old_planned.topic_partition)
+        if planned is None or planned.next_offset is None:
+            continue
+        if planned.topic != old_planned.topic:
+            new_offsets[ClusterPartition(cluster, *old_planned.topic_partition)] = None
+        new_offsets[ClusterPartition(cluster, *planned.topic_partition)] = planned.next_offset
+        partitions.append(replace(planned, current=old_planned.current))
+    kept = [
+        position.topic_partition
+        for position in source.positions
+        if position.topic_partition not in by_own_partition
+        and ClusterPartition(cluster, *position.topic_partition) not in new_offsets
+    ]
+    refusals: tuple[Refusal, ...] = ()
+    if kept and not plan.refusals:
+        refusals = (
+            Refusal(
+                f"operator {source.operator_id} keeps {_names(kept)}, whose offsets are of the "
+                "job's cluster",
+                "take a savepoint while the source reads all its partitions, or start the job "
+                "without the state of this source",
+            ),
+        )
+    return SourceChange(change.operator_id, new_offsets, tuple(partitions), refusals)
+
+
 def _current(position: Position | None, planned: PlannedPartition) -> int | None:
-    """Return the offset up to which the savepoint's state has counted records; None if unknown."""
+    """Return the first offset whose record the savepoint's state does not include.
+
+    None if it is unknown.
+    """
     if position is None or position.start is Marker.EARLIEST:
         return 0 if planned.next_offset == 0 else planned.log_start
     return position.next_offset
@@ -111,16 +164,17 @@ def _refusals(
     reader = "the query" if source.is_from_position_list else f"operator {source.operator_id}"
     if unknown:
         yield Refusal(
-            f"{side} does not tell where {_names(unknown)} "
-            f"{'goes' if len(unknown) == 1 else 'go'} on, which {reader} reads",
-            "leave what it does not tell as it is, naming the others with --partitions; or choose "
-            "with --bootstrap-servers and --new-partitions earliest or latest",
+            f"{reader} reads {_names(unknown)}, for which {side} has no position",
+            f"keep {'its position' if len(unknown) == 1 else 'their positions'}, by naming only "
+            "the other partitions with --partitions; or choose where to start with "
+            "--bootstrap-servers and --new-partitions earliest or latest",
         )
     if gone:
         yield Refusal(
             f"{reader} reads {_names(gone)}, which the broker does not have",
-            "name the brokers that the job read from with --bootstrap-servers, or take it out of "
-            "the state with --gone skip",
+            "name the job's brokers with --bootstrap-servers; or remove "
+            f"{'this partition' if len(gone) == 1 else 'these partitions'} from the state with "
+            "--gone skip",
         )
 
 
@@ -128,10 +182,12 @@ def _names(partitions: Sequence[TopicPartition]) -> str:
     return join_some((f"{topic}-{number}" for topic, number in sorted(partitions)), MOST_NAMED)
 
 
-def split_shared_topics(
+def remove_partitions_of_others(
     change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
 ) -> tuple[SourceChange, list[WarningText]]:
-    """Remove from a change the new partitions that other sources read; warn of each.
+    """Remove from a change the new partitions that other sources read, and warn of each.
+
+    Refuse a new partition if it is not known which source must read it.
 
     Several sources may read one topic. Whether the source gets a new partition depends on the sets
     of partitions that the sources read now:
@@ -189,15 +245,15 @@ def split_shared_topics(
         names = _names([(key.topic, key.partition) for key in keys])
         if maybe_same:
             unknown.append(
-                f"whether operator {', '.join(sorted(maybe_same))} reads the topic {topic} of the "
-                f"same Kafka cluster as operator {source.operator_id} is not known, as one of them "
-                f"names no cluster: nor is who is to read {names}"
+                f"operator {source.operator_id} or {', '.join(sorted(maybe_same))} names no Kafka "
+                f"cluster, so it is not known whether they read the topic {topic} of one cluster, "
+                f"and which of them is to read {names}"
             )
         elif sharing:
             unknown.append(
-                f"whether operator {source.operator_id} is to read {names} is not known: operator "
-                f"{', '.join(sharing)} reads some of the same partitions of the topic, and not all "
-                "the same"
+                f"it is not known whether operator {source.operator_id} is to read {names}: its "
+                f"partitions of the topic and those of operator {', '.join(sharing)} overlap, but "
+                "are not equal"
             )
         elif differing:
             for key in keys:
@@ -208,8 +264,9 @@ def split_shared_topics(
                 ]
                 if not holders:
                     unknown.append(
-                        f"which of {len(same_cluster) + 1} sources is to read {key} is not known: "
-                        "they read other partitions of its topic, and not the same"
+                        f"it is not known which of {len(same_cluster) + 1} sources is to read "
+                        f"{key}: none of them reads it now, and they read different partitions of "
+                        "its topic"
                     )
                     continue
                 removed.add(key)
@@ -220,7 +277,9 @@ def split_shared_topics(
                         f"{source.operator_id}, which reads other partitions of the topic",
                     )
                 )
-    way_out = "choose one with --source, and what it is to read with --partitions"
+    way_out = (
+        "choose a source with --source, and the partitions that it is to read with --partitions"
+    )
     return replace(
         change,
         new_offsets={key: at for key, at in change.new_offsets.items() if key not in removed},
@@ -240,31 +299,15 @@ def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
     return {topic: frozenset(of_topic) for topic, of_topic in numbers.items()}
 
 
-def restrict_to_topics(
-    sources: Iterable[Source], topics: Set[str], policies: Policies
-) -> Iterator[Source]:
-    """Yield the sources that read these topics or topics of the user's pattern.
-
-    Their positions in other topics are left out.
-    """
-    pattern = policies.topic_pattern
-    for source in sources:
-        matching = set(pattern.matching(source.topics)) if pattern is not None else set[str]()
-        kept = tuple(
-            position
-            for position in source.positions
-            if policies.topic_map.get(position.topic, position.topic) in topics | matching
-        )
-        if kept:
-            yield replace(source, positions=kept)
-
-
 def left_out_refusal(
     side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
 ) -> Refusal:
     """Return the refusal of a move after which nobody would read some topics."""
+    names = sorted(topics)
     return Refusal(
-        f"{side} has positions of {', '.join(sorted(topics))}, which {reader} reads: its records "
-        "would be read by none, or, where topics are found by a pattern, from the start",
-        "name that pattern with --topic-pattern, or those that move with --partitions",
+        f"{side} has positions of {', '.join(names)}, and {reader} reads "
+        f"{'this topic' if len(names) == 1 else 'these topics'}: after the move nothing would read "
+        "the records, or a source that finds topics by a pattern would read them from the start",
+        "give that pattern with --topic-pattern, or name the partitions that move with "
+        "--partitions",
     )

@@ -40,7 +40,10 @@ Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
 
 
 def next_offsets(source: Source) -> dict[ClusterPartition, int]:
-    """Return the starting offset of each partition in the readers' state; it may be a marker."""
+    """Return the starting offset of each partition in the readers' state.
+
+    It may be a marker. For a FlinkKafkaConsumer it is the stored offset or marker plus one.
+    """
     match source:
         case LegacyConsumer():
             return {

@@ -139,7 +139,7 @@ def check_savepoint(
     snapshot: ClusterSnapshot | None,
     policies: Policies,
     *,
-    named: bool,
+    ignore_other_sources: bool,
 ) -> tuple[list[Refusal], list[WarningText]]:
     """Return refusals and warnings that come from the savepoint itself.
 
@@ -148,10 +148,14 @@ def check_savepoint(
         chosen: the sources that get other positions.
         snapshot: the brokers' answers; None if no broker was asked.
         policies: what the user allows.
-        named: whether the user chose the sources by name.
+        ignore_other_sources: as for ``relevant_findings``.
     """
     findings, refusals, _ = resolve_transactions(
-        relevant_findings(savepoint, chosen, named), savepoint, snapshot, policies, restored=True
+        relevant_findings(savepoint, chosen, ignore_other_sources),
+        savepoint,
+        snapshot,
+        policies,
+        restored=True,
     )
     in_flight = [finding for finding in findings if finding.code is Code.IN_FLIGHT_RECORDS]
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]

@@ -87,8 +87,12 @@ def write_savepoint(
         for span in cursor.spans
         if isinstance(span.value, OperatorStateHandle) and id(span.value) in new_states
     }
-    streams = [span for span in cursor.spans if id(span.value) not in replaced]
-    copies, renamed = copies_of(streams, metadata.version, state_files)
+    kept_streams = [
+        span
+        for span in cursor.spans
+        if not isinstance(span.value, OperatorStateHandle) and id(span.value) not in replaced
+    ]
+    copies, renamed = copies_of(kept_streams, metadata.version, state_files)
     splices = [
         *_operator_states(cursor.spans, file.data, new_states, renamed),
         *(
@@ -101,16 +105,15 @@ def write_savepoint(
     replaced_ranges = [(splice.start, splice.end) for splice in splices]
     splices += [
         Splice(span.start, span.end, renamed[span.start])
-        for span in streams
+        for span in kept_streams
         if span.start in renamed
-        and not isinstance(span.value, OperatorStateHandle)
         and not any(start <= span.start < end for start, end in replaced_ranges)
     ]
-    with write_directory(os.fspath(out), files) as (place, write):
+    with write_directory(os.fspath(out), files) as (directory, write):
         for copy in copies:
             write(copy.name, _pieces(copy, files))
         write(METADATA_FILE, [spliced(file.data, splices)])
-        _check(read_checkpoint(place, files), checkpoint, changes)
+        _check(read_checkpoint(directory, files), checkpoint, changes)
 
 
 def _operator_states(
@@ -119,7 +122,7 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield replacements of operator-state handles: of changed readers, and of file merging.
+    """Yield replacements of operator-state handles of changed readers, and of file merging.
 
     A handle of file merging names directories that Flink deletes with the original checkpoint.
     """

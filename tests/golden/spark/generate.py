@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, topics
 from tests.support.kafka import Broker
-from tests.support.spark_versions import ROOT, VENV_RELEASE, environments, line_of
+from tests.support.spark_versions import ROOT, VENV_RELEASE, environments, minor_version
 
 _RUN = "tests.golden.spark.run"
 _FOLDER = re.compile(rb'file:///[^"]*/')
@@ -28,7 +28,7 @@ _FOLDER = re.compile(rb'file:///[^"]*/')
 
 def generate(name: str) -> list[dict[str, Any]]:
     """Write the checkpoint locations of one line of Spark; their entries in the manifest."""
-    in_venv = name == line_of(VENV_RELEASE)
+    in_venv = name == minor_version(VENV_RELEASE)
     version = VENV_RELEASE if in_venv else environments()[name].version
     with Broker() as broker, tempfile.TemporaryDirectory(prefix="spark-golden-") as work:
         for topic, partitions in topics(version).items():
@@ -98,7 +98,7 @@ def _manifest() -> list[dict[str, Any]]:
 
 
 def main(names: list[str]) -> None:
-    for name in names or sorted({line_of(name) for name in (VENV_RELEASE, *environments())}):
+    for name in names or sorted({minor_version(name) for name in (VENV_RELEASE, *environments())}):
         renew(name)
 
 

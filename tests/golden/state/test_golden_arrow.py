@@ -59,7 +59,7 @@ def test_shares_sent_elsewhere_are_the_whole(entry: dict[str, Any]) -> None:
         batches: list[pa.RecordBatch] = []
         for part in state.parts:
             assert list(part.batches()) is not None  # what it keeps at hand stays here
-            shares = part.shares(1)
+            shares = part.key_group_ranges(1)
             assert [len(share) for share, _ in shares] == [1] * len(shares) or len(shares) == 1
             for share, size in shares:
                 assert size > 0

@@ -17,8 +17,8 @@ from tests.support.encoder.keyed_state import Entry, KeyedState, encode_head, ke
 from tests.support.encoder.keyed_values import LONG, STRING, VOID_NAMESPACE, ListOf
 from tests.support.keyed_bytes import (
     MAX_PARALLELISM,
+    BytesSerializer,
     Handle,
-    Raw,
     canonical_group,
     handle_of_states,
     handle_of_value,
@@ -69,7 +69,10 @@ def test_a_value_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) 
 def test_elements_of_a_list_are_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
     group = key_group_of(1, MAX_PARALLELISM)
     for one in written:
-        element, value = Raw(bytes.fromhex(one["snapshot"])), bytes.fromhex(one["value"])
+        element, value = (
+            BytesSerializer(bytes.fromhex(one["snapshot"])),
+            bytes.fromhex(one["value"]),
+        )
         entry = Entry(group, 1, None, [value] * 3)
         handle = handle_of_states(
             [KeyedState("list", "LIST", VOID_NAMESPACE, ListOf(element), (entry,))], heap=heap
@@ -80,7 +83,7 @@ def test_elements_of_a_list_are_what_flink_wrote(written: list[dict[str, Any]], 
 
 def _keyed(one: dict[str, Any], key_group: int, *, heap: bool) -> Handle:
     """A value of 1 under the key, in the namespace "ns"."""
-    key = Raw(bytes.fromhex(one["snapshot"]))
+    key = BytesSerializer(bytes.fromhex(one["snapshot"]))
     out = DataOutput()
     out.raw(encode_head(key, [KeyedState("count", "VALUE", STRING, LONG, ())]))
     start = out.position

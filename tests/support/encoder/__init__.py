@@ -5,9 +5,9 @@ In `tests/integration/test_encoder.py` Flink's own classes read its bytes.
 
     metadata        the `_metadata` file: operators, subtasks and every kind of state handle
     operator_state  the stream that a partitionable operator-state handle refers to
-    kafka           the state of KafkaSource: its readers and its enumerator
+    kafka           the state of KafkaSource and DynamicKafkaSource: readers and enumerator
     hybrid, legacy  the state of HybridSource and FlinkKafkaConsumer
-    sink            the state of KafkaSink
+    sink            the state of KafkaSink, and of FileSink's writers
     keyed_values    serializers of keys, namespaces and values, and their snapshots
     keyed_state     streams of keyed state: canonical, and of the heap backend
     data_output     Java's `DataOutput`, which the other modules use
@@ -83,6 +83,7 @@ from tests.support.encoder.sink import (
     RETRY,
     WRITER_STATE,
     Committable,
+    FileCommittable,
     encode_committer_element,
     encode_file_writer_element,
     encode_writer_element,
@@ -119,6 +120,7 @@ __all__ = [
     "DistributionMode",
     "EmptySegmentHandle",
     "EnumeratorSplit",
+    "FileCommittable",
     "FileHandle",
     "FileMergingOperatorHandle",
     "IncrementalHandle",

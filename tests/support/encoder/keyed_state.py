@@ -93,7 +93,7 @@ def encode_canonical(
         if pairs:
             out.raw(pairs[0][0].to_bytes(2, "big"))
         following_states = [number for number, _ in pairs[1:]] + [_END_OF_KEY_GROUP]
-        # `following_states` has one item if there are no pairs, so not strict.
+        # Not strict, because `following_states` has one item even if there are no pairs.
         for (number, (name, value)), following in zip(pairs, following_states, strict=False):
             last = following != number
             out.sized(bytes((name[0] | _META_DATA_FOLLOWS,)) + name[1:] if last else name)
@@ -125,8 +125,8 @@ def _pairs(
         return
     value = DataOutput()
     if isinstance(state.value, ListOf) and state.kind == "LIST":
-        for place, item in enumerate(entry.value):
-            value.raw(_SEPARATOR if place else b"")
+        for index, item in enumerate(entry.value):
+            value.raw(_SEPARATOR if index else b"")
             state.value.element.write(value, item)
     else:
         state.value.write(value, entry.value)

@@ -194,7 +194,7 @@ class RowOf:
         bits = [False, False, *(item is None for item in value)]
         for start in range(0, len(bits), 8):
             part = bits[start : start + 8]
-            out.raw(bytes((sum(bit << 7 - place for place, bit in enumerate(part)),)))
+            out.raw(bytes((sum(bit << 7 - index for index, bit in enumerate(part)),)))
         for field, item in zip(self.fields, value, strict=True):
             if item is not None:
                 field.write(out, item)

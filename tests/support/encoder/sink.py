@@ -1,9 +1,9 @@
-"""The state of a KafkaSink's writers and committers, and of a FileSink's writers.
+"""The state of the writers and committers of a KafkaSink and of a FileSink.
 
 The layouts are those of the connector's `KafkaWriterStateSerializer` and
 `KafkaCommittableSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
-`CommittableCollectorSerializer`, `FileWriterBucketStateSerializer` (1.15.4, 1.20.3, 2.2.0) and
-`SimpleVersionedSerialization`.
+`CommittableCollectorSerializer`, `FileWriterBucketStateSerializer`, `FileSinkCommittableSerializer`
+(1.15.4, 1.20.3, 2.2.0; the latter also 1.14.6) and `SimpleVersionedSerialization`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ COMMITTER_STATE = "streaming_committer_raw_states"
 RECEIVED, RETRY, FAILED, COMMITTED_REQUEST = range(4)
 
 _MAGIC = 0xB91F252C - (1 << 32)
+_FILE_MAGIC = 0x1E765C80
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,20 @@ class Committable:
     transactional_id: str
     producer_id: int = 4000
     epoch: int = 0
+    state: int = RECEIVED
+
+
+@dataclass(frozen=True, slots=True)
+class FileCommittable:
+    """A `FileSinkCommittable` and the state of the request to commit it.
+
+    `pending` and `in_progress` are the serialized files, which the committer publishes and deletes.
+    """
+
+    bucket: str = ""
+    pending: bytes | None = None
+    in_progress: bytes | None = None
+    compacted: str | None = None
     state: int = RECEIVED
 
 
@@ -68,12 +83,12 @@ def encode_file_writer_element(
 
 
 def encode_committer_element(
-    flink: str, checkpoints: Mapping[int, Mapping[int, Sequence[Committable]]]
+    flink: str, checkpoints: Mapping[int, Mapping[int, Sequence[Committable | FileCommittable]]]
 ) -> bytes:
     """Encode an element of the committers' state, as a version of Flink writes it.
 
     `checkpoints` are the committables by checkpoint and subtask. Flink 1.14 stores only the
-    committables.
+    committables. Its FileSink writes them in version 1, later ones in version 2.
     """
     out = DataOutput()
     out.i32(_MAGIC)
@@ -84,7 +99,7 @@ def encode_committer_element(
             for elements in subtasks.values()
             for c in elements
         ]
-        _write_list(out, 1, [_committable(committable) for committable in every])
+        _write_list(out, 1, [_committable(committable, 1) for committable in every])
         return _versioned(1, out.to_bytes())
     checkpoint_version, subtask_version = {"1.15": (0, 0), "1.20": (1, 1), "2.2": (1, 2)}[flink]
     encoded = []
@@ -102,7 +117,9 @@ def encode_committer_element(
     return _versioned(2, out.to_bytes())
 
 
-def _subtask(index: int, committables: Sequence[Committable], version: int) -> bytes:
+def _subtask(
+    index: int, committables: Sequence[Committable | FileCommittable], version: int
+) -> bytes:
     out = DataOutput()
     if version >= 1:
         out.i32(index)
@@ -114,16 +131,30 @@ def _subtask(index: int, committables: Sequence[Committable], version: int) -> b
     return out.to_bytes()
 
 
-def _request(committable: Committable) -> bytes:
+def _request(committable: Committable | FileCommittable) -> bytes:
     out = DataOutput()
-    out.raw(_versioned(1, _committable(committable)))
+    version = 2 if isinstance(committable, FileCommittable) else 1
+    out.raw(_versioned(version, _committable(committable, version)))
     out.i32(0)
     out.i32(committable.state)
     return out.to_bytes()
 
 
-def _committable(committable: Committable) -> bytes:
+def _committable(committable: Committable | FileCommittable, version: int) -> bytes:
     out = DataOutput()
+    if isinstance(committable, FileCommittable):
+        out.i32(_FILE_MAGIC)
+        if version == 2:
+            out.utf(committable.bucket)
+        for file in (committable.pending, committable.in_progress):
+            out.boolean(file is not None)
+            if file is not None:
+                out.raw(_versioned(1, file))
+        if version == 2:
+            out.boolean(committable.compacted is not None)
+            if committable.compacted is not None:
+                out.utf(committable.compacted)
+        return out.to_bytes()
     out.i16(committable.epoch)
     out.i64(committable.producer_id)
     out.utf(committable.transactional_id)

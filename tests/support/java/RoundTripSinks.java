@@ -9,21 +9,25 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import org.apache.flink.connector.file.sink.FileSinkCommittableSerializer;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 import org.apache.flink.metrics.Counter;
 import org.apache.flink.metrics.SimpleCounter;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.streaming.api.functions.sink.filesystem.InProgressFileWriter;
 import org.apache.flink.streaming.runtime.operators.sink.committables.CommittableCollectorSerializer;
 
 /**
- * What Flink's own classes find in the state of a KafkaSink. In the connector's package, whose
- * serializers are not public; what differs between releases is called by reflection.
+ * What Flink's own classes find in the state of a KafkaSink, and in that of a FileSink's committer.
+ * In the connector's package, whose serializers are not public; what differs between releases is
+ * called by reflection.
  *
- * <p>Argument: a file of lines {@code writer <hex>} or {@code committer <hex>}, each an element of
- * that list state. Prints a line of JSON for each.
+ * <p>Argument: a file of lines {@code writer <hex>}, {@code committer <hex>} or {@code files <hex>},
+ * each an element of that list state. Prints a line of JSON for each.
  */
 public final class RoundTripSinks {
     private RoundTripSinks() {}
@@ -36,7 +40,12 @@ public final class RoundTripSinks {
             byte[] state = new byte[element.getInt()];
             element.get(state);
             Object told =
-                    parts[0].equals("writer") ? writer(version, state) : committer(version, state);
+                    switch (parts[0]) {
+                        case "writer" -> writer(version, state);
+                        case "committer" ->
+                                committer(version, state, new KafkaCommittableSerializer());
+                        default -> committer(version, state, files());
+                    };
             System.out.println(new ObjectMapper().writeValueAsString(told));
         }
     }
@@ -52,9 +61,11 @@ public final class RoundTripSinks {
         return Map.of("prefix", read.getTransactionalIdPrefix(), "under_way", underWay);
     }
 
-    private static Object committer(int version, byte[] state) throws Exception {
+    private static Object committer(
+            int version, byte[] state, SimpleVersionedSerializer<?> committables)
+            throws Exception {
         Constructor<?> constructor = CommittableCollectorSerializer.class.getConstructors()[0];
-        List<Object> arguments = new ArrayList<>(List.of(new KafkaCommittableSerializer(), 0, 1));
+        List<Object> arguments = new ArrayList<>(List.of(committables, 0, 1));
         if (constructor.getParameterCount() > arguments.size()) {
             arguments.add(deaf(constructor.getParameterTypes()[arguments.size()]));
         }
@@ -66,17 +77,63 @@ public final class RoundTripSinks {
             for (Object subtask :
                     (Collection<?>) call(checkpoint, "getSubtaskCommittableManagers")) {
                 for (Object request : (Collection<?>) call(subtask, "getRequests")) {
-                    KafkaCommittable committable = (KafkaCommittable) call(request, "getCommittable");
-                    requests.add(
-                            Map.of(
-                                    "transactional_id", committable.getTransactionalId(),
-                                    "producer_id", committable.getProducerId(),
-                                    "epoch", committable.getEpoch(),
-                                    "state", call(request, "getState").toString()));
+                    Map<String, Object> fields = fields(call(request, "getCommittable"));
+                    fields.put("state", call(request, "getState").toString());
+                    requests.add(fields);
                 }
             }
         }
         return requests;
+    }
+
+    private static Map<String, Object> fields(Object committable) throws Exception {
+        Map<String, Object> fields = new HashMap<>();
+        if (committable instanceof KafkaCommittable) {
+            KafkaCommittable kafka = (KafkaCommittable) committable;
+            fields.put("transactional_id", kafka.getTransactionalId());
+            fields.put("producer_id", kafka.getProducerId());
+            fields.put("epoch", kafka.getEpoch());
+        } else {
+            fields.put("bucket_id", call(committable, "getBucketId"));
+            fields.put("has_pending_file", call(committable, "hasPendingFile"));
+        }
+        return fields;
+    }
+
+    /** Of files it takes whatever bytes there are: their form depends on the file system. */
+    private static SimpleVersionedSerializer<?> files() {
+        return new FileSinkCommittableSerializer(
+                cast(new AnyBytes(InProgressFileWriter.PendingFileRecoverable.class)),
+                cast(new AnyBytes(InProgressFileWriter.InProgressFileRecoverable.class)));
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T> SimpleVersionedSerializer<T> cast(SimpleVersionedSerializer<?> serializer) {
+        return (SimpleVersionedSerializer<T>) serializer;
+    }
+
+    private static final class AnyBytes implements SimpleVersionedSerializer<Object> {
+        private final Class<?> type;
+
+        private AnyBytes(Class<?> type) {
+            this.type = type;
+        }
+
+        @Override
+        public int getVersion() {
+            return 1;
+        }
+
+        @Override
+        public byte[] serialize(Object file) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public Object deserialize(int version, byte[] bytes) {
+            return Proxy.newProxyInstance(
+                    type.getClassLoader(), new Class<?>[] {type}, (self, method, args) -> null);
+        }
     }
 
     /** A group of metrics that takes them all and keeps none. */

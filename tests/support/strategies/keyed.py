@@ -73,8 +73,8 @@ def _fields(types: list[Type], nullable: bool) -> Type:
         of.RowOf(serializers) if nullable else of.TupleOf(serializers),
         st.tuples(*(each.values | nothing for each in types)),
         lambda row: {
-            f"f{place}": None if item is None else each.to_json(item)
-            for place, (each, item) in enumerate(zip(types, row, strict=True))
+            f"f{index}": None if item is None else each.to_json(item)
+            for index, (each, item) in enumerate(zip(types, row, strict=True))
         },
     )
 

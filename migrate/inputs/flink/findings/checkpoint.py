@@ -1,4 +1,4 @@
-"""Findings about a whole checkpoint: whether the job ran on, which release wrote it, and others."""
+"""Findings about a whole checkpoint, such as that the job ran on, or which release wrote it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from decoder import (
 from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
 from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
-from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
+from decoder.kafka.sink import COMMITTER_STATE, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.inputs.flink.source import KafkaState
-from migrate.model.finding import Code, Finding, blocker, note, warning
+from migrate.model.finding import Code, Finding
 from migrate.model.wording import counted
 
 # A part of messages. ``migrate.sinks`` describes the sinks that remember checkpoint ids.
 SINK_MEMORY_TEXT = (
     "a sink that remembers checkpoint ids may drop records of a Flink job that starts from these "
-    "offsets without state; --sink TABLE asks the table"
+    "offsets without state; --sink TABLE checks the table"
 )
 
 
-def is_last_output(checkpoint: Checkpoint) -> bool:
+def job_ended_with(checkpoint: Checkpoint) -> bool:
     """Return whether the job ended with this checkpoint, so that no output came after it."""
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
@@ -40,28 +40,30 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the findings about a whole checkpoint."""
     if checkpoint.newer_siblings:
         yield _ran_on_finding(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
-    elif not is_last_output(checkpoint):
+    elif not job_ended_with(checkpoint):
         what = {
             CheckpointKind.CHECKPOINT: "a checkpoint",
             CheckpointKind.SAVEPOINT: "a savepoint without stop",
-            CheckpointKind.UNKNOWN: "of an unknown kind",
+            CheckpointKind.UNKNOWN: "a checkpoint or savepoint, without a sign of a stop",
         }[checkpoint.type.kind]
-        yield warning(
+        yield Finding(
             Code.NOT_A_STOP,
             f"this is {what}: if the job ran on, its output since will be emitted again",
+            ends_with_stop=True,
         )
     if checkpoint.earlier_run:
-        yield warning(
+        yield Finding(
             Code.NUMBERING_BEGAN_ANEW,
-            f"chk-{checkpoint.earlier_run[-1]} beside it has a higher number, and was written "
-            "before it: an earlier run of the job left it, or these are copies without their times",
+            f"chk-{checkpoint.earlier_run[-1]} in the same directory has a higher number, but was "
+            "written earlier: an earlier run of the job wrote it, or the checkpoints were copied "
+            "without their modification times",
         )
     elif checkpoint.contradicting:
         yield _contradiction_finding(checkpoint.checkpoint_id, checkpoint.contradicting)
     finished = [operator for operator in checkpoint.operators if operator.finished]
     if finished:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
-        yield warning(
+        yield Finding(
             Code.FINISHED_OPERATORS,
             f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): the "
             "positions of a finished Kafka source are not in the checkpoint",
@@ -80,7 +82,7 @@ def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     """
     for operator in checkpoint.operators:
         if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
-            yield warning(
+            yield Finding(
                 Code.ANOTHER_SOURCE_KIND,
                 "an Apache Beam DoFn with keyed state: if it reads Kafka (a splittable DoFn), its "
                 "positions do not move; run it with --experiments=use_deprecated_read",
@@ -89,21 +91,15 @@ def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the finding about sinks that may remember checkpoint ids.
-
-    Such a sink has a committer of an unknown kind. A FileSink has one too, but its writer is known.
-    So the finding is given if there are more unknown committers than writers of FileSinks.
-    """
-    sinks = checkpoint.sinks.values()
-    files = sum(isinstance(sink, FileSinkState) for sink in sinks)
+    """Yield the finding about sinks that may remember checkpoint ids: unknown committers."""
     committers = [
         operator.name or operator.operator_id
         for operator in checkpoint.operators
         if isinstance(checkpoint.sinks.get(operator.operator_id), UnknownSink)
         and COMMITTER_STATE in operator.state_names
     ]
-    if len(committers) > files:
-        yield note(
+    if committers:
+        yield Finding(
             Code.SINK_MEMORY,
             f"the kind of the sink {', '.join(committers)} is not known; {SINK_MEMORY_TEXT}",
         )
@@ -113,13 +109,12 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
-        # The checkpoint with the highest number was read, and a later run wrote one with a lower
-        # number.
+        # A later run of the job wrote a checkpoint with a lower number.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
-            "lower (or these are copies without their times), so"
+            "lower (or the checkpoints were copied without their modification times), so"
         )
-    return blocker(
+    return Finding(
         Code.RAN_ON,
         f"the job ran on after this checkpoint: {reason} what Flink emitted since would be emitted "
         "again",
@@ -136,7 +131,7 @@ def _contradiction_finding(number: int, others: Sequence[int]) -> Finding:
     when, other, order = (
         ("after", lower[-1], "lower") if lower else ("before", others[-1], "higher")
     )
-    return warning(
+    return Finding(
         Code.NUMBERING_BEGAN_ANEW,
         f"chk-{other} beside it was written {when} this chk-{number}, though its number is "
         f"{order}: find out which one the job wrote last",
@@ -153,7 +148,7 @@ def _written_by_finding(checkpoint: Checkpoint) -> Finding:
         if (text := _connector_releases(source)) is not None
     }
     writers += sorted(connectors)
-    return note(
+    return Finding(
         Code.WRITTEN_BY,
         f"written by {', and by '.join(writers)}: the state itself names no release",
     )

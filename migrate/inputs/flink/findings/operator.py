@@ -12,7 +12,7 @@ from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
 from decoder.metadata.model import NamedState
 from migrate.inputs.flink.source import KafkaState
-from migrate.model.finding import Code, Finding, blocker, note, warning
+from migrate.model.finding import Code, Finding
 from migrate.model.wording import counted
 
 # List states of FlinkKafkaProducer, the predecessor of KafkaSink, @ connector 1.15.4.
@@ -44,9 +44,17 @@ _BEAM_BUFFERS = {
         "(--finishBundleBeforeCheckpointing does not let go of them)",
     ),
 }
-# If the commit after a stop fails, `flink stop` ends with StopWithSavepointStoppingException @
-# Flink 1.15.4 to 2.2.0.
+# A running job commits a checkpoint's output soon after it, and a stop commits that of its
+# savepoint. If the commit after a stop fails, `flink stop` ends with
+# StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
+_LOST = "that output is lost unless the job commits it or is restored from here"
 _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
+# After a stop, a task ends only once it has handled the notification that the savepoint is complete
+# (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
+# job then does not become FINISHED. Files: FileCommitter.commit raises every error, and retries
+# none. FlinkKafkaProducer: so does TwoPhaseCommitSinkFunction. A KafkaSink only logs that a
+# transaction was aborted (KafkaCommitter.commit). Source: Flink 1.15.4, 2.2.0; connector 4.0.1.
+_IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
 # List states without records. In this one, SinkWriterOperator @ Flink 2.0.0 stores whether its
 # input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
@@ -68,17 +76,18 @@ def findings_of_operator(
         stopped: whether the job ended with this checkpoint.
     """
     if operator.in_flight_bytes:
-        yield blocker(
+        yield Finding(
             Code.IN_FLIGHT_RECORDS,
             f"{operator.in_flight_bytes} bytes of records are in its channels, not yet processed "
             "(an unaligned checkpoint): a move loses them; take an aligned checkpoint, or stop the "
             "job with a savepoint",
             operator.operator_id,
+            ends_with_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
         )
     lists, names = list(_list_states(operator)), operator.state_names
     waiting = sum(len(state.byte_offsets) for state in lists if state.name == _ASYNC_QUEUE)
     if waiting:
-        yield blocker(
+        yield Finding(
             Code.IN_FLIGHT_RECORDS,
             f"up to {counted(waiting, 'record')} wait in it for answers (async I/O): a move loses "
             "them; stop the job, restored from here if it has ended, with --drain, which waits for "
@@ -92,7 +101,7 @@ def findings_of_operator(
         if (count := sum(len(state.byte_offsets) for state in lists if state.name.startswith(name)))
     ]
     for count, records, way_out in buffers:
-        yield blocker(
+        yield Finding(
             Code.IN_FLIGHT_RECORDS,
             f"an Apache Beam pipeline keeps {counted(count, 'record')} here {records}: a move "
             f"loses them; {way_out}",
@@ -103,7 +112,7 @@ def findings_of_operator(
     if isinstance(state, UnknownSource):
         yield _unknown_source_finding(operator, state)
     if isinstance(sink, FileSinkState):
-        yield _file_sink_finding(operator, sink)
+        yield from _file_sink_findings(operator, sink, stopped)
         return
     if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(names):
         yield _sink_finding(operator, sink, stopped)
@@ -111,11 +120,11 @@ def findings_of_operator(
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
             return
     elif _FILE_SINK_STATE in names:
-        yield warning(Code.FILES_IN_PROGRESS, _OPEN_FILE_TEXT, operator.operator_id)
+        yield Finding(Code.FILES_IN_PROGRESS, _OPEN_FILE_TEXT, operator.operator_id)
         return
     sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
     if sizes and state is None and SOURCE_READER_STATE not in names:
-        yield warning(
+        yield Finding(
             Code.STATE_NOT_MOVED,
             f"it holds {' and '.join(sizes)}, which does not move: records that were read and not "
             "yet emitted may be in it",
@@ -131,7 +140,7 @@ def state_bytes(operator: Operator) -> int:
 def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
     """Return (size in bytes, kind) of the keyed state and of the operator state.
 
-    Empty state is left out, and operator state that cannot contain records.
+    Empty state and operator state that cannot contain records are left out.
     """
     has_records = any(
         state.byte_offsets and state.name not in _WITHOUT_RECORDS
@@ -154,38 +163,50 @@ def _list_states(operator: Operator) -> Iterator[NamedState]:
 
 def _unknown_source_finding(operator: Operator, state: UnknownSource) -> Finding:
     if state.partly_kafka:
-        return blocker(
+        return Finding(
             Code.DAMAGED_SOURCE,
             "some of its state is a Kafka source's and some of it does not decode: a damaged "
             f"Kafka source, or a kind not known here ({state.reason})",
             operator.operator_id,
         )
     if LEGACY_CONSUMER_STATE in operator.state_names:
-        return blocker(
+        return Finding(
             Code.LEGACY_CONSUMER,
             "its state is named as that of a FlinkKafkaConsumer, the source before KafkaSource, "
             f"and holds no position that can be read ({state.reason})",
             operator.operator_id,
         )
-    return warning(
+    return Finding(
         Code.ANOTHER_SOURCE_KIND,
         f"its source state is not a KafkaSource's; it is not moved ({state.reason})",
         operator.operator_id,
     )
 
 
-def _file_sink_finding(operator: Operator, sink: FileSinkState) -> Finding:
+def _file_sink_findings(
+    operator: Operator, sink: FileSinkState, stopped: bool
+) -> Iterator[Finding]:
     paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
-    if not paths:
-        return note(
+    if paths:
+        yield Finding(
+            Code.FILES_IN_PROGRESS,
+            f"a FileSink has {counted(len(paths), 'unfinished file')} (the first is in "
+            f"{paths[0]!r}): {_HIDDEN_FILE_TEXT}",
+            operator.operator_id,
+        )
+    if sink.pending:
+        files = counted(len(sink.pending), "finished file")
+        yield Finding(
+            Code.PENDING_TRANSACTIONS,
+            f"a FileSink has {files} to commit: {_IF_FINISHED if stopped else _LOST}",
+            operator.operator_id,
+            ends_with_stop=True,
+            ends_with_job=True,
+        )
+    if not paths and not sink.pending:
+        yield Finding(
             Code.SINK_STATE, "it is a FileSink's writer, and no file is open", operator.operator_id
         )
-    return warning(
-        Code.FILES_IN_PROGRESS,
-        f"a FileSink has {counted(len(paths), 'unfinished file')} (the first is in {paths[0]!r}): "
-        f"{_HIDDEN_FILE_TEXT}",
-        operator.operator_id,
-    )
 
 
 def _sink_finding(
@@ -193,7 +214,8 @@ def _sink_finding(
 ) -> Finding:
     """Return the finding about a sink that commits its output when a checkpoint is complete."""
     if isinstance(sink, SinkState) and not sink.pending:
-        return note(Code.SINK_STATE, _nothing_pending_text(sink), operator.operator_id)
+        return Finding(Code.SINK_STATE, _nothing_pending_text(sink), operator.operator_id)
+    after_a_stop = _AFTER_A_STOP
     match sink:
         case SinkState():
             prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
@@ -205,18 +227,17 @@ def _sink_finding(
             contents = f"a sink may have output to commit, which cannot be read ({sink.reason})"
         case None:
             contents = "a FlinkKafkaProducer may have transactions to commit, which are not read"
+            after_a_stop = _IF_FINISHED
     # The unknown state may belong to a FileSink's writer.
     may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
-    return warning(
+    return Finding(
         Code.PENDING_TRANSACTIONS,
         f"{contents}: "
-        + (
-            _AFTER_A_STOP
-            if stopped
-            else "unless the job commits it or is restored from here, that output is lost"
-        )
+        + (after_a_stop if stopped else _LOST)
         + (f"; {_OPEN_FILE_TEXT}" if may_be_files else ""),
         operator.operator_id,
+        ends_with_stop=True,
+        ends_with_job=sink is None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Findings about a Kafka source: positions missing from its state, and state that is not moved."""
+"""Findings about a Kafka source."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from decoder import (
     UnknownSource,
 )
 from migrate.inputs.flink.source import KafkaState, Source
-from migrate.model.finding import Code, Finding, Severity, blocker, note, warning
+from migrate.model.finding import Code, Finding
 from migrate.model.positions import Marker, PositionState
 from migrate.model.wording import counted
 
 # The metadata version of Flink up to 1.10.
 _METADATA_2 = 2
+# Looked up once: a member of an enum takes longer than the rest of a loop over 100,000 positions.
+_NEXT = PositionState.NEXT
 
 
 def findings_of_source(
@@ -37,7 +39,7 @@ def findings_of_source(
         return
     if isinstance(state, BeamKafkaIO):
         # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions only once.
-        yield note(
+        yield Finding(
             Code.INITIAL_DISCOVERY,
             "it is an Apache Beam pipeline's KafkaIO, which reads the partitions that there were "
             "when the pipeline began: it has read none of one that it lacks",
@@ -45,13 +47,13 @@ def findings_of_source(
         )
         return
     if state.enumerator is None:
-        yield warning(
+        yield Finding(
             Code.NO_ENUMERATOR,
             "no enumerator state is stored: a bounded partition that finished would not show",
             source.operator_id,
         )
     elif not source.initial_discovery_finished:
-        yield note(
+        yield Finding(
             Code.INITIAL_DISCOVERY,
             "the state does not say that the first discovery of partitions had finished: where a "
             "partition that it lacks would start is the job's policy, which is not in the state",
@@ -63,11 +65,11 @@ def findings_of_source(
 
 def _position_findings(source: Source) -> Iterator[Finding]:
     """Yield the findings about positions that are unresolved, or at ``latest`` or ``committed``."""
-    without_offset = [p for p in source.positions if p.state is not PositionState.NEXT]
+    without_offset = [p for p in source.positions if p.state is not _NEXT]
     unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
-        yield blocker(
+        yield Finding(
             Code.UNRESOLVED_POSITIONS,
             f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
             f"state; the first is {first.topic}-{first.partition}"
@@ -84,7 +86,7 @@ def _position_findings(source: Source) -> Iterator[Finding]:
     ):
         marked = [p for p in without_offset if p.start is marker]
         if marked:
-            yield warning(
+            yield Finding(
                 code,
                 f"{counted(len(marked), 'partition')} with no record read yet, still at the "
                 f"'{marker.value}' marker: {consequence}",
@@ -96,7 +98,7 @@ def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterat
     """Yield the finding about a FlinkKafkaConsumer that was perhaps stopped with a savepoint.
 
     Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint. A
-    stopped consumer stores the offsets of the checkpoint before.
+    stopped consumer stores the offsets of the previous checkpoint.
 
     Source: SourceStreamTask @ Flink 1.10.3, 1.13.6, 1.14.6, 1.15.4, 1.20.3;
     FlinkKafkaConsumerBase.snapshotState @ connector 3.4.0-1.20.
@@ -107,12 +109,12 @@ def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterat
     known = stop is not StopKind.UNKNOWN
     yield Finding(
         Code.STALE_POSITIONS,
-        Severity.BLOCKER if known else Severity.WARNING,
-        source.operator_id,
         ("" if known else "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, ")
         + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: what Flink "
         "emitted in between would be emitted again; a checkpoint, or a savepoint without stop, is "
         "exact",
+        source.operator_id,
+        is_certain=known,
     )
 
 
@@ -122,7 +124,7 @@ def _hybrid_findings(source: Source, state: HybridSource) -> Iterator[Finding]:
         damaged = (
             f": some of it is a Kafka source's and some does not decode ({state.current.reason})"
         )
-        yield blocker(
+        yield Finding(
             Code.HYBRID_SOURCE_ELSEWHERE,
             f"it is a HybridSource at {place}"
             + (
@@ -134,14 +136,14 @@ def _hybrid_findings(source: Source, state: HybridSource) -> Iterator[Finding]:
             source.operator_id,
         )
     else:
-        yield note(
+        yield Finding(
             Code.HYBRID_SOURCE,
             f"it is a HybridSource at {place}, which reads Kafka; what comes after that one, if "
             "anything does, is not in the state",
             source.operator_id,
         )
     if state.other_splits:
-        yield blocker(
+        yield Finding(
             Code.HYBRID_SOURCE_ELSEWHERE,
             f"its readers still hold {counted(state.other_splits, 'split')} of other sources of "
             "its list: what they have not read of them does not move",
@@ -160,7 +162,7 @@ def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Fin
     missing = sorted(subscribed - {(p.cluster, p.topic) for p in source.positions})
     if missing:
         cluster, topic = missing[0]
-        yield warning(
+        yield Finding(
             Code.UNDISCOVERED_TOPICS,
             f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
             f"(the first is {topic}{_on_cluster(cluster)}): not discovered yet, and not moved",
@@ -168,7 +170,7 @@ def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Fin
         )
     if state.retained:
         names = ", ".join(map(repr, sorted(state.retained)))
-        yield note(
+        yield Finding(
             Code.RETAINED_CLUSTERS,
             f"the job no longer read cluster{'s' if len(state.retained) > 1 else ''} {names}, "
             "which its metadata service had removed: the positions are those it would go on from "

@@ -65,6 +65,16 @@ final class LocalFlink {
         return newestCheckpoint(jobDirectory).orElseThrow();
     }
 
+    /** A retained checkpoint that began after now; the job runs on. */
+    static Path nextCheckpoint(JobClient job, Path checkpointRoot) throws Exception {
+        Path jobDirectory = checkpointRoot.resolve(job.getJobID().toHexString());
+        long now = newestCheckpoint(jobDirectory).map(LocalFlink::number).orElse(0L);
+        return await(
+                job,
+                "its next checkpoint",
+                () -> newestCheckpoint(jobDirectory).filter(chk -> number(chk) >= now + 2));
+    }
+
     /** Wait until a checkpoint of this number, or a later one, is complete. */
     static void awaitCheckpoint(JobClient job, Path checkpointRoot, long number) throws Exception {
         Path jobDirectory = checkpointRoot.resolve(job.getJobID().toHexString());

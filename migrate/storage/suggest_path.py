@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from decoder import DecodeError, ErrorKind, list_checkpoints
 from decoder.checkpoint import read_metadata
 from decoder.storage import METADATA_FILE, checkpoint_number, join
-from decoder.urls import redact_url
+from decoder.urls import CREDENTIALS_REFUSED
+from migrate.model.wording import similar_names
 from migrate.storage.files import SCHEMES, Files
 
 # The maximum number of a directory's entries that are searched.
@@ -18,10 +20,14 @@ _MAX_NAMED = 5
 _HEAD = 100
 # Entries of a Spark query's checkpoint location.
 _SPARK_NAMES = {"metadata", "offsets", "sources"}
+# Folders in a job's checkpoint directory that hold no checkpoints.
+_FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 # The errors for which the store is searched for another path. It is not searched for other errors:
 # a store that did not answer would not answer again.
 _KINDS_WITH_SUGGESTION = (ErrorKind.NOT_FOUND, *_DAMAGED)
+# A pattern that the shell has left as it is, because it matches nothing.
+_PATTERN = re.compile(r"[*?\[]")
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -31,11 +37,11 @@ def raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> Non
     Raises:
         DecodeError: ``error`` with the suggestion, if there is one.
     """
-    if redact_url(pointer) != pointer:
-        return  # the path contains credentials
+    if error.problem == CREDENTIALS_REFUSED:
+        return
     try:
         problem = _with_suggestion(pointer, error, files)
-    except (DecodeError, OSError):  # the caller reports the first error
+    except (DecodeError, OSError):  # the caller reports ``error``
         return
     if problem != error.problem:
         raise DecodeError(
@@ -53,42 +59,100 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
     if pointer.startswith("file://") and not pointer.startswith("file:///"):
         return f"{error.problem}; a file: URI has an absolute path, as file:///{pointer[7:]}"
-    if error.kind is ErrorKind.NOT_FOUND and pointer.startswith("spark:"):
-        return f"not a checkpoint of Flink; `migrate show {pointer}` shows a Spark query"
+    if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
+        return "no path matches this pattern"
+    if pointer.startswith("file:") and not pointer.startswith("file:/"):
+        return f"{error.problem}; a path is named without file:"
+    if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
+        return f"not a checkpoint of Flink; {way_out}"
     suggestion = (
         _suggestion(pointer, error.kind, files) if error.kind in _KINDS_WITH_SUGGESTION else ""
     )
     if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
         return f"damaged: {error.problem}; {suggestion or 'take another checkpoint'}"
-    return f"{error.problem}; {suggestion}" if suggestion else error.problem
+    if not suggestion:
+        return error.problem
+    problem = error.problem.partition("; name ")[0]  # the suggestion takes the place of the advice
+    return f"{problem}; {suggestion}"
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return a text with the path to name instead, or an empty text."""
+    """Return a text that names another path or form, or an empty text."""
     names = files.list_directory(pointer)
-    if kind is ErrorKind.NOT_FOUND and names is not None:
+    if names is None and kind is ErrorKind.NOT_FOUND:
+        return _suggest_similar(pointer, files)
+    if names is None:
+        return _suggest_json(pointer, files)
+    if kind is ErrorKind.NOT_FOUND:
         if len(_SPARK_NAMES.intersection(names)) > 1:
             return f"it is the checkpoint location of a Spark query: name it spark:{pointer}"
         return _suggest_children(pointer, names, files)
-    if names is not None:
-        return _suggest_newest(pointer, files)
-    if files.is_file(pointer) and (head := files.read_range(pointer, 0, _HEAD)).startswith(b"{"):
-        if b'"kind"' not in head:  # the first key in every file of this tool
-            return f"it is JSON: if it holds Spark's offsets, name it json:{pointer}"
-        return (
-            "it is JSON: name a saved plan with --plan FILE (for verify plan:FILE), and a rollback "
-            "file with `migrate rollback FILE`; `migrate show FILE` shows both"
-        )
+    return _suggest_newest(pointer, files)
+
+
+def _command_for_side(pointer: str) -> str:
+    """Return which command takes another side than a checkpoint; empty for a checkpoint."""
+    prefix, _, name = pointer.partition(":")
+    match prefix:
+        case "spark":
+            return f"`migrate show {pointer}` shows a Spark query"
+        case "plan":
+            return f"`migrate show {name}` shows a plan"
+        case "group" | "json" | "csv" | "broker":
+            return f"`migrate diff CHK {pointer}` compares a checkpoint with it"
     return ""
+
+
+def _suggest_similar(pointer: str, files: Files) -> str:
+    """Suggest a path for one that is missing, or name the first part of the path that is missing.
+
+    In a store, only the parent directory is searched.
+    """
+    missing, below = pointer.rstrip("/"), ""
+    parent, name = posixpath.split(missing)
+    while (names := files.list_directory(parent or ".")) is None:
+        if "://" in pointer or parent in ("", "/"):
+            return ""
+        missing, below = parent, posixpath.join(name, below)
+        parent, name = posixpath.split(missing)
+    if (
+        not below
+        and checkpoint_number(name) is not None
+        and (newest := _suggest_newest(parent, files))
+    ):
+        return newest
+    for similar in similar_names(name, names):
+        path = posixpath.join(parent, similar, below).rstrip("/")
+        if files.list_directory(path) is not None or files.is_file(path):
+            return f"did you mean {path}?"
+    return f"{missing} is {'a file' if name in names else 'missing'}" if below else ""
+
+
+def _suggest_json(path: str, files: Files) -> str:
+    """Suggest how to name a file of JSON; return an empty text for anything else."""
+    if not files.is_file(path):
+        return ""
+    head = files.read_range(path, 0, _HEAD)
+    if not head.startswith(b"{"):
+        return ""
+    if b'"kind"' not in head:  # the first key in every file of this tool
+        return f"it is JSON: if it holds Spark's offsets, name it json:{path}"
+    return (
+        "it is JSON: name a saved plan with --plan FILE (for verify plan:FILE), and a rollback "
+        "file with `migrate rollback FILE`; `migrate show FILE` shows both"
+    )
 
 
 def _suggest_children(directory: str, names: list[str], files: Files) -> str:
     """Suggest the savepoints and the jobs' checkpoint directories in a directory."""
-    paths = []
+    paths, has_folders = [], False
     for name in sorted(names)[:_MOST_CHILDREN]:
         inside = files.list_directory(join(directory, name)) or []
+        has_folders = has_folders or (bool(inside) and name not in _FOLDERS_OF_A_JOB)
         if METADATA_FILE in inside or any(checkpoint_number(child) is not None for child in inside):
             paths.append(join(directory, name))
+    if not paths and has_folders:
+        return f"`migrate scan {directory}` finds the jobs and savepoints below it"
     if not paths:
         return "Flink writes _metadata last; name another chk-<n> or a savepoint"
     more = ", …" if len(paths) > _MAX_NAMED else ""

@@ -1,0 +1,110 @@
+"""A query rehearsed on ten million records of a million keys, and what the page tells of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import cast
+
+from confluent_kafka import Producer
+
+from benchmarks import words
+from benchmarks.machine import Others
+from benchmarks.processes import BenchmarkError, output_of
+from benchmarks.results import Rehearsed, Results
+from benchmarks.state_files import Shape, encoded, make
+from benchmarks.words import paragraph, table
+from tests.support.checkpoints import SourceState, source_operator, splits
+from tests.support.encoder import keyed_values as of
+from tests.support.kafka import Broker
+
+TOPIC = "bench"
+_KEYS = 1_000_000
+_RECORDS = 10_000_000
+_PARTITIONS = 2
+# Of two quiet cores.
+_AIM_SECONDS = 180
+_AIM_BYTES = 2_000_000_000
+
+
+def _shape(name: str, checkpoint_id: int, count: int, next_offset: int) -> Shape:
+    """A checkpoint in which each key has counted so many records."""
+    source = source_operator(SourceState({0: splits(TOPIC, [next_offset] * _PARTITIONS)}))
+    write = encoded("canonical", "VALUE", of.LONG, _KEYS, lambda _: count, source, checkpoint_id)
+    return Shape(name, "`ValueState<Long>`, canonical", write)
+
+
+EARLIER = _shape("rehearsed-earlier", 7, 1, 0)
+LATER = _shape("rehearsed-later", 8, 1 + _RECORDS // _KEYS, _RECORDS // _PARTITIONS)
+
+
+def measure_rehearsal() -> Rehearsed:
+    """In a process of its own, with a broker beside it.
+
+    Raises:
+        BenchmarkError: it failed.
+    """
+    make(EARLIER)
+    make(LATER)
+    with Broker() as broker:
+        broker.create_topic(TOPIC, _PARTITIONS)
+        _produce(broker.bootstrap_servers)
+        others = Others()
+        script = [sys.executable, "-m", "benchmarks.rehearse_state", broker.bootstrap_servers]
+        output = output_of([*script, str(EARLIER.directory), str(LATER.directory)])
+    figures = {**json.loads(output), "others_cores": others.cores()}
+    rehearsed = cast(Rehearsed, figures)
+    if (rehearsed["keys"], rehearsed["records"]) != (_KEYS, _RECORDS):
+        raise BenchmarkError(f"rehearse: {rehearsed}")
+    return rehearsed
+
+
+def _produce(servers: str) -> None:
+    settings = {"linger.ms": 50, "batch.num.messages": 50_000, "acks": 1}
+    producer = Producer({"bootstrap.servers": servers, **settings})
+    for number in range(_RECORDS):
+        value = f"customer-{number % _KEYS:07},1"
+        while True:
+            try:
+                producer.produce(TOPIC, value=value, partition=number % _PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.05)
+    if producer.flush(120):
+        raise BenchmarkError("records were not delivered")
+
+
+def rehearsed_query(results: Results) -> Iterator[str]:
+    """What docs/performance.md tells of it."""
+    rehearsed = results["rehearsed"]
+    yield from ("## A query rehearsed", "")
+    yield from paragraph(
+        "`rehearse` begins with the state of a checkpoint in which each key has counted one "
+        "record, and reads the records up to a later one from a broker on the same machine. It "
+        "uses RocksDB and two cores, with at most 1 GB of heap; Spark's start is left out. "
+        f"Measured {words.measured(results, 'rehearsed')}; other processes, the broker among "
+        f"them, kept {words.digits(rehearsed['others_cores'])} cores busy. The workers that read "
+        "the state are not among the figures for memory."
+    )
+    yield ""
+    peaks = (words.size(rehearsed["peak_bytes"]), words.size(rehearsed["python_peak_bytes"]))
+    yield from table(
+        ("keys", "records", "time", "peak memory of the JVM", "of the driver's Python"),
+        (
+            (
+                f"{rehearsed['keys']:,}",
+                f"{rehearsed['records']:,}",
+                words.seconds(rehearsed["seconds"]),
+                *peaks,
+            ),
+        ),
+    )
+    yield ""
+    memory = rehearsed["peak_bytes"] + rehearsed["python_peak_bytes"]
+    is_reached = rehearsed["seconds"] <= _AIM_SECONDS and memory <= _AIM_BYTES
+    reached = "reached" if is_reached else "not reached by this run"
+    yield from paragraph(
+        f"The aim is {words.seconds(_AIM_SECONDS)} and {words.size(_AIM_BYTES)} on two quiet "
+        f"cores: {reached}."
+    )

@@ -1,0 +1,57 @@
+"""MirrorMaker 2's offset syncs: some offsets of records and of their copies.
+
+A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the
+cluster that it copies from (``offset-syncs.topic.location``). A pair may be of an earlier copy of
+the topic, so it only shows where to look.
+
+Layout: the key is the topic (length as int16, UTF-8) and the partition (int32); the value is the
+record's offset and the offset of its copy (int64 each), big-endian (OffsetSync @ connect-mirror
+4.1.1; ReplicationPolicy.offsetSyncsTopic @ connect-mirror-client 4.1.1).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from migrate.kafka.records import Partition, RecordReader
+
+_TOPIC = re.compile(r"mm2-offset-syncs\.(.+)\.internal")
+# The newest syncs are read: a mirror writes one for every 100 records by default.
+_MOST_SYNCS = 200_000
+
+# The offset of a record, and the offset of its copy.
+OffsetSync = tuple[int, int]
+
+
+def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[OffsetSync]]:
+    """Return the offset syncs of all mirrors that a cluster has, by the partition copied from.
+
+    Raises:
+        BrokerError: the broker did not answer, or denied access.
+    """
+    syncs: dict[Partition, list[OffsetSync]] = defaultdict(list)
+    for topic in filter(_TOPIC.fullmatch, reader.topics()):
+        for key, value in reader.newest((topic, 0), _MOST_SYNCS):
+            if (sync := parse_offset_sync(key, value)) is not None:
+                partition, offsets = sync
+                syncs[partition].append(offsets)
+    return syncs
+
+
+def parse_offset_sync(key: bytes, value: bytes) -> tuple[Partition, OffsetSync] | None:
+    """Return the partition and the two offsets of a sync; None for bytes of another layout."""
+    if len(key) < 6 or len(value) != 16:
+        return None
+    (length,) = struct.unpack_from(">h", key)
+    if len(key) != 2 + length + 4:
+        return None
+    try:
+        topic = key[2 : 2 + length].decode()
+    except UnicodeDecodeError:
+        return None
+    (partition,) = struct.unpack_from(">i", key, 2 + length)
+    own, copy = struct.unpack(">qq", value)
+    return ((topic, partition), (own, copy)) if min(partition, own, copy) >= 0 else None

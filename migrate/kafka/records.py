@@ -1,0 +1,331 @@
+"""Read bounded runs of records, without a consumer group.
+
+A read is bounded by its number of records and by ``MOST_BYTES`` for each partition, and by
+``_PARTITIONS_AT_ONCE``. Of a record only hashes, its headers and its timestamp are kept. There is
+no record at the offsets of transaction markers, which librdkafka drops.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, cast
+
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import ConfigResource, OffsetSpec
+
+from migrate.kafka.client import QUIET, Connection
+from migrate.kafka.config import KafkaConfig
+from migrate.kafka.snapshot import list_offsets
+from migrate.model.cluster_snapshot import BrokerError
+from migrate.model.record import Record, Surroundings
+
+# A run of records must fit in memory beside those of other partitions.
+MOST_BYTES = 8 * 1024 * 1024
+# The number of messages taken from librdkafka at once.
+_MESSAGES_AT_ONCE = 1000
+# How far below a position its earlier records are looked for, in multiples of their number: in a
+# log of transactions of one record each, every other offset is a marker; compacted logs have more.
+_STEPS_BACK = (2, 32, 1024, 32_768)
+
+_SETTINGS = {
+    # Required by librdkafka. The group is never joined, and nothing is committed for it.
+    "group.id": "flink-offset-migrate",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",  # for records that retention deletes meanwhile
+    "fetch.wait.max.ms": 100,
+    # A few records are wanted of many partitions: fetch little ahead.
+    "fetch.message.max.bytes": 128 * 1024,
+    "fetch.max.bytes": 8 * 1024 * 1024,
+    "queued.max.messages.kbytes": 8 * 1024,
+    # The queue is one for all partitions. While it is full, no other partition is fetched: look
+    # again soon, not after a second.
+    "fetch.queue.backoff.ms": 10,
+}
+
+Partition = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Span:
+    """The records to read of a partition, and those that were read.
+
+    Attributes:
+        start: the first offset to read.
+        pivot: the offset that separates the records before and after it.
+        log_start, log_end: the log range; for ``read_committed`` the end is the last stable offset.
+        most_before, most_after: how many records to keep.
+    """
+
+    start: int
+    pivot: int
+    log_start: int
+    log_end: int
+    most_before: int
+    most_after: int
+    before: deque[Record] = field(init=False)
+    after: list[Record] = field(default_factory=list)
+    dropped: bool = False
+    size: int = 0
+    next_offset: int = 0
+    is_to_end: bool = False
+
+    def __post_init__(self) -> None:
+        self.start = min(max(self.start, self.log_start), self.log_end)
+        self.before = deque(maxlen=self.most_before)
+        self.next_offset = self.start
+        self.is_to_end = self.start >= self.log_end
+
+    @property
+    def is_done(self) -> bool:
+        return self.is_to_end or len(self.after) >= self.most_after or self.size > MOST_BYTES
+
+    @property
+    def is_from_start(self) -> bool:
+        return self.start <= self.log_start and not self.dropped
+
+    def add(self, record: Record, size: int) -> None:
+        if self.is_done:
+            return
+        self.next_offset = record.offset + 1
+        if record.offset < self.pivot:
+            self.dropped |= len(self.before) == self.most_before
+            self.before.append(record)
+        else:
+            self.after.append(record)
+            self.size += size
+        self.is_to_end = self.next_offset >= self.log_end
+
+    def end(self, next_offset: int) -> None:
+        """Note that the log has no record from an offset on."""
+        if not self.is_done:
+            self.next_offset = max(self.next_offset, next_offset)
+            self.is_to_end = True
+
+
+class RecordReader:
+    """A reader of the records of one cluster.
+
+    Args:
+        config: librdkafka's properties.
+        is_committed: whether to leave out the records of transactions that were aborted, and to end
+            before the first transaction that is still open (``read_committed``).
+
+    Raises:
+        BrokerError: no broker answered in time, or access was denied. The methods raise it, too.
+        ConfigError: librdkafka does not accept the properties.
+    """
+
+    def __init__(self, config: KafkaConfig, *, is_committed: bool) -> None:
+        self._connection = Connection(config)
+        level = "read_committed" if is_committed else "read_uncommitted"
+        self._isolation = IsolationLevel[level.upper()]
+        settings: dict[str, Any] = {
+            **self._connection.settings,
+            **_SETTINGS,
+            "isolation.level": level,
+        }
+        self._consumer = Consumer(settings, logger=QUIET)
+
+    def __enter__(self) -> RecordReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def around(
+        self, positions: Mapping[Partition, int], most_before: int, most_after: int
+    ) -> dict[Partition, Surroundings]:
+        """Return the records around each position: at most so many on each side.
+
+        All partitions are read at once: their records must fit in memory.
+        """
+        ranges = self._ranges(positions)
+        results: dict[Partition, Surroundings] = {}
+        missing = dict(positions)
+        for step in _STEPS_BACK:
+            spans = {
+                partition: _Span(
+                    at - step * most_before, at, *ranges[partition], most_before, most_after
+                )
+                for partition, at in missing.items()
+            }
+            self._read(spans)
+            for partition, span in spans.items():
+                results[partition] = Surroundings(
+                    span.pivot,
+                    tuple(span.before),
+                    tuple(span.after),
+                    span.next_offset,
+                    span.is_from_start,
+                    span.is_to_end,
+                )
+            missing = {
+                partition: at
+                for partition, at in missing.items()
+                if len(spans[partition].before) < most_before and not spans[partition].is_from_start
+            }
+            if not missing:
+                break
+        return results
+
+    def offsets_at(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Return the offset of the first record at or after a time; the log end without one.
+
+        Args:
+            times: for each partition a time in milliseconds of the epoch.
+        """
+        known = {partition: max(0, time) for partition, time in times.items()}
+        firsts = list_offsets(
+            self._connection,
+            {TopicPartition(*p): OffsetSpec.for_timestamp(at) for p, at in known.items()},
+            self._isolation,
+        )
+        ends = {partition: end for partition, (_, end) in self._ranges(times).items()}
+        return {
+            partition: first.offset if first.offset >= 0 else ends[partition]
+            for partition, first in firsts.items()
+        }
+
+    def compacted_topics(self, topics: Iterable[str]) -> set[str]:
+        """Return the topics that Kafka compacts; none if this user may not see their settings."""
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+        if not resources:
+            return set()
+        futures = self._connection.admin.describe_configs(
+            resources, request_timeout=self._connection.timeout
+        )
+        compacted = set()
+        for resource, future in futures.items():
+            try:
+                policy = future.result().get("cleanup.policy")
+            except KafkaException:
+                continue
+            if policy is not None and "compact" in str(policy.value):
+                compacted.add(str(resource.name))
+        return compacted
+
+    def topics(self) -> list[str]:
+        """Return the topics that this user may see."""
+        try:
+            return list(self._connection.admin.list_topics(timeout=self._connection.timeout).topics)
+        except KafkaException as error:
+            raise self._connection.error("the topics", error) from error
+
+    def newest(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
+        """Return key and value of the records of the last ``most`` offsets; bytes alone."""
+        log_start, log_end = self._ranges([partition])[partition]
+        contents: list[tuple[bytes, bytes]] = []
+        span = _Span(log_end - most, -1, log_start, log_end, 0, most)
+
+        def keep(message: Message) -> None:
+            key, value = _bytes(message.key()), _bytes(message.value())
+            if key is not None and value is not None:
+                contents.append((key, value))
+
+        self._read({partition: span}, keep)
+        return contents
+
+    def _ranges(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        starts, ends = (
+            list_offsets(self._connection, dict.fromkeys(wanted, spec), self._isolation)
+            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+        )
+        return {
+            partition: (first.offset, ends[partition].offset) for partition, first in starts.items()
+        }
+
+    def _read(
+        self, spans: Mapping[Partition, _Span], keep: Callable[[Message], None] | None = None
+    ) -> None:
+        """Read the records of spans; call ``keep`` with each message."""
+        waiting = {partition: span for partition, span in spans.items() if not span.is_done}
+        self._consumer.assign([TopicPartition(*p, span.start) for p, span in waiting.items()])
+        deadline = time.monotonic() + self._connection.timeout
+        while waiting:
+            for partition, message in self._messages():
+                deadline = time.monotonic() + self._connection.timeout
+                if (span := waiting.get(partition)) is None:
+                    continue
+                if message.error() is None:
+                    span.add(*_record_of(message))
+                    if keep is not None:
+                        keep(message)
+                else:  # the end of the partition
+                    span.end(message.offset() or 0)
+                if span.is_done:
+                    del waiting[partition]
+                    # Not ``pause``: a partition would still be paused when it is assigned again.
+                    self._consumer.incremental_unassign([TopicPartition(*partition)])
+            if time.monotonic() > deadline:
+                (topic, number), *_ = waiting
+                raise BrokerError(
+                    f"{topic}-{number}: no records within {self._connection.timeout:.0f} s; "
+                    "check that its leader is reachable from here"
+                )
+
+    def _messages(self) -> Iterator[tuple[Partition, Message]]:
+        for message in self._consumer.consume(_MESSAGES_AT_ONCE, 0.2):
+            error = message.error()
+            topic, partition = message.topic(), message.partition()
+            if error is None or error.code() == KafkaError._PARTITION_EOF:
+                yield (str(topic), int(partition or 0)), message
+            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise BrokerError(
+                    f"topic {topic}: access denied; its records are compared: grant this user READ "
+                    f"on topic {topic}"
+                )
+            elif topic is not None and not error.retriable():
+                raise self._connection.error(f"{topic}-{partition}", KafkaException(error))
+
+
+def _record_of(message: Message) -> tuple[Record, int]:
+    """Return a message as a record, and the number of its bytes."""
+    key, value = message.key(), message.value()
+    kind, timestamp = message.timestamp()
+    if kind == TIMESTAMP_NOT_AVAILABLE:
+        timestamp = -1
+    headers = tuple(
+        (name, _bytes(content))
+        for name, content in cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    )
+    size = len(key or b"") + len(value or b"") + sum(len(h[1] or b"") for h in headers)
+    record = Record(
+        int(message.offset() or 0),
+        _digest(key, value, timestamp),
+        _digest(key, None, 0),
+        headers,
+        timestamp,
+        kind == TIMESTAMP_LOG_APPEND_TIME,
+        value is None,
+    )
+    return record, size
+
+
+def _bytes(content: str | bytes | None) -> bytes | None:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _digest(key: str | bytes | None, value: str | bytes | None, timestamp: int) -> bytes:
+    """Return a hash of a record's parts, each with its length; a missing part has length -1."""
+    digest = blake2b(digest_size=16)
+    for part in (_bytes(key), _bytes(value)):
+        digest.update((-1 if part is None else len(part)).to_bytes(8, "big", signed=True))
+        digest.update(part or b"")
+    digest.update(timestamp.to_bytes(8, "big", signed=True))
+    return digest.digest()

@@ -1,0 +1,70 @@
+"""Records of a partition, as far as they are needed to find the same records in another log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """One record.
+
+    Attributes:
+        offset: the record's own offset.
+        digest: a hash of the key, the value and the timestamp.
+        key: a hash of the key.
+        headers: the headers in their order.
+        timestamp: milliseconds of the epoch; negative if the record has none.
+        is_append_time: whether the broker set the timestamp when it appended the record.
+        is_tombstone: whether the record has no value.
+    """
+
+    offset: int
+    digest: bytes
+    key: bytes
+    headers: Headers = ()
+    timestamp: int = -1
+    is_append_time: bool = False
+    is_tombstone: bool = False
+
+    def is_copied_as(self, copy: Record) -> bool:
+        """Return whether ``copy`` is this record in another log.
+
+        Key, value and timestamp are equal. The copy has all headers of this record, in their order;
+        a mirror may have added others.
+        """
+        if self.digest != copy.digest:
+            return False
+        if self.headers == copy.headers:
+            return True
+        rest = iter(copy.headers)
+        return all(header in rest for header in self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Successive records of a log around a position.
+
+    Offsets without a record, such as those of transaction markers, are skipped.
+
+    Attributes:
+        position: the offset of the next record to read.
+        before: the last records below the position.
+        after: the first records from the position on.
+        next_offset: the offset at which the records end; the log may have others from there on.
+        is_from_start: whether the log has no record before these.
+        is_to_end: whether the log had no record after these.
+    """
+
+    position: int
+    before: tuple[Record, ...]
+    after: tuple[Record, ...]
+    next_offset: int
+    is_from_start: bool
+    is_to_end: bool
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return (*self.before, *self.after)

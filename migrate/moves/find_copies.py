@@ -1,0 +1,254 @@
+"""Find positions of one cluster in another, by the records around them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from migrate.model.cluster_snapshot import BrokerError
+from migrate.model.log import log, timed
+from migrate.model.positions import TopicPartition
+from migrate.model.record import Record, Surroundings
+from migrate.model.wording import counted
+from migrate.planning.match_compacted import match_compacted
+from migrate.planning.match_records import Match, MatchOutcome, match_records
+from migrate.planning.translation import Translated
+
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
+    from migrate.kafka.records import RecordReader
+
+# How many records are compared on each side of a position.
+_COMPARED = 32
+# How many are compared if the result is ambiguous, or if a log is compacted.
+_COMPARED_AT_MOST = 1000
+# How many records are searched after the first one with the time of the record next to the
+# position.
+_SEARCHED = 2000
+# How many records are searched if the position is not found among these; then the partitions are
+# searched one at a time.
+_SEARCHED_AT_MOST = 100_000
+# The number of partitions that are searched so far; any others keep the outcome NOT_FOUND.
+_MOST_SEARCHES = 100
+# The records of so many partitions are in memory at once.
+_PARTITIONS_AT_ONCE = 64
+# Seconds between two looks at a mirror that lags.
+_PAUSE = 2.0
+
+
+def translate_positions(
+    positions: Mapping[TopicPartition, int],
+    old: KafkaConfig,
+    new: KafkaConfig,
+    names: Mapping[str, str],
+    *,
+    wait: float = 0,
+    were_proved: bool = False,
+) -> dict[TopicPartition, Translated]:
+    """Find the offset in another cluster that corresponds to each position.
+
+    Records of aborted and open transactions are compared, too: a mirror copies them unless it reads
+    committed records only. If the comparison proves nothing, it is repeated without them.
+
+    Args:
+        positions: the next offset of each partition in the old cluster.
+        old: librdkafka's properties for the old cluster.
+        new: the same for the new cluster.
+        names: the topics' names in the new cluster, by their names in the old one.
+        wait: seconds to wait for a mirror that lags.
+        were_proved: whether the positions were proved before. A position that seems to lag is then
+            compared again without aborted records, even without ``wait``.
+    """
+    from migrate.kafka.records import RecordReader
+
+    deadline = time.monotonic() + wait
+    with ExitStack() as stack:
+        compared = counted(len(positions), "partition")
+        stack.enter_context(timed(f"comparing the records of {compared}"))
+        copies = stack.enter_context(RecordReader(new, is_committed=True))
+        reader = stack.enter_context(RecordReader(old, is_committed=False))
+        search = _CopySearch(reader, copies, names, positions)
+        results = search.translate(positions)
+        while lagging := _with_outcome(positions, results, MatchOutcome.LAGGING):
+            if time.monotonic() > deadline:
+                break
+            log.info(f"waiting for the mirror: {counted(len(lagging), 'partition')} not complete")
+            time.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+            results |= search.translate(lagging)
+        # A mirror that reads committed records only never copies an aborted record, which looks
+        # like a record that is not copied yet. So positions that still lag after a wait, or that
+        # were proved before, are compared again without aborted records.
+        again = _with_outcome(positions, results, MatchOutcome.NOT_FOUND)
+        again |= lagging if wait or were_proved else {}
+        if again:
+            committed = stack.enter_context(RecordReader(old, is_committed=True))
+            search = _CopySearch(committed, copies, names, again)
+            for partition, result in search.translate(again).items():
+                if result.match.outcome.is_proof:
+                    results[partition] = result
+    return results
+
+
+def _with_outcome(
+    positions: Mapping[TopicPartition, int],
+    results: Mapping[TopicPartition, Translated],
+    outcome: MatchOutcome,
+) -> dict[TopicPartition, int]:
+    return {p: at for p, at in positions.items() if results[p].match.outcome is outcome}
+
+
+class _CopySearch:
+    """The search for positions of one cluster in another.
+
+    Args:
+        old: the reader of the job's cluster.
+        new: the reader of the other cluster.
+        names: the topics' names in the other cluster.
+        positions: the positions to translate; the clusters are asked which of their topics are
+            compacted.
+    """
+
+    def __init__(
+        self,
+        old: RecordReader,
+        new: RecordReader,
+        names: Mapping[str, str],
+        positions: Mapping[TopicPartition, int],
+    ) -> None:
+        self._old, self._new, self._names = old, new, names
+        self._searches_left = _MOST_SEARCHES
+        topics = {topic for topic, _ in positions}
+        compacted_there = new.compacted_topics({names.get(topic, topic) for topic in topics})
+        self._compacted = old.compacted_topics(topics) | {
+            topic for topic in topics if names.get(topic, topic) in compacted_there
+        }
+
+    def translate(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Translated]:
+        """Find the offset in the other cluster that corresponds to each position."""
+        results: dict[TopicPartition, Translated] = {}
+        remaining = iter(positions.items())
+        while batch := dict(islice(remaining, _PARTITIONS_AT_ONCE)):
+            compacted = {p: at for p, at in batch.items() if p[0] in self._compacted}
+            others = {p: at for p, at in batch.items() if p not in compacted}
+            results |= self._compare(others, _COMPARED, match_records)
+            equal = _with_outcome(others, results, MatchOutcome.AMBIGUOUS)
+            results |= self._compare(equal, _COMPARED_AT_MOST, match_records)
+            results |= self._compare(compacted, _COMPARED_AT_MOST, match_compacted)
+        return results
+
+    def _partition_in_new(self, partition: TopicPartition) -> TopicPartition:
+        topic, number = partition
+        return self._names.get(topic, topic), number
+
+    def _compare(
+        self,
+        positions: Mapping[TopicPartition, int],
+        most: int,
+        find_position: Callable[[Surroundings, Surroundings], Match],
+    ) -> dict[TopicPartition, Translated]:
+        if not positions:
+            return {}
+        around = self._old.around(positions, most, most)
+        firsts = self._first_offsets_at_time(
+            {p: _nearest(records) for p, records in around.items()}
+        )
+        runs = self._read_around(firsts, most, _SEARCHED)
+        results = {}
+        for partition, position in positions.items():
+            copies = runs[partition]
+            match = find_position(around[partition], copies)
+            if match.outcome is MatchOutcome.NOT_FOUND:
+                starts = self._further_starts(partition, position, firsts[partition], copies)
+                for start in starts:
+                    copies = self._read_around({partition: start}, most, _SEARCHED_AT_MOST)[
+                        partition
+                    ]
+                    match = find_position(around[partition], copies)
+                    if match.outcome is not MatchOutcome.NOT_FOUND:
+                        break
+            if match.outcome is MatchOutcome.NOT_FOUND and around[partition].records:
+                out_of_reach = self._out_of_reach_match(
+                    partition, position, around[partition], copies
+                )
+                match = out_of_reach if out_of_reach is not None else match
+            results[partition] = Translated(match, copies.is_to_end)
+        return results
+
+    def _first_offsets_at_time(
+        self, records: Mapping[TopicPartition, Record | None]
+    ) -> dict[TopicPartition, int]:
+        """Return the first offset of the new log at or after the time of the given record.
+
+        If there is no record, return the offset at or after time 0.
+        """
+        times = {
+            self._partition_in_new(partition): record.timestamp if record is not None else 0
+            for partition, record in records.items()
+        }
+        firsts = self._new.offsets_at(times)
+        return {partition: firsts[self._partition_in_new(partition)] for partition in records}
+
+    def _read_around(
+        self, starts: Mapping[TopicPartition, int], before: int, after: int
+    ) -> dict[TopicPartition, Surroundings]:
+        starts_in_new = {self._partition_in_new(partition): at for partition, at in starts.items()}
+        copies = self._new.around(starts_in_new, before, after)
+        return {partition: copies[self._partition_in_new(partition)] for partition in starts}
+
+    def _further_starts(
+        self, partition: TopicPartition, position: int, first: int, copies: Surroundings
+    ) -> Iterator[int]:
+        """Yield the offsets of the new log from which a longer search starts.
+
+        If producers set the times, the copy may be far after the first record with its time. So the
+        newest offset sync at or below the position comes first, then ``first``.
+        """
+        if copies.is_to_end or not self._searches_left:
+            return
+        self._searches_left -= 1
+        hints = [copy for own, copy in self._offset_syncs.get(partition, ()) if own <= position]
+        if hints:
+            yield max(hints)
+        yield first
+
+    @cached_property
+    def _offset_syncs(self) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
+        from migrate.kafka.offset_syncs import read_offset_syncs
+
+        try:
+            return read_offset_syncs(self._old) or read_offset_syncs(self._new)
+        except BrokerError:  # not fatal: they only show where to look
+            return {}
+
+    def _out_of_reach_match(
+        self, partition: TopicPartition, position: int, around: Surroundings, copies: Surroundings
+    ) -> Match | None:
+        """Return the match if the new log begins after the position, or ends before it; or None."""
+        if copies.is_from_start and copies.records:
+            own = self._offset_of(copies.records[0], partition)
+            if own is not None and own > position:
+                missing = sum(record.offset < own for record in around.after)
+                return Match(MatchOutcome.EXPIRED, records=max(1, missing))
+        if copies.is_to_end and copies.records:
+            own = self._offset_of(copies.records[-1], partition)
+            if own is not None and own < position:
+                missing = sum(record.offset > own for record in around.before)
+                return Match(MatchOutcome.LAGGING, records=max(1, missing))
+        return None
+
+    def _offset_of(self, copy: Record, partition: TopicPartition) -> int | None:
+        """Return the offset in the old log of a record of the new log, or None."""
+        first = self._old.offsets_at({partition: copy.timestamp})
+        records = self._old.around(first, 0, _SEARCHED)[partition].records
+        return next((record.offset for record in records if record.is_copied_as(copy)), None)
+
+
+def _nearest(around: Surroundings) -> Record | None:
+    """Return the first record after a position, or else the last one before it."""
+    return next(iter((*around.after[:1], *around.before[-1:])), None)

@@ -1,0 +1,169 @@
+"""Translate the positions of a plan to the cluster that the target reads, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from migrate.inputs.ask_broker import ask_broker, ask_logs
+from migrate.model.cluster_snapshot import Question
+from migrate.model.errors import UsageError
+from migrate.model.positions import (
+    PositionSet,
+    Start,
+    TopicPartition,
+    Unknown,
+    log_of,
+    resolve,
+)
+from migrate.moves.find_copies import translate_positions
+from migrate.moves.options import Kafka, Request
+from migrate.planning import Plan, PlannedPartition
+from migrate.planning.match_records import MatchOutcome
+from migrate.planning.plan import Translation
+from migrate.planning.translation import Translated, refuse_topics, translated_plan
+
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
+
+
+def translate_plan(plan: Plan, request: Request) -> Plan:
+    """Return a plan for the cluster that the target reads.
+
+    Args:
+        plan: the plan for the job's cluster; with refusals it is returned as it is.
+        request: what the user asked for; ``to_kafka`` names the other cluster.
+
+    Raises:
+        BrokerError: a cluster did not answer, or denied the request.
+        ConfigError: the properties cannot be used.
+    """
+    if plan.refusals:
+        return plan
+    names = request.policies.topic_map
+    old, new = request.kafka.config(), request.to_kafka.config()
+    topics = frozenset(names.get(topic, topic) for topic in plan.topics)
+    question = Question(topics, target_group=request.target.group)
+    there = ask_broker(new, question)
+    if refusals := tuple(refuse_topics(plan, there, names)):
+        return replace(plan, refusals=refusals)
+    translated = translate_positions(plan.next_offsets, old, new, names, wait=request.wait)
+    there = ask_broker(new, question)  # the logs have grown meanwhile
+    return translated_plan(plan, translated, there, request.policies)
+
+
+def check_target_kafka(plan: Plan, there: Kafka) -> None:
+    """Check that the target's own cluster is named if the plan has one, and only then.
+
+    Raises:
+        UsageError: it is missing, or must be left out.
+    """
+    if plan.is_translated and not there.is_given:
+        raise UsageError(
+            "the target of this plan reads another cluster: add --to-kafka-config FILE or "
+            "--to-bootstrap-servers HOST:PORT"
+        )
+    if there.is_given and not plan.is_translated:
+        raise UsageError(
+            "the target of this plan reads the job's cluster: leave out --to-kafka-config and "
+            "--to-bootstrap-servers, or make a new plan with them"
+        )
+
+
+def translate_side(
+    left: PositionSet,
+    right: PositionSet,
+    *,
+    old: KafkaConfig,
+    new: KafkaConfig,
+    names: Mapping[str, str],
+) -> PositionSet:
+    """Return the positions of the left side of a diff in the cluster of the right side.
+
+    A position without proof is unresolved. Where no record lies between the two sides, their
+    offsets are equal.
+
+    Args:
+        left: the left side, in the old cluster.
+        right: the right side, in the new cluster.
+        old: librdkafka's properties for the old cluster.
+        new: the same for the new cluster.
+        names: the topics' names in the new cluster, by their names in the old one.
+    """
+    logs = ask_logs(old, left.topics)
+    there = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
+    positions = {}
+    for (topic, partition), start in left.starts.items():
+        log = log_of(logs, topic, partition)
+        offset = resolve(start, log)
+        copied = there.get(names.get(topic, topic), {})
+        if log is None or offset is None or len(copied) != len(logs[topic]):
+            continue
+        if log.covers(offset):
+            positions[topic, partition] = offset
+    translated = translate_positions(positions, old, new, names)
+    starts: dict[TopicPartition, Start] = {}
+    for topic, partition in left.starts:
+        copy = names.get(topic, topic), partition
+        result = translated.get((topic, partition))
+        match = result.match if result is not None else None
+        if match is None or match.next_offset is None or not match.outcome.is_proof:
+            starts[copy] = Unknown.UNRESOLVED
+            continue
+        other = right.at(*copy)
+        same = isinstance(other, int) and match.agrees_with(other)
+        starts[copy] = other if same else match.next_offset
+    return PositionSet(left.label, starts, left.note)
+
+
+class TranslationChanges:
+    """What has changed since a plan was translated: its positions are looked for again.
+
+    Attributes:
+        other_places: a line for each position that is at another place now.
+        unproved: a text for each position without proof now.
+
+    Args:
+        plan: the saved plan.
+        old: librdkafka's properties for the job's cluster.
+        new: the same for the target's cluster.
+    """
+
+    def __init__(self, plan: Plan, old: KafkaConfig, new: KafkaConfig) -> None:
+        self.other_places: list[str] = []
+        self.unproved: list[str] = []
+        positions = plan.in_job_cluster().next_offsets
+        logs = ask_logs(old, {topic for topic, _ in positions})
+        held = {
+            partition: position
+            for partition, position in positions.items()
+            if (log := log_of(logs, *partition)) is not None and log.covers(position)
+        }
+        translated = translate_positions(held, old, new, plan.topic_map, were_proved=True)
+        for planned in plan.partitions:
+            if (proof := planned.translation) is not None and planned.next_offset is not None:
+                result = translated.get((proof.topic, planned.partition))
+                self._add(planned, proof, planned.next_offset, result)
+
+    def _add(
+        self,
+        planned: PlannedPartition,
+        proof: Translation,
+        next_offset: int,
+        translated: Translated | None,
+    ) -> None:
+        if translated is None:
+            self.unproved.append(f"{planned.name}: the job's cluster no longer has the records")
+            return
+        match = translated.match
+        if match.next_offset is None:
+            reason = match.reason or match.outcome.value
+            self.unproved.append(f"{planned.name}: {reason}")
+        elif match.outcome is MatchOutcome.AMBIGUOUS is not proof.outcome:
+            self.unproved.append(f"{planned.name}: its records are there more than once now")
+        elif not match.agrees_with(next_offset):
+            self.other_places.append(
+                f"{planned.name}: the next record after {proof.next_offset} in the job's cluster "
+                f"is at {match.next_offset} there, and the plan has {next_offset}"
+            )

@@ -1,0 +1,139 @@
+"""Find a position in a copy of its log, if one of the logs is compacted. Pure, no I/O.
+
+Either log may lack any record around the position. The nearest records that both logs have then
+decide, if compaction explains each record that one of the logs lacks: a later record has the same
+key, or the record is a tombstone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from migrate.model.record import Record, Surroundings
+from migrate.model.wording import counted
+from migrate.planning.match_records import (
+    Match,
+    MatchOutcome,
+    match_records,
+    match_without_place,
+    not_found_match,
+)
+
+
+def match_compacted(old: Surroundings, new: Surroundings) -> Match:
+    """Find the place of a position in the new log; see ``match_records``."""
+    match = match_records(old, new)
+    is_found = match.outcome in (MatchOutcome.PROVED, MatchOutcome.AMBIGUOUS)
+    if is_found or not old.records or (match.outcome is MatchOutcome.AT_END and match.before):
+        return match
+    return _Comparison(old, new).match()
+
+
+class _Comparison:
+    """The records that both logs have, and those that one of them lacks.
+
+    Attributes:
+        before, after: the indexes in the new run of the copies of the old records.
+    """
+
+    def __init__(self, old: Surroundings, new: Surroundings) -> None:
+        self._old, self._new, self._run = old, new, new.records
+        self._records = (*old.before, *old.after)
+        self._by_digest: dict[bytes, list[int]] = defaultdict(list)
+        for index, record in enumerate(new.records):
+            self._by_digest[record.digest].append(index)
+        self.before = [index for record in old.before for index in self._copies(record)]
+        self.after = [index for record in old.after for index in self._copies(record)]
+        self._last_of_key = {record.key: index for index, record in enumerate(self._records)}
+        self._last_copy_of_key = {record.key: index for index, record in enumerate(self._run)}
+
+    def _copies(self, record: Record) -> list[int]:
+        copies = self._by_digest.get(record.digest, ())
+        return [index for index in copies if record.is_copied_as(self._run[index])]
+
+    def match(self) -> Match:
+        """Return the match by the nearest records that both logs have."""
+        both = [*self.before, *self.after]
+        if not both:
+            return match_without_place(self._old, self._new)
+        if both != sorted(set(both)):
+            return not_found_match("some records are there twice, or in another order")
+        if self._old.before and not self.before and not self._new.is_from_start:
+            return not_found_match("no copy of the records before it")
+        lacking = self._lacking(both)
+        is_copied_to_end = self._new.is_to_end and both[-1] == len(self._run) - 1
+        if lacking and is_copied_to_end and not self.after:
+            return Match(MatchOutcome.LAGGING, records=lacking)
+        if lacking:
+            return not_found_match(
+                f"{counted(lacking, 'record')} around it without a copy, and no later record there "
+                "has the same key"
+            )
+        if self._has_foreign(both):
+            return not_found_match(
+                "records that the job's log lacks lie around the place, and no later record has "
+                "the same key"
+            )
+        if not self.after and not self._new.is_to_end:
+            return not_found_match("no copy of the records after it")
+        return self._place()
+
+    def _place(self) -> Match:
+        low = self.before[-1] + 1 if self.before else 0
+        high = self.after[0] if self.after else len(self._run)
+        if self._is_first_copied():
+            low = high  # what lies before its copy was consumed
+        elif self._is_last_copied():
+            high = low  # what lies after its copy was not
+        next_offset = self._run[low].offset if low < len(self._run) else self._new.next_offset
+        lowest = self._run[low - 1].offset + 1 if low else None
+        before, after = len(self.before), len(self.after)
+        if high > low and (self.before or after) and self._old.after:
+            # The old log has lost the records between: whether they were consumed is not known.
+            outcome = MatchOutcome.AMBIGUOUS
+        else:
+            outcome = MatchOutcome.PROVED if after else MatchOutcome.AT_END
+        records = high - low if outcome is MatchOutcome.AMBIGUOUS else 0
+        return Match(outcome, next_offset, before, after, records, lowest=lowest)
+
+    def _is_first_copied(self) -> bool:
+        """Return whether the old log has the record at the position, and it is copied."""
+        first = self._old.after[:1]
+        return any(r.offset == self._old.position and self._copies(r) for r in first)
+
+    def _is_last_copied(self) -> bool:
+        """Return whether the old log has the record just below the position, and it is copied."""
+        last = self._old.before[-1:]
+        return any(r.offset == self._old.position - 1 and self._copies(r) for r in last)
+
+    def _lacking(self, both: Sequence[int]) -> int:
+        """Return how many old records have no copy for another reason than compaction.
+
+        Records after the last one that is copied, and that were not consumed, do not count: the
+        mirror may not have copied them yet.
+        """
+        copied = [index for index, record in enumerate(self._records) if self._copies(record)]
+        consumed = len(self._old.before)
+        end = len(self._records)
+        if self._new.is_to_end and both[-1] == len(self._run) - 1:
+            end = max(copied[-1], consumed)
+        return sum(
+            not (
+                record.is_tombstone
+                or self._copies(record)
+                or self._last_of_key[record.key] > index
+                or self._last_copy_of_key.get(record.key, -1) > both[0]
+            )
+            for index, record in enumerate(self._records[copied[0] : end], copied[0])
+        )
+
+    def _has_foreign(self, both: Sequence[int]) -> bool:
+        """Return whether a new record between the common ones is not explained by compaction."""
+        common = set(both)
+        return any(
+            index not in common
+            and not self._run[index].is_tombstone
+            and self._run[index].key not in self._last_of_key
+            for index in range(both[0], both[-1])
+        )

@@ -1,0 +1,238 @@
+"""Find a position in a copy of its log, by the records around it. Pure, no I/O.
+
+A mirror copies a partition's records in their order, each with its key, value, timestamp and
+headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed copies some records a
+second time. Offsets differ: transaction markers, compaction and retention leave other gaps.
+
+The position lies after the last record that was consumed, and before the first one that was not. It
+is proved if the copies of the two are neighbours in the new log, if there is one such place, and if
+no record around it is unknown to the old log.
+
+Every copy of the first record that was not consumed is a safe start: a mirror that goes back copies
+all later records again, after that copy. The first of several copies repeats the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from migrate.model.record import Record, Surroundings
+
+
+class MatchOutcome(str, Enum):
+    """The outcome of the translation of one position."""
+
+    PROVED = "proved"  # the records before and after the position agree
+    AT_END = "at the end"  # all consumed records are copied, and none after them
+    LAGGING = "mirror lags"  # some consumed records are not copied yet
+    AMBIGUOUS = "ambiguous"  # several places in the new log agree
+    EXPIRED = "expired there"  # the new log begins after the first record that was not consumed
+    NOT_FOUND = "not found"
+
+    @property
+    def is_proof(self) -> bool:
+        return self in (MatchOutcome.PROVED, MatchOutcome.AT_END)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The offset in the new log that corresponds to a position.
+
+    Attributes:
+        next_offset: the position in the new log; for ``AMBIGUOUS`` the first of several places;
+            None for outcomes without a place.
+        lowest: the lowest offset from which the same records are read.
+        before, after: how many records agree directly before and after the place (in compacted
+            logs: how many around it are in both logs).
+        records: for ``AMBIGUOUS``, how many records a start at ``next_offset`` repeats at most; for
+            ``LAGGING`` and ``EXPIRED``, how many records are missing at least.
+        reason: for ``NOT_FOUND``, what was found instead.
+    """
+
+    outcome: MatchOutcome
+    next_offset: int | None = None
+    before: int = 0
+    after: int = 0
+    records: int = 0
+    reason: str = ""
+    lowest: int | None = field(default=None, compare=False)
+
+    def agrees_with(self, next_offset: int) -> bool:
+        """Return whether a start at this offset of the new log reads the same records."""
+        if self.next_offset is None:
+            return False
+        lowest = self.lowest if self.lowest is not None else self.next_offset
+        return lowest <= next_offset <= self.next_offset
+
+
+def match_records(old: Surroundings, new: Surroundings) -> Match:
+    """Find the place of a position in the new log.
+
+    Args:
+        old: the records around the position in the old log.
+        new: the records of the new log among which the place is looked for.
+    """
+    if not (old.before or old.after):
+        if not new.records and new.is_from_start and new.is_to_end:
+            return Match(MatchOutcome.AT_END, new.next_offset)
+        return not_found_match("the job's log holds no record to compare")
+    search = _Search(old, new)
+    places = search.places()
+    if not places:
+        return match_without_place(old, new)
+    if not any(map(search.is_sound, places)):
+        return not_found_match(
+            "records that the job's log lacks lie around the place, from another partition or "
+            "another producer"
+        )
+    places = search.drop_equal_records(places)
+    return search.match_at(places[0]) if len(places) == 1 else search.ambiguous_match(places)
+
+
+def not_found_match(reason: str) -> Match:
+    return Match(MatchOutcome.NOT_FOUND, reason=reason)
+
+
+class _Search:
+    """The places in a run of the new log at which the position may lie.
+
+    A place is an index into the run. The record there is the first one that was not consumed; an
+    index after the last record is the end of the run.
+    """
+
+    def __init__(self, old: Surroundings, new: Surroundings) -> None:
+        self._before, self._after = old.before, old.after
+        self._new, self._run = new, new.records
+        self._consumed = {record.digest for record in old.before}
+        self._known = self._consumed | {record.digest for record in old.after}
+
+    def places(self) -> list[int]:
+        """Return the places of the copies of the first record that was not consumed.
+
+        If there is no such copy, return the places after the copies of the last consumed record. If
+        there is one, also return the end of the run if the last record of the run is a copy of the
+        last consumed record.
+        """
+        first = self._copies(self._after[:1])
+        after_last = [index + 1 for index in self._copies(self._before[-1:])]
+        end = len(self._run)
+        return [*first, *({end} & {*after_last})] if first else after_last
+
+    def _copies(self, records: Sequence[Record]) -> list[int]:
+        return [
+            index
+            for record in records
+            for index, copy in enumerate(self._run)
+            if record.is_copied_as(copy)
+        ]
+
+    def _agreement(self, place: int) -> tuple[int, int]:
+        """Return how many records agree directly before a place, and from it on."""
+        before = _count_equal(reversed(self._before), reversed(self._run[:place]))
+        after = _count_equal(self._after, self._run[place : place + len(self._after)])
+        return before, after
+
+    def _differing(self, place: int) -> Iterator[Record]:
+        """Yield, on each side of a place, the nearest new record that does not agree."""
+        before, after = self._agreement(place)
+        if before < min(len(self._before), place):
+            yield self._run[place - 1 - before]
+        if after < min(len(self._after), len(self._run) - place):
+            yield self._run[place + after]
+
+    def is_sound(self, place: int) -> bool:
+        """Return whether a place agrees with the old log, apart from records copied twice.
+
+        The records on both sides of the place must agree, as far as both logs have them. The
+        nearest record on each side that does not agree must be one that the old log has near the
+        position: a mirror that went back copies such records again.
+        """
+        before, after = self._agreement(place)
+        if self._before and not before and not (place == 0 and self._new.is_from_start):
+            return False
+        differing = list(self._differing(place))
+        if self._after and not after:  # the first record that was not consumed is not copied yet
+            return all(record.digest in self._consumed for record in differing)
+        return all(record.digest in self._known for record in differing)
+
+    def drop_equal_records(self, places: list[int]) -> list[int]:
+        """Return only the place at which all records agree, or else all places.
+
+        Places within the records that agree come from equal records in the old log itself. If there
+        is a place outside of them, or not exactly one place at which all agree, return all.
+        """
+        whole = [place for place in places if not any(self._differing(place))]
+        if len(whole) != 1:
+            return places
+        before, after = self._agreement(whole[0])
+        run = range(whole[0] - before, whole[0] + after + 1)
+        return whole if all(place in run for place in places) else places
+
+    def match_at(self, place: int) -> Match:
+        """Return the match of the only place."""
+        _, after = self._agreement(place)
+        if after:
+            return self._match(MatchOutcome.PROVED, place)
+        rest = self._run[place:]
+        if rest and rest[-1].digest in self._consumed:
+            # The mirror went back, and copies consumed records a second time.
+            return Match(MatchOutcome.LAGGING, records=self._missing_after(rest[-1]))
+        if not rest and not self._new.is_to_end:
+            return not_found_match("too many records have the same time")
+        return self._match(MatchOutcome.AT_END, place)
+
+    def _match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
+        before, after = self._agreement(place)
+        is_end = place == len(self._run)
+        next_offset = self._new.next_offset if is_end else self._run[place].offset
+        lowest = self._run[place - 1].offset + 1 if place else None
+        return Match(outcome, next_offset, before, after, records, lowest=lowest)
+
+    def _missing_after(self, copied: Record) -> int:
+        """Return the number of consumed records after the last one that is copied."""
+        digests = [record.digest for record in self._before]
+        return digests[::-1].index(copied.digest)
+
+    def ambiguous_match(self, places: Sequence[int]) -> Match:
+        """Return the first of several places, and the number of records up to the last one."""
+        return self._match(MatchOutcome.AMBIGUOUS, places[0], places[-1] - places[0])
+
+
+def _count_equal(
+    records: Iterator[Record] | Sequence[Record], copies: Iterator[Record] | Sequence[Record]
+) -> int:
+    count = 0
+    for record, copy in zip(records, copies, strict=False):
+        if not record.is_copied_as(copy):
+            break
+        count += 1
+    return count
+
+
+def match_without_place(old: Surroundings, new: Surroundings) -> Match:
+    """Return why there is no place: the mirror lags, the records have expired, or neither."""
+    run = new.records
+    for missing, record in enumerate(reversed(old.before)):
+        if run and new.is_to_end and record.is_copied_as(run[-1]):
+            return Match(MatchOutcome.LAGGING, records=missing)
+    for missing, record in enumerate(old.after):
+        if run and new.is_from_start and record.is_copied_as(run[0]):
+            return Match(MatchOutcome.EXPIRED, records=missing)
+    if not run and new.is_from_start and new.is_to_end:
+        return Match(MatchOutcome.LAGGING, records=max(1, len(old.before)))
+    if any(record.is_append_time for record in run):
+        return not_found_match(
+            "the new topic has the time of the copy as timestamp "
+            "(message.timestamp.type=LogAppendTime)"
+        )
+    copies = {copy.digest: copy for copy in run}
+    for record in (*old.after[:1], *old.before[-1:]):
+        if copy := copies.get(record.digest):
+            lacking = sorted({name for name, _ in record.headers} - {n for n, _ in copy.headers})
+            which = f": it lacks {', '.join(lacking)}" if lacking else ""
+            return not_found_match(
+                f"its copy with the same key, value and time has other headers{which}"
+            )
+    return not_found_match("no copy of the records around it")

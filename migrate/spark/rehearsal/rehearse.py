@@ -1,0 +1,321 @@
+"""``rehearse``: run a Spark query over the records between two checkpoints of a Flink job.
+
+The query begins with the state of the earlier checkpoint, as ``prime`` makes it. Spark reads the
+records between the two checkpoints' positions in one batch and writes them to files, which the
+query reads as the next files of its streams. Its state is then compared with that of the later
+checkpoint, key by key. The job is not touched, and only a scratch folder is written.
+
+    def query(orders):
+        return orders.groupBy("user").agg(F.count("*").alias("orders"))
+
+    def rows(checkpoint):
+        state = read_keyed_state(spark, checkpoint, operator="orders", state="count")
+        return [aggregate_rows(state, "user BIGINT", keys={"user": "key"}, count="value")]
+
+    rehearse(
+        query, rows, earlier="…/chk-41", later="…/chk-42", stream=parsed, kafka=options,
+        output_mode="update",
+    )
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from migrate.inputs.flink.choose_source import Choice
+from migrate.inputs.offsets_json import NextOffsets
+from migrate.model.errors import Refused, ServiceError, UsageError
+from migrate.model.log import timed
+from migrate.model.warning import WarningCode, warning_text
+from migrate.model.wording import counted
+from migrate.spark.rehearsal.checkpoints import read_pair
+from migrate.spark.rehearsal.compare_state import StateComparison, compare_start, compare_state
+from migrate.spark.rehearsal.differences import describe_keys
+from migrate.spark.rehearsal.kafka_range import Parse, read_records, streams_of, unread_topics
+from migrate.spark.rehearsal.report import Rehearsal, make_rehearsal, other_states
+from migrate.spark.session import failure_of
+from migrate.spark.transfer.filled_state import (
+    FileQuery,
+    Query,
+    Rows,
+    Sink,
+    check_rows,
+    fill_state,
+    frames_of,
+    state_rows_of,
+)
+from migrate.spark.transfer.rows import StateRows
+from migrate.spark.transfer.spark_state import read_spark_state
+from migrate.spark.transfer.watermark import priming_warnings
+from migrate.state.column_types import quoted
+from migrate.storage.uris import AnyPath, local_path
+from migrate.targets.primed_log import last_batch, set_watermark, watermark_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# In an error of Spark's Kafka source with failOnDataLoss, before and since Spark 4.0.
+_DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
+# The most lines about a state that differs before the records are read.
+_MOST_EXAMPLES = 3
+
+RowsOf = Callable[[str], Rows]
+ExpectedOf = Callable[[str], "DataFrame"]
+
+
+def rehearse(
+    query: Query,
+    rows: RowsOf | None,
+    *,
+    earlier: AnyPath,
+    later: AnyPath,
+    stream: Parse | Sequence[Parse],
+    kafka: Mapping[str, str] | Sequence[Mapping[str, str]],
+    output_mode: str = "append",
+    watermark_ms: int | None = None,
+    source: str | None = None,
+    cluster: str | None = None,
+    expected: ExpectedOf | None = None,
+    output: DataFrame | None = None,
+    scratch: AnyPath | None = None,
+) -> Rehearsal:
+    """Run a query over the records between two checkpoints, and compare its state with Flink's.
+
+    The result is also printed.
+
+    Args:
+        query: as for ``prime``: a function that takes the events of each stream.
+        rows: a function that takes the path of a checkpoint and returns the list that ``prime``
+            takes; None for a query without state.
+        earlier: the checkpoint or savepoint with whose state the query begins.
+        later: a later checkpoint or savepoint of the same job.
+        stream: a function that parses the DataFrame of Spark's Kafka source into events; a list
+            for several streams. If the events have the columns topic, partition and offset, the
+            report shows the records of wrong keys.
+        kafka: the options of Spark's Kafka source; a list for several streams. The offsets in them
+            are ignored.
+        output_mode: the query's output mode.
+        watermark_ms: as for ``prime``: Flink's watermark at the earlier checkpoint.
+        source: the job's Kafka source, as for ``--source``.
+        cluster: the Kafka cluster, as for ``--cluster``.
+        expected: a function that takes the path of a checkpoint and returns the state of Spark that
+            ``prime`` expects, if it cannot be computed from the rows.
+        output: the rows that Flink wrote between the checkpoints. They are compared with what the
+            query writes, in any order.
+        scratch: a folder on a disk that Spark's executors share; it is created if it is missing.
+            The default is the system's folder for temporary files.
+
+    Raises:
+        Refused: the checkpoints are not of one job in this order; a position went back, or is not
+            known; records are in flight; the time to live of a state was not given; the query
+            cannot be primed; or Spark failed.
+        UsageError: the arguments do not fit together.
+        DecodeError: a checkpoint cannot be read.
+        ServiceError: Spark or Kafka did not answer.
+    """
+    parsers = [stream] if callable(stream) else list(stream)
+    options = [kafka] if isinstance(kafka, Mapping) else list(kafka)
+    if len(parsers) != len(options):
+        raise UsageError(f"stream has {len(parsers)} functions, and kafka {len(options)} streams")
+    if rows is None and not (watermark_ms is None and expected is None):
+        raise UsageError("watermark_ms and expected: a query without state (rows=None) has neither")
+    pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
+    streams = streams_of(pair, options)
+    spark = SparkSession.builder.getOrCreate()
+    with _work_folder(spark, scratch) as work, _translate_errors():
+        records = read_records(spark, streams, parsers)
+        files = FileQuery(query, work / "query", work / "streams", output_mode)
+        output_files = work / "output" if rows is None or output is not None else None
+        state, not_compared = None, []
+        if rows is None:
+            files.run(records.events, sink=_writer(output_files), follow_up=True)
+            if (files.location / "state").exists():
+                raise Refused("the query keeps state: rows must be a function of a checkpoint")
+        else:
+            first, last = (
+                _load_state(rows, expected, path, positions, records.events, work / name)
+                for path, positions, name in (
+                    (pair.earlier, pair.starts, "earlier"),
+                    (pair.later, pair.ends, "later"),
+                )
+            )
+            not_compared = list(other_states(pair.later, last.rows))
+            state = _run_stateful(files, first, last, records.events, watermark_ms, output_files)
+            not_compared += state.not_compared
+        counts = records.counts()
+        written = None if output_files is None else spark.read.parquet(str(output_files))
+        events = [
+            spark.read.schema(frame.schema).parquet(str(files.files / str(stream_number)))
+            for stream_number, frame in enumerate(records.events)
+        ]
+        warnings = (
+            *pair.warnings,
+            *unread_topics(pair, streams),
+            *records.gaps(counts),
+            *(() if state is None else state.warnings),
+        )
+        result = make_rehearsal(
+            pair, sum(counts), state, written, output, events, warnings, not_compared
+        )
+    print(result)
+    return result
+
+
+class _FlinkState(NamedTuple):
+    """The state of a checkpoint: the rows for the query, and the expected state of Spark."""
+
+    rows: Rows
+    expected: DataFrame | None
+
+
+def _load_state(
+    rows: RowsOf,
+    expected: ExpectedOf | None,
+    checkpoint: str,
+    positions: NextOffsets,
+    events: Sequence[DataFrame],
+    folder: Path,
+) -> _FlinkState:
+    """Read the state of a checkpoint, which a running job may soon delete."""
+    state_rows = list(rows(checkpoint))
+    if len(state_rows) != len(events):
+        raise UsageError(
+            f"rows returns {counted(len(state_rows), 'stream')}, and stream has "
+            f"{counted(len(events), 'function')}"
+        )
+    check_rows(state_rows, [positions])
+    for number, (stream, frame) in enumerate(zip(state_rows, events, strict=True)):
+        complete = _with_columns(frames_of([stream])[0], frame)
+        if isinstance(stream, StateRows):
+            saved = _save(stream.expected, folder / str(number))
+            state_rows[number] = replace(stream, rows=complete, expected=saved)
+        else:
+            state_rows[number] = complete
+    given = None if expected is None else _save(expected(checkpoint), folder / "expected")
+    return _FlinkState(state_rows, given)
+
+
+def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
+    """Return rows with the columns of the events; a column that the rows lack is null."""
+    types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
+    for field in rows.schema.fields:
+        if types.get(field.name) != field.dataType.simpleString():
+            raise UsageError(
+                f"the rows have a column {field.name} {field.dataType.simpleString()}, and the "
+                f"stream {types.get(field.name, 'has none')}: give aggregate_rows the stream's "
+                "schema"
+            )
+    return rows.select(
+        *(
+            (F.col(quoted(name)) if name in rows.columns else F.lit(None)).cast(type_).alias(name)
+            for name, type_ in types.items()
+        )
+    )
+
+
+def _save(frame: DataFrame, folder: Path) -> DataFrame:
+    """Write a DataFrame to files, and return it as read from there."""
+    numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+    numbered.write.parquet(str(folder))
+    saved = frame.sparkSession.read.schema(numbered.schema).parquet(str(folder))
+    return saved.toDF(*frame.columns)
+
+
+def _run_stateful(
+    files: FileQuery,
+    earlier: _FlinkState,
+    later: _FlinkState,
+    events: Sequence[DataFrame],
+    watermark_ms: int | None,
+    output_files: Path | None,
+) -> StateComparison:
+    """Run a query from the earlier state, and compare its state with the later state."""
+    spark, location, work = events[0].sparkSession, files.location, files.files.parent
+    with timed("running the query over the earlier state"):
+        batch, has_watermark = fill_state(
+            files, earlier.rows, watermark_ms, may_lack_watermark=True
+        )
+        for filled in range(batch):
+            set_watermark(location, filled, watermark_ms or 0)
+        state = read_spark_state(spark, location, batch - 1, work / "state of earlier")
+        flink_start, start = compare_start(state, *earlier)
+    with timed("running the query over the records"):
+        files.run(events, sink=_writer(output_files), follow_up=True)
+    with timed("comparing the states"):
+        state = read_spark_state(spark, location, batch, work / "state of later")
+        compared = compare_state(
+            state,
+            *later,
+            flink_start,
+            watermark_of(location, last_batch(location)) if has_watermark else None,
+            keeps_windows=files.output_mode.lower() == "complete",
+        )
+    warnings = [*priming_warnings(state_rows_of(earlier.rows), watermark_ms), *compared.warnings]
+    if watermark_ms is not None and not has_watermark:
+        warnings = [
+            warning_text(
+                WarningCode.WATERMARK,
+                "the query has no watermark (withWatermark): it takes every late record, and never "
+                "removes a window",
+            )
+        ]
+    if not start.proof.is_right:
+        examples = "; ".join(describe_keys(start, _MOST_EXAMPLES))
+        text = f"at the earlier checkpoint, before any record: {start.proof}: {examples}"
+        warnings.insert(0, warning_text(WarningCode.WRONG_FROM_THE_START, text))
+    not_compared = compared.not_compared
+    if has_watermark:
+        not_compared += (
+            "which records are late: all were read in one batch, and the query drops a record only "
+            "by the watermark of an earlier batch",
+        )
+    return compared._replace(start=start.proof, warnings=tuple(warnings), not_compared=not_compared)
+
+
+def _writer(folder: Path | None) -> Sink | None:
+    """Return a sink that writes the query's output to files."""
+    if folder is None:
+        return None
+    return lambda frame, _: frame.write.mode("append").parquet(str(folder))
+
+
+@contextmanager
+def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]:
+    """Yield a new folder that the executors share, and remove it afterwards."""
+    if scratch is None and not str(spark.conf.get("spark.master")).startswith("local"):
+        raise UsageError("scratch: name a folder on a disk that the executors share")
+    if scratch is not None:
+        scratch = local_path(os.fspath(scratch)).absolute()
+        scratch.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="rehearsal-", dir=scratch))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        reason = failure_of(error)
+        if any(sign in str(error) for sign in _DATA_LOSS):
+            raise Refused(
+                f"Kafka no longer has all records between the checkpoints: {reason}"
+            ) from error
+        if isinstance(error, PySparkException):
+            raise Refused(f"Spark did not run the rehearsal: {reason}") from error
+        raise ServiceError(f"Spark failed: {reason}") from error

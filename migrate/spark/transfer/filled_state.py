@@ -1,0 +1,138 @@
+"""Batches of a stateful query over rows in files, after which its state is equal to Flink's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from migrate.inputs.offsets_json import NextOffsets
+from migrate.model.errors import Refused, UsageError
+from migrate.spark.transfer.origin import contradictions
+from migrate.spark.transfer.rows import StateRows
+from migrate.spark.transfer.spark_state import run_available, temporary_setting
+from migrate.spark.transfer.time_to_live import check_time_to_live
+from migrate.spark.transfer.watermark import check_watermark
+from migrate.targets.primed_log import set_watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# An additional batch without data, which closes windows when the watermark has moved.
+_NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+Query = Callable[..., "DataFrame"]
+Rows = Sequence["StateRows | DataFrame"]
+# Receives the output of a batch, and the number of the batch.
+Sink = Callable[["DataFrame", int], None]
+
+
+class FilledState(NamedTuple):
+    """A query's state after the rows: the number of batches, and whether it has a watermark."""
+
+    batches: int
+    has_watermark: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuery:
+    """A query that reads each of its streams from a directory of files, in place of Kafka.
+
+    Attributes:
+        query: the user's query, a function of its streams.
+        location: the query's checkpoint location.
+        files: the directory that has a directory of files for each stream, named by its number.
+        output_mode: the query's output mode.
+        names: the names of the streams, or nothing.
+    """
+
+    query: Query
+    location: Path
+    files: Path
+    output_mode: str
+    names: Sequence[str] = ()
+
+    def run(
+        self, frames: Sequence[DataFrame], *, sink: Sink | None = None, follow_up: bool = False
+    ) -> dict[str, Any] | None:
+        """Write rows to new files, run the query over them, and return its last progress.
+
+        Args:
+            frames: the rows of each stream.
+            sink: receives the query's output; by default, the output is dropped.
+            follow_up: whether batches without data follow, which close windows.
+        """
+        spark = frames[0].sparkSession
+        streams = []
+        for number, frame in enumerate(frames):
+            files = str(self.files / str(number))
+            frame.write.mode("append").parquet(files)
+            reader = spark.readStream.schema(frame.schema)
+            if self.names:
+                if not hasattr(reader, "name"):
+                    raise UsageError("names: streams have names from Spark 4.2 on")
+                reader = reader.name(self.names[number])
+            streams.append(reader.parquet(files))
+        writer = self.query(*streams).writeStream.outputMode(self.output_mode)
+        writer = writer.format("noop") if sink is None else writer.foreachBatch(sink)
+        with temporary_setting(spark, _NO_DATA_BATCHES, str(follow_up).lower()):
+            return run_available(writer, self.location)
+
+
+def frames_of(rows: Rows) -> list[DataFrame]:
+    """Return the rows of each stream as DataFrames."""
+    return [stream.rows if isinstance(stream, StateRows) else stream for stream in rows]
+
+
+def state_rows_of(rows: Rows) -> list[StateRows]:
+    """Return the rows that were made from Flink's state, without the user's own DataFrames."""
+    return [stream for stream in rows if isinstance(stream, StateRows)]
+
+
+def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
+    """Check that no entry may have expired, and that the rows are of the savepoint of ``starts``.
+
+    Raises:
+        Refused: the time to live of a state was not given; or a partition starts elsewhere than in
+            the savepoint of the rows.
+        DecodeError: a savepoint cannot be read.
+    """
+    check_time_to_live([stream for stream in rows if not isinstance(stream, StateRows)])
+    if problems := list(contradictions((stream.origin for stream in state_rows_of(rows)), starts)):
+        raise Refused(problems)
+
+
+def fill_state(
+    file_query: FileQuery, rows: Rows, watermark_ms: int | None, *, may_lack_watermark: bool = False
+) -> FilledState:
+    """Run a query over the rows of Flink's state.
+
+    Args:
+        file_query: the query, with a new checkpoint location.
+        rows: the rows of each stream.
+        watermark_ms: Flink's watermark.
+        may_lack_watermark: whether ``watermark_ms`` is ignored if the query has no watermark.
+
+    Raises:
+        UsageError, Refused: as for ``check_watermark``.
+    """
+
+    def run(frames: Sequence[DataFrame]) -> bool:
+        has_watermark = _has_watermark(file_query.run(frames))
+        if has_watermark or not may_lack_watermark:
+            check_watermark(has_watermark, watermark_ms, state_rows_of(rows))
+        return has_watermark
+
+    frames, batches = frames_of(rows), 1
+    if any(stream.overlapping for stream in state_rows_of(rows)):
+        # Flink's watermark is written into the log of an empty batch. So the next batch drops rows
+        # for windows that Flink has fired: they are late.
+        run([frame.limit(0) for frame in frames])
+        set_watermark(file_query.location, 0, watermark_ms or 0)
+        batches = 2
+    return FilledState(batches, run(frames))
+
+
+def _has_watermark(progress: dict[str, Any] | None) -> bool:
+    return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime

@@ -1,0 +1,559 @@
+"""The target reads another cluster: its records are those of the job's, at other offsets.
+
+A plain copier stands for a mirror here; a real MirrorMaker 2 is in test_translation.py."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.encoder import KafkaSplit
+from tests.support.golden_topics import GOLDEN, WATERMARKS
+from tests.support.kafka import Broker
+from tests.support.plans import edit_and_seal_plan
+
+pytestmark = pytest.mark.integration
+
+# Kafka deletes records that are a week old.
+NOW = int(time.time() * 1000) - 3_600_000
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+def _read(broker: Broker, topic: str, isolation: str = "read_uncommitted") -> list[Message]:
+    """All records of a topic, each partition in order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "tests-copies",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": isolation,
+        }
+    )
+    partitions = broker.partitions(topic)
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    records, ended = [], 0
+    while ended < len(partitions):
+        message = consumer.poll(5)
+        assert message is not None
+        if message.error() is not None:
+            ended += 1
+        else:
+            records.append(message)
+    consumer.close()
+    return records
+
+
+def _producer(broker: Broker) -> Producer:
+    servers = broker.bootstrap_servers
+    return Producer(
+        {
+            "bootstrap.servers": servers,
+            "enable.idempotence": True,
+            "queue.buffering.max.messages": 200_000,
+        }
+    )
+
+
+class Copier:
+    """Copies records of one broker's topics to another's, as a mirror does."""
+
+    def __init__(self, source: Broker, target: Broker) -> None:
+        self.source, self.target = source, target
+        self._producer = _producer(target)
+
+    def create(self, topic: str, name: str, first: int = 5) -> None:
+        """Make a topic with as many partitions, whose logs begin above 0."""
+        numbers = self.source.partitions(topic)
+        self.target.create_topic(name, len(numbers))
+        for number in numbers:
+            self.target.produce(name, number, ["other"] * first)
+            self.target.delete_records(name, number, first)
+
+    def copy(
+        self,
+        topic: str,
+        name: str,
+        keep: Callable[[Message], bool] = lambda _: True,
+        isolation: str = "read_uncommitted",
+    ) -> None:
+        for record in _read(self.source, topic, isolation):
+            if keep(record):
+                _, time = record.timestamp()
+                self._producer.produce(
+                    name,
+                    record.value(),
+                    record.key(),
+                    record.partition() or 0,
+                    timestamp=time,
+                    headers=[*(record.headers() or ()), ("mirrored-by", b"a test")],
+                )
+        assert not self._producer.flush(30)
+
+
+def _new_name(prefix: str) -> str:
+    return f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+
+def _produce(
+    broker: Broker, topic: str, partition: int, values: Sequence[str], *, step_ms: int = 1
+) -> None:
+    """Records with keys, headers and times of their own."""
+    producer = _producer(broker)
+    for number, value in enumerate(values):
+        producer.produce(
+            topic,
+            value,
+            f"key-{number % 5}",
+            partition,
+            timestamp=NOW + number * step_ms,
+            headers=[("trace", str(number).encode())],
+        )
+    assert not producer.flush(30)
+
+
+def _copied_topic(broker: Broker, other: Broker, partitions: int, records: int) -> tuple[str, str]:
+    """Produce to a new topic, copy it to the other broker, and return the names of both."""
+    topic, name = _new_name("orders"), _new_name("west.orders")
+    broker.create_topic(topic, partitions)
+    for partition in range(partitions):
+        _produce(broker, topic, partition, [f"{partition}/{n}" for n in range(records)])
+    copier = Copier(broker, other)
+    copier.create(topic, name)
+    copier.copy(topic, name)
+    return topic, name
+
+
+def _there(broker: Broker, topic: str) -> dict[tuple[int, bytes], int]:
+    """The offset of the first record with a value, by partition and value."""
+    offsets: dict[tuple[int, bytes], int] = {}
+    for record in _read(broker, topic):
+        offsets.setdefault(
+            (record.partition() or 0, bytes(record.value() or b"")), record.offset() or 0
+        )
+    return offsets
+
+
+def _to_spark(chk: Path, broker: Broker, other: Broker, *more: str) -> Result:
+    return migrate(
+        "to-spark", chk, "-b", broker.bootstrap_servers, "--to-bootstrap-servers",
+        other.bootstrap_servers, *more,
+    )  # fmt: skip
+
+
+def test_offsets_are_those_of_the_same_records(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Every position of a log of 40 records, of transactions and of plain records."""
+    topic, name = _copied_topic(broker, other, 41, 40)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, range(41))})
+    result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
+    assert result.code == 0, result.stderr
+    there = _there(other, name)
+    offsets = json.loads(result.stdout)[name]
+    assert offsets == {str(n): there[n, f"{n}/{n}".encode()] if n < 40 else 45 for n in range(41)}
+    assert "41 positions looked for in the other cluster: 40 proved, 1 at the end" in result.stderr
+
+
+def test_partitions_with_many_records_do_not_wait_for_each_other(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """Seen: while one partition's records filled the queue, others were not fetched for 1 s."""
+    topic, name = _new_name("orders"), _new_name("west.orders")
+    values = [(f"{number}".ljust(200), NOW + number) for number in range(1000)]
+    for cluster, its_name, first in ((broker, topic, []), (other, name, [("other", NOW)] * 5)):
+        cluster.create_topic(its_name, 40)
+        producer = _producer(cluster)
+        for partition in range(40):
+            for value, timestamp in (*first, *values):
+                producer.produce(its_name, value, partition=partition, timestamp=timestamp)
+        assert not producer.flush(60)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [500] * 40)})
+    began = time.monotonic()
+    result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
+    assert json.loads(result.stdout) == {name: {str(n): 505 for n in range(40)}}
+    assert time.monotonic() - began < 30  # 2 s on a quiet machine; it was 80 s
+
+
+def test_an_offset_sync_shows_where_to_look(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    """All records have one time, so the position is too far from the first of them."""
+    topic, name = _new_name("orders"), _new_name("west.orders")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [str(n) for n in range(105_000)], step_ms=0)
+    copier = Copier(broker, other)
+    copier.create(topic, name)
+    copier.copy(topic, name)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [104_000])})
+    arguments = (chk, broker, other, "--topic-map", f"{topic}={name}")
+    refused = _to_spark(*arguments)
+    assert refused.code == 4 and "not found" in refused.stderr
+
+    syncs = "mm2-offset-syncs.west.internal"
+    broker.create_topic(syncs, 1)
+    producer = _producer(broker)
+    key = struct.pack(f">h{len(topic)}si", len(topic), topic.encode(), 0)
+    for own in (10, 103_900, 104_100):  # only the second is near, and not above the position
+        producer.produce(syncs, struct.pack(">qq", own, own + 5), key, 0)
+    assert not producer.flush(30)
+    result = _to_spark(*arguments)
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout) == {name: {"0": 104_005}}
+
+
+def test_a_topic_that_the_job_had_not_found_yet(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    topic, name = _copied_topic(broker, other, 1, 30)
+    young, young_name = _copied_topic(broker, other, 2, 20)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [7])})
+    names = [word for old in ((topic, name), (young, young_name)) for word in _mapped(*old)]
+    result = _to_spark(chk, broker, other, *names, "--topic-pattern", f"{topic}|{young}")
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout) == {name: {"0": 12}, young_name: {"0": 5, "1": 5}}
+    unnamed = _to_spark(chk, broker, other, *names[:2], "--topic-pattern", f"{topic}|{young}")
+    assert unnamed.code == 4 and f"topic {young}: " in unnamed.stderr
+
+
+def _mapped(topic: str, name: str) -> tuple[str, str]:
+    return "--topic-map", f"{topic}={name}"
+
+
+def test_a_mirror_that_lags_is_waited_for(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    topic = _new_name("orders")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [str(n) for n in range(100)])
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic, lambda record: (record.offset() or 0) < 20)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [30])})
+    result = _to_spark(chk, broker, other)
+    assert (
+        result.code == 4 and "mirror lags: at least 10 consumed records not copied" in result.stderr
+    )
+    # Far behind: none of the records around the position is there.
+    far = write_source(tmp_path / "far/chk-3", {0: splits(topic, [90])})
+    result = _to_spark(far, broker, other)
+    assert result.code == 4 and "mirror lags" in result.stderr, result.stderr
+    copier.copy(topic, topic, lambda record: 20 <= (record.offset() or 0) < 95)
+    assert json.loads(_to_spark(chk, broker, other, "--wait", "1s").stdout) == {topic: {"0": 35}}
+    assert json.loads(_to_spark(far, broker, other).stdout) == {topic: {"0": 95}}
+
+
+def test_a_mirror_that_went_back(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    topic = _new_name("orders")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [str(n) for n in range(300)])
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic, lambda record: (record.offset() or 0) < 200)
+    copier.copy(topic, topic, lambda record: (record.offset() or 0) >= 90)
+    for position, first in ((100, 105), (150, 155)):
+        chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
+        result = _to_spark(chk, broker, other)
+        assert result.code == 4 and "ambiguous" in result.stderr
+        assert "repeat up to 110 records, with --on-ambiguous first" in result.stderr
+        result = _to_spark(chk, broker, other, "--on-ambiguous", "first")
+        assert json.loads(result.stdout) == {topic: {"0": first}}
+        assert "repeats up to 110 records" in result.stderr
+    for position, only in ((50, 55), (89, 94), (200, 315), (300, 415)):
+        chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
+        result = _to_spark(chk, broker, other)
+        assert json.loads(result.stdout or "0") == {topic: {"0": only}}, result.stderr
+
+
+def test_refusals(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    topic = _new_name("orders")
+    broker.create_topic(topic, 2)
+    for partition in range(2):
+        _produce(broker, topic, partition, [f"{partition}/{n}" for n in range(100)])
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [10, 50])})
+    missing = _to_spark(chk, broker, other)
+    assert missing.code == 4 and f"name the copy with --topic-map {topic}=NAME" in missing.stderr
+    # Another number of partitions.
+    wide = _new_name("wide")
+    other.create_topic(wide, 3)
+    result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={wide}")
+    assert result.code == 4
+    assert f"{topic} has 2 partitions, and {wide} in the cluster that the target reads has 3" in (
+        result.stderr
+    )
+    # Retention there, and records that went to the other partition.
+    name = _new_name("west")
+    copier = Copier(broker, other)
+    copier.create(topic, name)
+    copier.copy(topic, name, lambda record: record.partition() == 0)
+    other.delete_records(name, 0, 60)
+    _produce(other, name, 1, [f"0/{n}" for n in range(100)])
+    result = _to_spark(chk, broker, other, "--topic-map", f"{topic}={name}")
+    assert result.code == 4
+    assert (
+        f"{name}-0: expired there: the log there begins at least 32 records later" in result.stderr
+    )
+    assert f"{name}-1: not found" in result.stderr
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_transactions(broker: Broker, other: Broker, tmp_path: Path, isolation: str) -> None:
+    """A mirror copies the records of aborted transactions, or does not."""
+    topic = _new_name("orders")
+    broker.create_topic(topic, 1)
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": _new_name("t")}
+    )
+    producer.init_transactions(30)
+    for number in range(60):
+        producer.begin_transaction()
+        for part in "ab":
+            producer.produce(topic, f"{number}{part}", partition=0)
+        if number % 3 == 1 or number == 59:
+            producer.flush(30)
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic, isolation=isolation)
+    there = _there(other, topic)
+    records = _read(broker, topic)
+    for position in (0, 1, 2, 3, 4, 50, 51, 52, 100, 170, 178, 179, 180):
+        chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
+        result = _to_spark(chk, broker, other, "--wait", "1s")
+        later = (bytes(r.value() or b"") for r in records if (r.offset() or 0) >= position)
+        end = other.watermarks(topic)[0][1]
+        wanted = next((there[0, value] for value in later if (0, value) in there), end)
+        assert json.loads(result.stdout or "0") == {topic: {"0": wanted}}, (position, result.stderr)
+    # At the end, after aborted records: the plan is proved once more before it is applied.
+    plan = tmp_path / "plan.json"
+    assert _to_spark(chk, broker, other, "--wait", "1s", "--plan-out", str(plan)).code == 0
+    clusters = ("-b", broker.bootstrap_servers, "--to-bootstrap-servers", other.bootstrap_servers)
+    applied = migrate("to-spark", "--plan", plan, *clusters)
+    assert json.loads(applied.stdout or "0") == {topic: {"0": wanted}}, applied.stderr
+
+
+def test_a_compacted_topic(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    """The record at the position is gone there, and so are others around it."""
+    topic = _new_name("customers")
+    broker.create_topic(topic, 1, {"cleanup.policy": "compact"})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(200):
+        producer.produce(topic, str(number), str(number % 50), 0, timestamp=NOW + number)
+    producer.flush(30)
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    # As compaction leaves it: the last value of each key, and some that were not reached.
+    gone = {*range(0, 100, 3), 100, 101, 120}
+    copier.copy(topic, topic, lambda record: record.offset() not in gone)
+    there = _there(other, topic)
+    for position in (1, 99, 100, 101, 102, 120, 150, 199, 200):
+        chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
+        result = _to_spark(chk, broker, other)
+        wanted = next(
+            (there[0, str(n).encode()] for n in range(position, 200) if n not in gone),
+            other.watermarks(topic)[0][1],
+        )
+        assert json.loads(result.stdout or "0") == {topic: {"0": wanted}}, (position, result.stderr)
+
+
+def test_a_group_of_the_new_cluster(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    topic, group = _new_name("orders"), _new_name("readers")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [str(n) for n in range(30)])
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [12])})
+    file = tmp_path / "rollback.json"
+    arguments = (
+        "commit-group", chk, "--group", group, "-b", broker.bootstrap_servers,
+        "--to-bootstrap-servers", other.bootstrap_servers,
+    )  # fmt: skip
+    dry = migrate(*arguments)
+    assert dry.code == 0 and "1 of 1 offset would change" in dry.stderr, dry.stderr
+    done = migrate(*arguments, "--execute", "--yes", "--rollback-file", file)
+    assert done.code == 0, done.stderr
+    consumer = Consumer({"bootstrap.servers": other.bootstrap_servers, "group.id": group})
+    consumer.subscribe([topic])
+    first = consumer.poll(30)
+    consumer.close()
+    assert first is not None and first.value() == b"12"
+    back = migrate("rollback", file, "--execute", "--yes", "--force")
+    assert back.code == 0, back.stderr
+
+
+def test_a_plan_is_checked_again(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    """Saved, shown, applied, verified, compared; and refused once the records are others."""
+    topic, name, group = _new_name("orders"), _new_name("west"), _new_name("readers")
+    broker.create_topic(topic, 2)
+    for partition in range(2):
+        _produce(broker, topic, partition, [f"{partition}/{n}" for n in range(50)])
+    copier = Copier(broker, other)
+    copier.create(topic, name)
+    copier.copy(topic, name)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [12, 50])})
+    clusters = (
+        "-b", broker.bootstrap_servers, "--to-bootstrap-servers", other.bootstrap_servers,
+    )  # fmt: skip
+    plan, rollback = tmp_path / "plan.json", tmp_path / "rollback.json"
+    made = migrate(
+        "commit-group", chk, "--group", group, *clusters, "--topic-map", f"{topic}={name}",
+        "--plan-out", plan,
+    )  # fmt: skip
+    assert made.code == 0, made.stderr
+    assert f"--to-bootstrap-servers {other.bootstrap_servers}" in made.stderr
+    saved = json.loads(plan.read_text())
+    assert saved["to_cluster_id"] != saved["cluster_id"]
+    assert [row["next_offset"] for row in saved["partitions"]] == [17, 55]
+    assert saved["partitions"][0]["translation"] == {
+        "topic": topic, "next_offset": 12, "log_start": 0, "log_end": 50, "outcome": "proved",
+        "before": 12, "after": 32, "is_searched_to_end": True,
+    }  # fmt: skip
+    shown = migrate("show", plan)
+    assert "12+32" in shown.stdout and "at the end" in shown.stdout
+    # Verified before it is applied: the group holds nothing.
+    verify = ("verify", f"plan:{plan}", f"group:{group}")
+    assert migrate(*verify, "-b", broker.bootstrap_servers).code == 2
+    assert migrate(*verify, *clusters).code == 5
+    applied = migrate(
+        "commit-group", "--plan", plan, *clusters, "--execute", "--yes", "--rollback-file", rollback
+    )
+    assert applied.code == 0, applied.stderr
+    copier.copy(topic, name, lambda _: False)
+    _produce(broker, topic, 1, ["1/50"])
+    copier.copy(topic, name, lambda record: record.value() == b"1/50")
+    verified = migrate(*verify, *clusters)
+    assert verified.code == 0, verified.stderr + verified.stdout
+    # The checkpoint's own offsets are of the other cluster.
+    for more in (clusters, ("-b", other.bootstrap_servers)):
+        refused = migrate("verify", chk, f"group:{group}", *more)
+        assert refused.code == 4 and "verify plan:FILE" in refused.stderr
+    compared = migrate(
+        "diff", chk, f"group:{group}", *clusters, "--topic-map", f"{topic}={name}", "--format",
+        "json", "--exit-code",
+    )  # fmt: skip
+    assert compared.code == 0, compared.stdout
+    back = migrate("rollback", rollback, "--execute", "--yes")
+    assert back.code == 0, back.stderr
+    # Wrong by one is seen: other records, at the same offsets.
+    other.delete_topic(name)
+    copier.create(topic, name, 4)
+    copier.copy(topic, name)
+    refused = migrate("commit-group", "--plan", plan, *clusters, "--execute", "--yes")
+    assert refused.code == 4 and "deleted and created again" in refused.stderr, refused.stderr
+
+
+def test_wrong_by_one_is_seen(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    """A plan that somebody sealed again with an offset that is not the record's."""
+    topic = _new_name("orders")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, [str(n) for n in range(50)])
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic)
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [12])})
+    clusters = (
+        "-b", broker.bootstrap_servers, "--to-bootstrap-servers", other.bootstrap_servers,
+    )  # fmt: skip
+    plan, location = tmp_path / "plan.json", tmp_path / "location"
+    made = migrate("to-spark", chk, *clusters, "--plan-out", plan)
+    assert made.code == 0, made.stderr
+
+    def later(content: dict[str, Any]) -> None:
+        content["partitions"][0]["next_offset"] += 1
+
+    done = migrate("to-spark", "--plan", plan, *clusters, "--checkpoint-dir", location)
+    assert done.code == 0, done.stderr
+    verify = ("verify", f"plan:{plan}", f"spark:{location}", *clusters)
+    right = migrate(*verify)
+    assert right.code == 0, right.stdout + right.stderr
+    edit_and_seal_plan(plan, later)
+    refused = migrate("to-spark", "--plan", plan, *clusters)
+    assert refused.code == 4
+    assert "is at 17 there, and the plan has 18" in refused.stderr
+    wrong = migrate(*verify)
+    assert wrong.code == 5 and "is at 17 there, and the plan has 18" in wrong.stderr
+
+
+def test_a_savepoint_for_the_new_cluster(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    topic, name = _copied_topic(broker, other, 3, 50)
+    chk = write_source(
+        tmp_path / "chk-3", {0: splits(topic, [12, 50]), 1: [KafkaSplit(topic, 2, 0)]}
+    )
+    new = tmp_path / "savepoint"
+    arguments = (
+        "to-flink", chk, "--from", chk, "--out", new, "-b", broker.bootstrap_servers,
+        "--to-bootstrap-servers", other.bootstrap_servers,
+    )  # fmt: skip
+    refused = migrate(*arguments)
+    assert refused.code == 4 and "--topic-map" in refused.stderr
+    written = migrate(*arguments, "--topic-map", f"{topic}={name}")
+    assert written.code == 0, written.stderr
+    listed = json.loads(migrate("inspect", new, "--format", "json").stdout)
+    positions = listed["sources"][0]["positions"]
+    assert [(p["topic"], p["partition"], p["next_offset"]) for p in positions] == [
+        (name, 0, 17),
+        (name, 1, 55),
+        (name, 2, 5),
+    ]
+
+
+def test_a_cut_over(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    """The plan, the group, its verification and the way back are of the new cluster."""
+    copier, names = Copier(other, broker), {}
+    for topic in ("orders", "payments"):
+        bounds = WATERMARKS[topic]
+        other.create_topic(topic, len(bounds))
+        for partition, (log_start, log_end) in bounds.items():
+            _produce(other, topic, int(partition), list(map(str, range(log_end))))
+            if log_start:
+                other.delete_records(topic, int(partition), log_start)
+        names[topic] = _new_name(topic)
+        copier.create(topic, names[topic])
+        copier.copy(topic, names[topic])
+    group = _new_name("readers")
+    (tmp_path / "there.properties").write_text(f"bootstrap.servers={broker.bootstrap_servers}\n")
+    spec = tmp_path / "orders.yaml"
+    content = {
+        "version": 1,
+        "flink": {"savepoint": str(next((GOLDEN / "2.2/stop").glob("savepoint-*")))},
+        "kafka": {
+            "bootstrap-servers": other.bootstrap_servers,
+            "to-config": "there.properties",
+        },
+        "move": {"topic-map": names, "wait": "1s"},
+        "target": {"group": group},
+    }
+    spec.write_text(yaml.safe_dump(content))
+    done = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
+    assert done.code == 0, done.stderr
+    record = json.loads((tmp_path / "orders.cut-over/record.json").read_text())
+    planned = {(row["topic"], row["partition"]): row["planned"] for row in record["partitions"]}
+    assert broker.committed(group) == planned
+    for topic, name in names.items():
+        here, there = _read(other, topic), _there(broker, name)
+        for row in record["partitions"]:
+            if row["topic"] == name and row["checkpoint"] not in ("earliest", None):
+                unread = [
+                    bytes(r.value() or b"")
+                    for r in here
+                    if r.partition() == row["partition"] and (r.offset() or 0) >= row["checkpoint"]
+                ]
+                assert not unread or there[row["partition"], unread[0]] == row["planned"]
+    back = migrate("cut-over", spec, "--back", "--nothing-started", "--execute", "--yes")
+    assert back.code == 0, back.stderr
+    assert broker.committed(group) == {}

@@ -1,0 +1,741 @@
+"""``rehearse``: a query over the records between two checkpoints of a real Flink job.
+
+The job runs on while the query is rehearsed.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import migrate
+from migrate.spark import (
+    Rehearsal,
+    StateRows,
+    aggregate_rows,
+    read_keyed_state,
+    rehearse,
+    seen_rows,
+    session_windows,
+)
+from migrate.spark.transfer.filled_state import FileQuery
+from migrate.spark.transfer.spark_state import read_spark_state
+from migrate.targets.primed_log import last_batch
+from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
+from tests.support.kafka import Broker
+from tests.support.rehearsed import parse_orders
+from tests.support.spark import Spark
+from tests.support.stateful_job import START, RehearsedJob, order, rehearsed_job
+
+pytestmark = pytest.mark.integration
+
+RECORDS = "topic STRING, partition INT, offset BIGINT"
+EVENT = f"name STRING, amount BIGINT, id STRING, at TIMESTAMP, {RECORDS}"
+WINDOW_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A job that runs on, its topic, and two of its snapshots.
+
+    ``records`` are those between the snapshots: (partition, offset) -> name, amount, id, millis.
+    """
+
+    job: RehearsedJob
+    servers: str
+    topic: str
+    records: dict[tuple[int, int], tuple[str, int | None, str, int]]
+
+    def offsets(self, wanted: Callable[..., bool]) -> set[tuple[int, int]]:
+        return {place for place, record in self.records.items() if wanted(*record)}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("2.2", "checkpoint"), ("1.20", "savepoint"), ("1.15", "checkpoint")],
+    ids=lambda param: "-".join(param),
+)
+def scene(
+    request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    version, kind = request.param
+    topic, random_ = f"rehearsed-{uuid.uuid4().hex[:8]}", random.Random(17)
+    broker.create_topic(topic, 2)
+    for partition in (0, 1):
+        lines = [order(random_, number) for number in range(800)]
+        # Late by then, and without an amount: between the snapshots, and of a fired window.
+        lines[420] = f"late-{partition},,late-{partition},{START + 1}"
+        broker.produce(topic, partition, lines)
+    work = tmp_path_factory.mktemp("rehearsed")
+    servers = broker.bootstrap_servers
+    with rehearsed_job(version, servers, topic, (350, 200), kind, work) as job:
+        starts, ends = (_positions(path) for path in (job.earlier, job.later))
+        records = {}
+        for _, partition, offset, value in broker.records(topic):
+            if starts[topic, partition] <= offset < ends[topic, partition]:
+                name, amount, id_, at = value.split(",")
+                record = (name, int(amount) if amount else None, id_, int(at))
+                records[partition, offset] = record
+        yield Scene(job, servers, topic, records)
+
+
+def _positions(checkpoint: Path) -> dict[tuple[str, int], int]:
+    (source,) = migrate.inspect(checkpoint).sources
+    return {
+        (position.topic, position.partition): position.next_offset or 0
+        for position in source.positions
+    }
+
+
+@pytest.fixture(scope="module")
+def session(spark: Spark) -> SparkSession:
+    return spark.session
+
+
+once = pytest.mark.parametrize("scene", [("2.2", "checkpoint")], indirect=True, ids=["2.2"])
+
+
+# -- the queries ---------------------------------------------------------------------------------
+
+
+def totals(events: DataFrame) -> DataFrame:
+    orders = events.where("amount IS NULL OR amount >= 0")
+    return orders.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
+
+
+def total_rows(checkpoint: str) -> list[StateRows | DataFrame]:
+    state = _state(checkpoint, "totals", "total")
+    return [
+        aggregate_rows(
+            state,
+            EVENT,
+            keys={"name": "key"},
+            count="value.f0",
+            counts={"amount": "value.f1"},
+            sums={"amount": "IF(value.f1 = 0, NULL, value.f2)"},
+        )
+    ]
+
+
+def _state(checkpoint: str, operator: str, state: str) -> DataFrame:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    return read_keyed_state(spark, checkpoint, operator=operator, state=state)
+
+
+def run(scene: Scene, query: Any, rows: Any, **options: Any) -> Rehearsal:
+    defaults = {"earlier": scene.job.earlier, "later": scene.job.later, "stream": parse_orders}
+    kafka = {"kafka.bootstrap.servers": scene.servers, "subscribe": scene.topic}
+    return rehearse(query, rows, **{**defaults, "kafka": kafka, **options})
+
+
+def wrong_keys(result: Rehearsal) -> set[str]:
+    return {row["key"]["name"] for row in result.wrong.collect()}
+
+
+# -- what is right -------------------------------------------------------------------------------
+
+
+def test_counts_and_sums_are_right(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+    result = run(scene, totals, total_rows, output_mode="update", scratch=tmp_path / "scratch")
+    assert result.proof.is_right and result.proof.right > 35
+    assert result.records == len(scene.records)
+    assert (result.wrong.columns, result.wrong.count()) == (["key", "flink", "spark"], 0)
+    assert result.warnings == ()
+    assert "other states of the job: " in str(result)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_the_newest_checkpoint_of_a_running_job(scene: Scene) -> None:
+    """It is read once: a running job has another one a moment later."""
+    result = run(scene, totals, total_rows, output_mode="update", later=scene.job.later.parent)
+    assert result.proof.is_right and result.records > len(scene.records)
+
+
+def unseen(events: DataFrame) -> DataFrame:
+    return events.dropDuplicates(["id"])
+
+
+def seen(checkpoint: str) -> list[StateRows | DataFrame]:
+    state = _state(checkpoint, "seen", "seen")
+    return [seen_rows(state, EVENT, keys={"id": "key"}, ttl_ms=3_600_000)]
+
+
+@pytest.mark.usefixtures("session")
+def test_ids_are_right(scene: Scene) -> None:
+    result = run(scene, unseen, seen)
+    assert result.proof.is_right and result.proof.right > 250
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_an_id_that_is_not_kept_is_missing(scene: Scene) -> None:
+    """A filter before the deduplication: each id that it drops is missing, with its record."""
+    result = run(scene, lambda events: unseen(events.where("id <> 'late-0'")), seen)
+    (row,) = result.wrong.collect()
+    assert (row["key"]["id"], row["flink"]["seen"], row["spark"]) == ("late-0", True, None)
+    assert f"records: {scene.topic}-0 at 420" in str(result)
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_ids_that_have_expired_are_not_compared(scene: Scene) -> None:
+    """By a shorter time to live than the job's: some ids expire between the snapshots."""
+    earlier, later = map(str, (scene.job.earlier, scene.job.later))
+    accesses = {
+        path: [row["last_access"] for row in _state(path, "seen", "seen").collect()]
+        for path in (earlier, later)
+    }
+    stops = {path: max(times) for path, times in accesses.items()}
+    first, last = min(accesses[earlier]), stops[earlier]
+    ttl_ms = max(stops[later] - (first + last) // 2, last - first + 1)
+    expired = sum(time <= stops[later] - ttl_ms for time in accesses[later])
+    assert 0 < expired < len(accesses[earlier])
+
+    def rows(path: str) -> list[StateRows | DataFrame]:
+        options: dict[str, Any] = {"ttl_ms": ttl_ms, "stopped_at_ms": stops[path]}
+        return [seen_rows(_state(path, "seen", "seen"), EVENT, keys={"id": "key"}, **options)]
+
+    result = run(scene, unseen, rows)
+    assert result.is_right and result.proof.right == len(accesses[later]) - expired, str(result)
+    assert f"not compared: {expired} key" in str(result)
+
+    def stream(kafka: DataFrame) -> DataFrame:
+        return parse_orders(kafka).replace("late-0", "other", ["id"])
+
+    changed = run(scene, unseen, rows, stream=stream)
+    assert (changed.proof.missing, changed.proof.unexpected) == (1, 1)
+    assert f"not compared: {expired} key" in str(changed)
+
+
+def windows_of(
+    kind: str, delay: str | None = "2 seconds", shift: str = "0 seconds"
+) -> Callable[[DataFrame], DataFrame]:
+    def query(events: DataFrame) -> DataFrame:
+        if delay is not None:
+            events = events.withWatermark("at", delay)
+        window = {
+            "window": lambda: F.window("at", "10 seconds", "10 seconds", shift),
+            "hop": lambda: F.window("at", "10 seconds", "5 seconds"),
+            "session": lambda: F.session_window("at", "3 seconds"),
+        }[kind]()
+        totals = events.groupBy(window.alias("window"), "name")
+        amount = F.coalesce("amount", F.lit(0))  # as Flink adds up
+        counted = totals.agg(F.count("*").alias("n"), F.sum(amount).alias("total"))
+        start, end = (F.unix_millis(f"window.{bound}") for bound in ("start", "end"))
+        return counted.select("name", start.alias("first"), end.alias("last"), "n", "total")
+
+    return query
+
+
+def rows_of(kind: str, where: str = "true") -> Callable[[str], list[StateRows | DataFrame]]:
+    def rows(checkpoint: str) -> list[StateRows | DataFrame]:
+        operator = f"{kind}s"
+        state = _state(checkpoint, operator, "window-contents").where(where)
+        if kind == "session":
+            state = session_windows(state, _state(checkpoint, operator, "merging-window-set"))
+        options: dict[str, dict[str, Any]] = {
+            "hop": {"slide_ms": 5_000},
+            "session": {"session_gap_ms": 3_000},
+        }
+        return [
+            aggregate_rows(
+                state,
+                EVENT,
+                keys={"name": "key"},
+                count="value.f0",
+                sums={"amount": "value.f1"},
+                window="namespace",
+                time="at",
+                **options.get(kind, {}),
+            )
+        ]
+
+    return rows
+
+
+def watermark_of(scene: Scene, kind: str) -> int:
+    """The end of the last window that Flink had fired at the earlier checkpoint."""
+    rows = rows_of(kind)(str(scene.job.earlier))[0]
+    assert isinstance(rows, StateRows) and rows.first_end is not None
+    ends = [int(line[2]) for line in scene.job.lines(kind)]
+    return max(end for end in ends if end < rows.first_end)
+
+
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize(
+    ("scene", "kind"),
+    [
+        (("2.2", "checkpoint"), "window"),
+        (("2.2", "checkpoint"), "hop"),
+        (("2.2", "checkpoint"), "session"),
+        (("1.20", "savepoint"), "session"),
+        (("1.15", "checkpoint"), "hop"),
+    ],
+    indirect=["scene"],
+    ids=lambda param: param if isinstance(param, str) else "-".join(param),
+)
+def test_windows_are_right(scene: Scene, kind: str) -> None:
+    """Also with a late record, which both drop: its window was fired before."""
+    result = run(scene, windows_of(kind), rows_of(kind), watermark_ms=watermark_of(scene, kind))
+    assert result.proof.is_right and result.proof.right > 30, str(result)
+    assert "that the query has fired, and Flink does not keep" in str(result)
+    assert "not compared: which records are late" in str(result)
+
+
+@once
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("delay", ["2 seconds", None], ids=["watermark", "no watermark"])
+def test_windows_that_output_mode_complete_keeps(scene: Scene, delay: str | None) -> None:
+    """Spark never removes a window then; those that Flink has fired are not compared."""
+    watermark_ms = watermark_of(scene, "window") if delay else None
+    options = {"output_mode": "complete", "watermark_ms": watermark_ms}
+    result = run(scene, windows_of("window", delay), rows_of("window"), **options)
+    assert result.is_right and result.proof.right > 30, str(result)
+    assert "that the query keeps (output mode complete), and Flink does not keep" in str(result)
+
+
+@once
+def test_a_query_of_several_streams(scene: Scene, session: SparkSession) -> None:
+    kafka = {"kafka.bootstrap.servers": scene.servers}
+    empty = session.createDataFrame([], EVENT)
+
+    def expected(checkpoint: str) -> DataFrame:
+        state = _state(checkpoint, "totals", "total")
+        return state.selectExpr(
+            "key", "value.f0", "value.f1", "IF(value.f1 = 0, NULL, value.f2) AS sum"
+        )
+
+    options = {
+        "stream": [parse_orders, parse_orders],
+        "kafka": [{**kafka, "assign": f'{{"{scene.topic}":[{n}]}}'} for n in (0, 1)],
+        "expected": expected,
+        "output_mode": "update",
+    }
+    result = run(
+        scene,
+        lambda first, second: totals(first.union(second)),
+        lambda checkpoint: [*total_rows(checkpoint), empty],
+        **options,
+    )
+    assert result.proof.is_right and result.records == len(scene.records)
+    wrong = run(
+        scene,
+        lambda first, second: totals(first.union(second.where("name <> 'late-1'"))),
+        lambda checkpoint: [*total_rows(checkpoint), empty],
+        **options,
+    )
+    assert wrong_keys(wrong) == {"late-1"} and f"{scene.topic}-1 at 420" in str(wrong)
+
+
+# -- what is wrong -------------------------------------------------------------------------------
+
+
+def _offsets_shown(result: Rehearsal, key: str) -> set[tuple[int, int]]:
+    """The records that the report shows for a key."""
+    lines = iter(result.lines)
+    line = next(line for line in lines if f'"name":"{key}"' in line)
+    records = next(lines)
+    assert "records" in records, (line, records)
+    shown = re.findall(r"-(\d) at ([\d, ]+)", records)
+    return {(int(partition), int(offset)) for partition, at in shown for offset in at.split(",")}
+
+
+def _count_null(events: DataFrame) -> DataFrame:
+    orders = events.where("amount IS NULL OR amount >= 0")
+    return orders.groupBy("name").agg(F.count("*"), F.sum("amount"))
+
+
+def _amount_rows(checkpoint: str) -> list[StateRows | DataFrame]:
+    state = _state(checkpoint, "totals", "total").where("value.f1 > 0")
+    counts, sums = {"amount": "value.f1"}, {"amount": "value.f2"}
+    return [aggregate_rows(state, EVENT, keys={"name": "key"}, counts=counts, sums=sums)]
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_it_finds_a_null_that_is_counted(scene: Scene) -> None:
+    result = run(scene, _count_null, _amount_rows, output_mode="update")
+    nulls = scene.offsets(lambda name, amount, *_: amount is None)
+    assert wrong_keys(result) == {scene.records[place][0] for place in nulls}
+    (row,) = [row for row in result.wrong.collect() if row["key"]["name"] == "late-0"]
+    assert (row["flink"], row["spark"].asDict()) == (None, {"count": 1, "sum": None})
+    key = min(wrong_keys(result))
+    of_key = scene.offsets(lambda name, *_: name == key)
+    assert _offsets_shown(result, key) == of_key and of_key & nulls
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_it_finds_a_filter_that_is_missing(scene: Scene) -> None:
+    def query(events: DataFrame) -> DataFrame:
+        return events.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
+
+    result = run(scene, query, total_rows, output_mode="update")
+    refunds = scene.offsets(lambda name, amount, *_: amount is not None and amount < 0)
+    assert wrong_keys(result) == {scene.records[place][0] for place in refunds}
+    assert (result.proof.wrong, result.proof.missing) == (len(wrong_keys(result)), 0)
+    key = min(wrong_keys(result))
+    assert _offsets_shown(result, key) == scene.offsets(lambda name, *_: name == key)
+
+
+@once
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("where", ["query", "parse"])
+def test_it_finds_another_case_of_a_string(scene: Scene, where: str) -> None:
+    """In the query, the keys differ from the start; in the parsed records, from the first on."""
+
+    def lower(events: DataFrame) -> DataFrame:
+        return events.withColumn("name", F.lower("name"))
+
+    if where == "query":
+        result = run(scene, lambda events: totals(lower(events)), total_rows, output_mode="update")
+        (warning,) = (w for w in result.warnings if w.endswith("[wrong-from-the-start]"))
+        assert 'missing: {"name":"Ann-' in warning and not result.is_right
+        assert result.start_proof is not None and result.start_proof.missing
+    else:
+        changed = {"stream": lambda kafka: lower(parse_orders(kafka)), "output_mode": "update"}
+        result = run(scene, totals, total_rows, **changed)
+    of_ann = {name for name, *_ in scene.records.values() if name[0] in "aAE"}
+    assert {name for name in of_ann if name != name.lower()} <= wrong_keys(result)
+    if where == "query":
+        key = min(name for name in of_ann if name[0] == "A")
+        of_key = scene.offsets(lambda name, *_: name == key)
+        assert _offsets_shown(result, key) == of_key
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_it_finds_other_windows(scene: Scene) -> None:
+    result = run(
+        scene,
+        windows_of("window", shift="3 seconds"),
+        rows_of("window"),
+        watermark_ms=watermark_of(scene, "window"),
+    )
+    assert result.proof.right == 0 and result.proof.missing and result.proof.unexpected
+    assert f"records: {scene.topic}-" in str(result)
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_it_finds_another_time_zone(scene: Scene) -> None:
+    """An hour off: the times are parsed as if they were of another zone."""
+
+    def stream(kafka: DataFrame) -> DataFrame:
+        return parse_orders(kafka).withColumn("at", F.expr("at + INTERVAL 1 HOUR"))
+
+    watermark_ms = watermark_of(scene, "window")
+    options = {"stream": stream, "watermark_ms": watermark_ms}
+    result = run(scene, windows_of("window"), rows_of("window"), **options)
+    assert result.proof.unexpected and not result.proof.is_right
+    hour = [row for row in result.wrong.collect() if row["flink"] is None]
+    assert all(
+        row["key"]["window"]["start"].timestamp() * 1000 >= START + 3_600_000 for row in hour
+    )
+    assert f"records: {scene.topic}-" in str(result)
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_it_finds_late_records_that_flink_drops(scene: Scene) -> None:
+    query, watermark_ms = windows_of("window", delay=None), watermark_of(scene, "window")
+    options = {"watermark_ms": watermark_ms, "output_mode": "update"}
+    result = run(scene, query, rows_of("window"), **options)
+    assert {"late-0", "late-1"} <= wrong_keys(result)
+    assert any("takes every late record" in warning for warning in result.warnings)
+    only = run(
+        scene,
+        lambda events: query(events.where("name LIKE 'late%'")),
+        rows_of("window", "key LIKE 'late%'"),
+        **options,
+    )
+    assert _offsets_shown(only, "late-0") == {(0, 420)}
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_it_finds_windows_that_close_too_late(scene: Scene) -> None:
+    """What Flink has fired, the query keeps: its delay is an hour."""
+    options = {"watermark_ms": watermark_of(scene, "window")}
+    result = run(scene, windows_of("window", delay="1 hour"), rows_of("window"), **options)
+    assert result.proof.unexpected and not (result.proof.wrong or result.proof.missing)
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_it_finds_windows_that_close_too_early(scene: Scene) -> None:
+    """What Flink still keeps, the query has fired; the values are right."""
+
+    def stream(kafka: DataFrame) -> DataFrame:
+        end = F.timestamp_millis(F.lit(START + 200_000))
+        orders = parse_orders(kafka)
+        beyond = orders.limit(1).withColumn("name", F.lit("beyond")).withColumn("at", end)
+        return orders.union(beyond)
+
+    options = {"stream": stream, "watermark_ms": watermark_of(scene, "window")}
+    result = run(scene, windows_of("window"), rows_of("window"), **options)
+    assert wrong_keys(result) == {"beyond"}
+    assert any(warning.endswith("[early-windows]") for warning in result.warnings)
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_records_are_shown_only_if_the_events_say_which(scene: Scene) -> None:
+    def query(events: DataFrame) -> DataFrame:
+        return events.groupBy("name").agg(F.count("*"), F.count("amount"), F.sum("amount"))
+
+    def stream(kafka: DataFrame) -> DataFrame:
+        return parse_orders(kafka).drop("topic")
+
+    def rows(checkpoint: str) -> list[StateRows | DataFrame]:
+        (stream,) = total_rows(checkpoint)
+        assert isinstance(stream, StateRows)
+        return [replace(stream, rows=stream.rows.drop("topic"))]
+
+    result = run(scene, query, rows, stream=stream, output_mode="update")
+    assert not result.proof.is_right
+    assert "let the function stream keep the columns topic, partition, offset" in str(result)
+
+
+# -- a query without state -----------------------------------------------------------------------
+
+
+def refunds(events: DataFrame) -> DataFrame:
+    return events.where("amount < 0").select("name", "amount", "topic", "partition", "offset")
+
+
+@once
+def test_rows_of_a_query_without_state(scene: Scene, session: SparkSession) -> None:
+    written = [
+        (record[0], record[1], scene.topic, *place)
+        for place, record in scene.records.items()
+        if record[1] is not None and record[1] < 0
+    ]
+    lines = {(name, int(amount)) for name, amount in scene.job.lines("refund")}
+    assert {row[:2] for row in written} <= lines  # as Flink has written them
+    output = session.createDataFrame(written, f"name STRING, amount BIGINT, {RECORDS}")
+    result = run(scene, refunds, None, output=output)
+    assert result.proof.is_right and result.proof.right == result.written == len(written)
+    other = run(scene, lambda events: refunds(events.where("amount <> -7")), None, output=output)
+    missing = scene.offsets(lambda name, amount, *_: amount == -7)
+    rows = other.wrong.collect()
+    assert {(row["key"]["partition"], row["key"]["offset"]) for row in rows} == missing
+    assert all((row["flink"]["times"], row["spark"]) == (1, None) for row in rows)
+    uncompared = run(scene, refunds, None)
+    assert (uncompared.written, uncompared.proof.right) == (len(written), 0)
+    assert (result.is_right, other.is_right, uncompared.is_right) == (True, False, False)
+    assert "not compared: what the query wrote" in str(uncompared)
+    with pytest.raises(migrate.Refused, match="the query keeps state"):
+        run(scene, totals, None, output_mode="update")
+
+
+@once
+def test_the_output_of_windows_is_compared(scene: Scene, session: SparkSession) -> None:
+    """Of the windows that Flink has fired in between, by what its sink has."""
+    pending = rows_of("window")(str(scene.job.later))[0]
+    watermark_ms = watermark_of(scene, "window")
+    assert isinstance(pending, StateRows) and pending.first_end is not None
+    lines = [
+        (name, int(start), int(end), int(n), int(total))
+        for name, start, end, n, total in scene.job.lines("window")
+        if watermark_ms < int(end) < pending.first_end
+    ]
+    columns = "name STRING, first BIGINT, last BIGINT, n BIGINT, total BIGINT"
+    output = session.createDataFrame(lines, columns)
+
+    options = {"watermark_ms": watermark_ms, "output": output}
+    result = run(scene, windows_of("window"), rows_of("window"), **options)
+    assert result.proof.is_right and result.output_proof is not None
+    assert (result.output_proof.right, result.output_proof.wrong) == (len(lines), 0)
+    assert result.output_proof.missing == 0
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_rows_of_another_checkpoint_are_refused(scene: Scene) -> None:
+    """The function ignores its argument."""
+    earlier = str(scene.job.earlier)
+    with pytest.raises(migrate.Refused, match="take positions and state from one savepoint"):
+        run(scene, totals, lambda _: total_rows(earlier), output_mode="update")
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_the_order_of_checkpoints(scene: Scene) -> None:
+    with pytest.raises(migrate.Refused, match="the number of the later one must be higher"):
+        run(scene, totals, total_rows, earlier=scene.job.later, later=scene.job.earlier)
+
+
+@once
+@pytest.mark.usefixtures("session")
+def test_a_time_to_live_that_was_not_given_is_refused(scene: Scene) -> None:
+    def rows(checkpoint: str) -> list[StateRows | DataFrame]:
+        state = _state(checkpoint, "seen", "seen")
+        return [seen_rows(state, EVENT, keys={"id": "key"})]
+
+    with pytest.raises(migrate.Refused, match="has a time to live"):
+        run(scene, unseen, rows, expected=lambda path: _state(path, "seen", "seen").select("key"))
+
+
+# -- what batches change ---------------------------------------------------------------------------
+#
+# ``rehearse`` runs one batch, and those without data that follow it. A query that runs on has many.
+
+
+def _run_batches(
+    query: Callable[[DataFrame], DataFrame], output_mode: str, batches: list[DataFrame], work: Path
+) -> tuple[list[str], list[str]]:
+    """Return the state after the last batch, and what the query has written."""
+    session = batches[0].sparkSession
+    files = FileQuery(query, work / "query", work / "streams", output_mode)
+    written: list[str] = []
+    for events in batches:
+        files.run(
+            [events],
+            sink=lambda frame, _: written.extend(map(str, frame.collect())),
+            follow_up=True,
+        )
+    last = last_batch(files.location)
+    state = read_spark_state(session, files.location, last, work / "state")
+    return sorted(map(str, state.frame.collect())), sorted(written)
+
+
+def _batches(session: SparkSession, *late: tuple[str, int]) -> list[DataFrame]:
+    """Events of two names, a second apart; and late ones in the last of three batches."""
+    events = [("ab"[second % 2], second) for second in range(45)]
+    return [
+        session.createDataFrame(
+            [(name, second, f"id-{second % 30}", START + second * 1000) for name, second in batch],
+            "name STRING, amount BIGINT, id STRING, millis BIGINT",
+        ).selectExpr("*", "timestamp_millis(millis) AS at")
+        for batch in (events[:17], events[17:31], [*events[31:], *late])
+    ]
+
+
+def _in_one_batch(batches: list[DataFrame]) -> list[DataFrame]:
+    first, second, third = batches
+    return [first.union(second).union(third)]
+
+
+@pytest.mark.parametrize("kind", ["totals", "ids", "window", "hop", "session"])
+def test_batches_do_not_change_the_final_state(
+    session: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    """If no record is late: nor, for windows, what is written."""
+    batches = _batches(session)
+    query = {"totals": totals, "ids": unseen}.get(kind) or windows_of(kind)
+    mode = "update" if kind == "totals" else "append"
+    single = _run_batches(query, mode, _in_one_batch(batches), tmp_path / "single")
+    several = _run_batches(query, mode, batches, tmp_path / "several")
+    assert single[0] == several[0] and single[0]
+    if kind != "totals":
+        # No session has ended.
+        assert single[1] == several[1] and (single[1] or kind == "session")
+
+
+def test_a_late_record_counts_in_one_batch_and_not_in_several(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Of a tumbling window only the output differs. A session that is kept differs, too."""
+    batches = _batches(session, ("a", -2))
+    for kind, state_is_same in (("window", True), ("session", False)):
+        query = windows_of(kind)
+        single = _run_batches(query, "append", _in_one_batch(batches), tmp_path / kind / "single")
+        several = _run_batches(query, "append", batches, tmp_path / kind / "several")
+        without = _run_batches(query, "append", _batches(session), tmp_path / kind / "without")
+        assert several == without  # Spark has dropped the record
+        assert single != several and (single[0] == several[0]) == state_is_same, kind
+
+
+# -- exactly the records between -----------------------------------------------------------------
+
+
+@pytest.fixture
+def numbers(broker: Broker, session: SparkSession) -> str:
+    """A topic of one partition with the records 0 to 5."""
+    name = f"numbers-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 2)
+    broker.produce(name, 0, map(str, range(6)))
+    return name
+
+
+def between(
+    broker: Broker, topic: str, work: Path, starts: list[int], ends: list[int]
+) -> Rehearsal:
+    """What a query without state writes, between checkpoints with these positions."""
+    paths = []
+    for number, offsets in enumerate((starts, ends), start=7):
+        operator = source_operator(SourceState({0: splits(topic, offsets)}))
+        paths.append(write_checkpoint(work / str(number), operator, checkpoint_id=number))
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    output = spark.range(starts[0], ends[0]).selectExpr("CAST(id AS STRING) value")
+    return rehearse(
+        lambda events: events,
+        None,
+        earlier=paths[0],
+        later=paths[1],
+        stream=lambda kafka: kafka.selectExpr("CAST(value AS STRING) value"),
+        kafka={"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic},
+        output=output,
+    )
+
+
+def test_nothing_beyond_is_read(broker: Broker, numbers: str, tmp_path: Path) -> None:
+    result = between(broker, numbers, tmp_path, [1], [4])
+    assert (result.records, result.proof.right, result.proof.is_right) == (3, 3, True)
+    assert result.warnings == ()
+
+
+def test_control_records_are_told(broker: Broker, numbers: str, tmp_path: Path) -> None:
+    """After the record of a transaction there is one of Kafka's own, which nobody reads."""
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": numbers}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(numbers, value="6", partition=0)
+    producer.commit_transaction(30)
+    broker.produce(numbers, 0, ["8"])
+    result = between(broker, numbers, tmp_path, [4], [9])
+    assert result.records == 4
+    (row,) = result.wrong.collect()
+    assert (row["key"]["value"], row["spark"]) == ("7", None)
+    (warning,) = result.warnings
+    assert warning.startswith(f"{numbers}-0: 4 records at 5 offsets from 4 to 9")
+    assert warning.endswith("[offset-gaps]")
+
+
+def test_a_new_partition_is_read_from_the_log_start(
+    broker: Broker, numbers: str, tmp_path: Path
+) -> None:
+    """And records that Kafka has deleted since are missing: not known is how many."""
+    broker.produce(numbers, 1, ["4", "5"])
+    result = between(broker, numbers, tmp_path / "whole", [1], [4, 2])
+    assert (result.records, result.warnings) == (5, ())
+    broker.delete_records(numbers, 1, 1)
+    result = between(broker, numbers, tmp_path / "cut", [1], [4, 2])
+    assert result.records == 4
+    assert [warning[-11:] for warning in result.warnings] == ["[log-start]"]
+
+
+def test_records_that_are_gone_are_refused(broker: Broker, numbers: str, tmp_path: Path) -> None:
+    broker.delete_records(numbers, 0, 3)
+    with pytest.raises(migrate.Refused, match="Kafka no longer has all records"):
+        between(broker, numbers, tmp_path, [1], [4])

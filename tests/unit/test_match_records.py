@@ -1,0 +1,267 @@
+"""The place of a position in a copy of its log: what a mirror may do to the log, and what is said.
+
+The copies are made by a model of a mirror: it copies in order, may be killed and go back, and may
+lag. Retention, compaction and transaction markers leave gaps on either side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrate.model.record import Record, Surroundings
+from migrate.planning.match_compacted import match_compacted
+from migrate.planning.match_records import Match, MatchOutcome, match_records
+
+
+def _record(offset: int, name: str, **more: object) -> Record:
+    """A record named after its content; before a dot is its key."""
+    digest, key = name.encode(), name.partition(".")[0].encode()
+    return Record(offset, digest, key, **more)  # type: ignore[arg-type]
+
+
+def _log(names: str | Sequence[str], step: int = 1, first: int = 0) -> list[Record]:
+    names = names.split() if isinstance(names, str) else names
+    return [_record(offset, name) for offset, name in zip(count(first, step), names, strict=False)]
+
+
+def _old(
+    names: str,
+    at: int,
+    most: int = 4,
+    *,
+    position: int | None = None,
+    from_start: bool | None = None,
+) -> Surroundings:
+    """What lies around the ``at``-th record of a log of these; the n-th has the offset 10n."""
+    records = _log(names, 10)
+    first, last = max(0, at - most), min(len(records), at + most)
+    return Surroundings(
+        at * 10 if position is None else position,
+        tuple(records[first:at]),
+        tuple(records[at:last]),
+        (last - 1) * 10 + 1,
+        first == 0 if from_start is None else from_start,
+        last == len(records),
+    )
+
+
+def _new(names: str, *, from_start: bool = True, to_end: bool = True) -> Surroundings:
+    """A run of a log: the n-th record has the offset 100 + 3n."""
+    records = tuple(_log(names, 3, 100))
+    end = records[-1].offset + 1 if records else 0
+    return Surroundings(0, (), records, end, from_start, to_end)
+
+
+LETTERS = "a b c d e f g h"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        (_old(LETTERS, 4), _new(LETTERS), Match(MatchOutcome.PROVED, 112, 4, 4)),
+        # At either end of a log.
+        (_old(LETTERS, 0), _new(LETTERS), Match(MatchOutcome.PROVED, 100, 0, 4)),
+        (_old(LETTERS, 8), _new(LETTERS), Match(MatchOutcome.AT_END, 122, 4)),
+        # The mirror went on, or others write to the new topic.
+        (_old(LETTERS, 8), _new(LETTERS + " i"), Match(MatchOutcome.AT_END, 124, 4)),
+        # The mirror has copied all that was consumed, and nothing more.
+        (_old(LETTERS, 4), _new("a b c d"), Match(MatchOutcome.AT_END, 110, 4)),
+        (_old(LETTERS, 4), _new("a b c"), Match(MatchOutcome.LAGGING, records=1)),
+        (_old(LETTERS, 4), _new("a"), Match(MatchOutcome.LAGGING, records=3)),
+        (_old(LETTERS, 4), _new(""), Match(MatchOutcome.LAGGING, records=4)),
+        # Retention, on either side.
+        (_old(LETTERS, 4), _new("c d e f"), Match(MatchOutcome.PROVED, 106, 2, 2)),
+        (_old(LETTERS, 4), _new("e f g h"), Match(MatchOutcome.PROVED, 100, 0, 4)),
+        (_old(LETTERS, 4), _new("f g h"), Match(MatchOutcome.EXPIRED, records=1)),
+        (_old("d e f", 1), _new(LETTERS), Match(MatchOutcome.PROVED, 112, 1, 2)),
+        (_old("e f", 0), _new(LETTERS), Match(MatchOutcome.PROVED, 112, 0, 2)),
+        # A mirror that was killed: it went back over the position, before it, and after it.
+        (
+            _old(LETTERS, 4),
+            _new("a b c d e f c d e f g h"),
+            Match(MatchOutcome.AMBIGUOUS, 112, 4, 2, 4),
+        ),
+        (_old(LETTERS, 4), _new("a b c d c d e f g h"), Match(MatchOutcome.PROVED, 118, 2, 4)),
+        (_old(LETTERS, 4), _new("a b c d e f f g h"), Match(MatchOutcome.PROVED, 112, 4, 2)),
+        (_old(LETTERS, 8), _new(LETTERS + " g h"), Match(MatchOutcome.AMBIGUOUS, 124, 4, 0, 2)),
+        # It goes over them now.
+        (_old(LETTERS, 8), _new(LETTERS + " e f"), Match(MatchOutcome.LAGGING, records=2)),
+        (_old(LETTERS, 4), _new("a b c d a b"), Match(MatchOutcome.LAGGING, records=2)),
+        # Equal records.
+        (_old("a x x x x b", 3), _new("a x x x x b"), Match(MatchOutcome.PROVED, 109, 3, 3)),
+        (_old("x " * 20, 10), _new("x " * 20), Match(MatchOutcome.AMBIGUOUS, 100, 0, 4, 20)),
+        # Nothing on both sides.
+        (_old("", 0), _new(""), Match(MatchOutcome.AT_END, 0)),
+    ],
+)
+def test_places(old: Surroundings, new: Surroundings, match: Match) -> None:
+    assert match_records(old, new) == match
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        # Another partition's records among those of this one, or in their place.
+        (_new("a b c d X e f g h"), "records that the job's log lacks"),
+        (_new("a c X e g Y"), "records that the job's log lacks"),
+        (_new("b X d e Y h"), "records that the job's log lacks"),
+        (_new("X Y Z"), "no copy of the records around it"),
+        (
+            Surroundings(0, (), (_record(0, "X", is_append_time=True),), 1, True, True),
+            "LogAppendTime",
+        ),
+        (_new("b c d e", from_start=False, to_end=False), ""),
+    ],
+)
+def test_no_place(new: Surroundings, reason: str) -> None:
+    match = match_records(_old(LETTERS, 4), new)
+    if reason:
+        assert match.outcome is MatchOutcome.NOT_FOUND and reason in match.reason
+    else:
+        assert match == Match(MatchOutcome.PROVED, 109, 3, 1)
+
+
+def test_the_records_before_are_cut_off() -> None:
+    """The run begins at the first record that was not consumed, and the log does not."""
+    match = match_records(_old(LETTERS, 4), _new("e f g h", from_start=False))
+    assert match.outcome is MatchOutcome.NOT_FOUND
+
+
+def test_a_log_that_holds_no_record_proves_nothing() -> None:
+    match = match_records(_old("", 0), _new(LETTERS))
+    assert match == Match(MatchOutcome.NOT_FOUND, reason="the job's log holds no record to compare")
+
+
+HEADERS = (("trace", b"1"), ("user", None))
+
+
+@pytest.mark.parametrize(
+    ("headers", "lacking"),
+    [
+        (HEADERS, None),
+        ((("__mirror", b"west"), *HEADERS), None),
+        ((HEADERS[0], ("x", b""), HEADERS[1], ("y", b"")), None),
+        (HEADERS[:1], "it lacks user"),
+        (HEADERS[::-1], "other headers"),
+        ((("trace", b"2"), HEADERS[1]), "other headers"),
+    ],
+)
+def test_headers(headers: tuple[tuple[str, bytes | None], ...], lacking: str | None) -> None:
+    """A mirror may add headers. It may not drop or change any."""
+    old = Surroundings(0, (), (_record(5, "a", headers=HEADERS),), 6, True, True)
+    new = Surroundings(0, (), (_record(7, "a", headers=headers),), 8, True, True)
+    match = match_records(old, new)
+    if lacking is None:
+        assert match == Match(MatchOutcome.PROVED, 7, 0, 1)
+    else:
+        assert match.outcome is MatchOutcome.NOT_FOUND and lacking in match.reason
+
+
+@st.composite
+def _mirrored(draw: st.DrawFn) -> tuple[list[str], list[int], int, int]:
+    """A log's contents, the records copied in order, how much retention took there, a position."""
+    contents = draw(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=24))
+    if draw(st.booleans()):
+        contents = [f"{content}{index}" for index, content in enumerate(contents)]
+    copied: list[int] = []
+    end = 0
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, end))
+        end = draw(st.integers(max(end, start), len(contents)))
+        copied += range(start, end)
+    expired = draw(st.integers(0, min(3, len(copied))))
+    return contents, copied, expired, draw(st.integers(0, len(contents)))
+
+
+@given(_mirrored(), st.sampled_from((1, 2, 5, 24)), st.integers(0, 3))
+def test_nothing_is_lost(
+    mirrored: tuple[list[str], list[int], int, int], most: int, expired_here: int
+) -> None:
+    """Whatever a mirror in order did: a place loses no record, and repeats none, or says so."""
+    contents, all_copied, expired, position = mirrored
+    distinct = len(set(contents)) == len(contents)
+    if not distinct:  # which of the equal records is gone cannot be told
+        expired = expired_here = 0
+    copied = all_copied[expired:]
+    first = max(min(expired_here, position), position - most)
+    last = min(len(contents), position + most)
+    old = Surroundings(
+        position * 2,
+        tuple(_log(contents, 2)[first:position]),
+        tuple(_log(contents, 2)[position:last]),
+        last * 2,
+        first == min(expired_here, position),
+        last == len(contents),
+    )
+    run = tuple(_log([contents[index] for index in copied], 5, 7))
+    match = match_records(old, Surroundings(0, (), run, 10_000, True, True))
+    if match.next_offset is None:
+        return
+    read = [
+        index
+        for index, record in zip(copied, run, strict=True)
+        if record.offset >= match.next_offset
+    ]
+    got = Counter(contents[index] for index in read)
+    wanted = Counter(contents[index] for index in {*copied} if index >= position)
+    consumed = sum(index < position for index in read)
+    assert not wanted - got
+    if match.outcome is MatchOutcome.AMBIGUOUS:
+        assert not distinct or consumed <= match.records
+    elif distinct:
+        assert not consumed, (match, contents, copied, position)
+    elif copied == [*range(len(contents))] and most == 24:
+        assert got == wanted, (match, contents, copied, position)
+
+
+NO_COPY = "1 record around it without a copy, and no later record there has the same key"
+KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
+
+
+@pytest.mark.parametrize(
+    ("at", "new", "match"),
+    [
+        # Every record is there.
+        (4, KEYED, Match(MatchOutcome.PROVED, 112, 4, 4)),
+        # The first record that was not consumed is compacted, the last one that was, or both.
+        (2, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.PROVED, 103, 1, 3)),
+        (2, "a.1 a.2 c.1 b.2 d.1 a.3", Match(MatchOutcome.PROVED, 103, 1, 4)),
+        (3, "b.1 c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.PROVED, 103, 1, 4)),
+        (5, "c.1 d.1 a.3 e.1", Match(MatchOutcome.NOT_FOUND, reason=NO_COPY)),
+        # The mirror lags.
+        (8, "c.1 b.2 d.1", Match(MatchOutcome.LAGGING, records=2)),
+        (8, "c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.AT_END, 113, 4)),
+    ],
+)  # fmt: skip
+def test_compacted(at: int, new: str, match: Match) -> None:
+    assert match_compacted(_old(KEYED, at), _new(new)) == match
+
+
+@pytest.mark.parametrize(
+    ("position", "match"),
+    [
+        (20, Match(MatchOutcome.PROVED, 109, 2, 2)),  # c.1 was not consumed: b.2 was
+        (11, Match(MatchOutcome.PROVED, 106, 2, 2)),  # b.1 was the last one: b.2 was not
+        (15, Match(MatchOutcome.AMBIGUOUS, 106, 2, 2, 1)),
+    ],
+)
+def test_a_record_that_the_old_log_has_lost(position: int, match: Match) -> None:
+    old = _old("a.1 b.1 c.1 b.3", 2, position=position)
+    assert match_compacted(old, _new("a.1 b.1 b.2 c.1 b.3")) == match
+
+
+def test_a_record_that_the_old_log_never_had() -> None:
+    old = _old("a.1 b.1 c.1 b.3", 2)
+    match = match_compacted(old, _new("a.1 b.1 X.2 c.1 b.3"))
+    assert match.outcome is MatchOutcome.NOT_FOUND
+
+
+def test_a_tombstone_may_be_gone() -> None:
+    records = [*_log("a.1 b.1"), _record(5, "a.", is_tombstone=True), *_log("c.1 d.1", 1, 7)]
+    old = Surroundings(7, tuple(records[:3]), tuple(records[3:]), 9, True, True)
+    assert match_compacted(old, _new("b.1 c.1 d.1")) == Match(MatchOutcome.PROVED, 103, 1, 2)

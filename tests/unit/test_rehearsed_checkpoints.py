@@ -1,0 +1,127 @@
+"""What ``rehearse`` refuses of two checkpoints, and which records are between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate.inputs.flink.choose_source import Choice
+from migrate.model.errors import NoSuchName, Refused, UsageError
+from migrate.model.positions import Marker
+from migrate.spark.rehearsal.checkpoints import CheckpointPair, Range, read_pair
+from migrate.spark.rehearsal.kafka_range import streams_of, unread_topics
+from tests.support.checkpoints import (
+    OPERATOR_ID,
+    SourceState,
+    in_flight_operator,
+    source_operator,
+    splits,
+    write_checkpoint,
+)
+from tests.support.encoder import KafkaSplit, Operator
+
+EARLIEST, LATEST = -2, -1
+EMPTY = Operator(bytes(reversed(OPERATOR_ID)), 1, 128)
+
+
+def _write(
+    directory: Path, number: int, *starts: int, discovered: bool = True, more: Operator = EMPTY
+) -> Path:
+    state = SourceState({0: splits("orders", starts)}, initial_discovery_finished=discovered)
+    return write_checkpoint(directory, source_operator(state), more, checkpoint_id=number)
+
+
+def _pair(earlier: Path, later: Path) -> CheckpointPair:
+    return read_pair(earlier, later, Choice())
+
+
+def test_the_range_is_from_position_to_position(tmp_path: Path) -> None:
+    pair = _pair(_write(tmp_path / "a", 7, 10, 20, 5), _write(tmp_path / "b", 9, 15, 20, 6))
+    assert pair.ranges == {("orders", 0): Range(10, 15), ("orders", 2): Range(5, 6)}
+    assert pair.warnings == ()
+
+
+def test_a_new_partition_starts_at_the_log_start(tmp_path: Path) -> None:
+    pair = _pair(_write(tmp_path / "a", 7, 10), _write(tmp_path / "b", 9, 15, 3))
+    assert pair.ranges["orders", 1] == Range(Marker.EARLIEST, 3)
+
+
+def test_a_new_partition_whose_start_is_not_known_is_refused(tmp_path: Path) -> None:
+    earlier = _write(tmp_path / "a", 7, 10, discovered=False)
+    with pytest.raises(Refused, match="orders-1: the earlier checkpoint neither has it nor says"):
+        _pair(earlier, _write(tmp_path / "b", 9, 15, 3))
+
+
+def test_a_partition_that_was_not_read_yet(tmp_path: Path) -> None:
+    """From the log start it is known, from the log end it is not; unread in both, it is empty."""
+    pair = _pair(_write(tmp_path / "a", 7, EARLIEST, 1), _write(tmp_path / "b", 9, 3, 2))
+    assert pair.ranges["orders", 0] == Range(Marker.EARLIEST, 3)
+    with pytest.raises(Refused, match="orders-0: the earlier checkpoint has it as latest"):
+        _pair(_write(tmp_path / "c", 7, LATEST, 1), _write(tmp_path / "d", 9, 3, 2))
+    pair = _pair(_write(tmp_path / "e", 7, LATEST, 1), _write(tmp_path / "f", 9, LATEST, 2))
+    assert pair.ranges == {("orders", 1): Range(1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "message"),
+    [
+        ((7, 10, 20), (9, 11, 19), "orders-1: at 20 in the earlier checkpoint, and at 19"),
+        ((7, 10, 20), (9, 11), "orders-1: the later checkpoint does not have it"),
+        ((7, 10, 20), (7, 11, 21), "the number of the later one must be higher"),
+        ((9, 10, 20), (7, 11, 21), "the number of the later one must be higher"),
+        ((7, 10, 20), (9, 10, 20), "the job read no record between them"),
+        ((7, 10), (9, EARLIEST), "the later checkpoint has it as earliest, without an offset"),
+    ],
+)
+def test_what_is_refused(
+    tmp_path: Path, earlier: tuple[int, ...], later: tuple[int, ...], message: str
+) -> None:
+    with pytest.raises(Refused, match=message):
+        _pair(_write(tmp_path / "a", *earlier), _write(tmp_path / "b", *later))
+
+
+def test_another_job_is_refused(tmp_path: Path) -> None:
+    other = Operator(bytes(16), 1, 128)
+    with pytest.raises(Refused, match=r"not of one job: only one of them has the operators 0000"):
+        _pair(_write(tmp_path / "a", 7, 1), _write(tmp_path / "b", 9, 2, more=other))
+
+
+@pytest.mark.parametrize("side", ["earlier", "later"])
+def test_records_in_flight_are_refused(tmp_path: Path, side: str) -> None:
+    mores = [in_flight_operator(100) if side == end else EMPTY for end in ("earlier", "later")]
+    with pytest.raises(Refused, match="100 bytes of records are in its channels"):
+        _pair(
+            _write(tmp_path / "a", 7, 1, more=mores[0]), _write(tmp_path / "b", 9, 2, more=mores[1])
+        )
+
+
+def test_two_runs_are_named(tmp_path: Path) -> None:
+    """A run that was restored has another id; nothing shows from what it was restored."""
+    runs = [tmp_path / (digit * 32) for digit in "ab"]
+    pair = _pair(_write(runs[0] / "chk-7", 7, 1), _write(runs[1] / "chk-9", 9, 2))
+    assert "two runs, aaaa" in pair.warnings[0] and pair.warnings[0].endswith("[another-run]")
+    savepoint = _write(tmp_path / "savepoint-aaaaaa-0123456789ab", 11, 3)
+    assert _pair(runs[0] / "chk-7", savepoint).warnings == ()
+
+
+def test_each_stream_reads_its_share(tmp_path: Path) -> None:
+    def write(name: str, number: int, *starts: int) -> Path:
+        topics = ("orders", "orders", "clicks")
+        kafka = [KafkaSplit(t, p, s) for t, p, s in zip(topics, (0, 1, 0), starts, strict=True)]
+        return write_checkpoint(
+            tmp_path / name, source_operator(SourceState({0: kafka})), checkpoint_id=number
+        )
+
+    pair = _pair(write("a", 7, 1, 2, 3), write("b", 9, 4, 5, 6))
+    assigned, subscribed = streams_of(
+        pair, [{"assign": '{"orders":[1]}'}, {"SubscribePattern": "cl.*"}]
+    )
+    assert assigned.ranges == {("orders", 1): Range(2, 5)}
+    assert subscribed.ranges == {("clicks", 0): Range(3, 6)}
+    (warning,) = unread_topics(pair, [assigned, subscribed])
+    assert warning.startswith("the job has read 1 partition that no stream reads (orders)")
+    with pytest.raises(NoSuchName, match="does not read topic order"):
+        streams_of(pair, [{"subscribe": "orders, order"}])
+    with pytest.raises(UsageError, match="one of subscribe"):
+        streams_of(pair, [{}])
