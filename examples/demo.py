@@ -39,7 +39,7 @@ MEGABYTES = 260
 _WARNING_ENDS = 80
 # How long Flink and Spark each read before they are stopped.
 _SECONDS = 3
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 300
 # Flink takes a checkpoint every second.
 _SETTLED_SECONDS = 4
 # The number of orders that are added to each partition when Flink has the job back.

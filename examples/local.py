@@ -37,7 +37,7 @@ _CUSTOMERS = 5
 _SECONDS_BETWEEN_ORDERS = 0.005
 _SPARK_JARS = "spark-4.0.0"
 JARS = (FLINK_JARS, KAFKA_JARS, _SPARK_JARS)
-_SCRIPT_SECONDS = 240
+_SCRIPT_SECONDS = 600
 
 # partition, offset, order_id, customer, cents
 Order = tuple[int, int, int, str, int]

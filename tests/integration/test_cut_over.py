@@ -40,7 +40,7 @@ from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.integration
 
-_SECONDS = 120
+_SECONDS = 300
 _SECRET = "hush-hush"
 _TITLES = {step.name: step.title for step in STEPS}
 

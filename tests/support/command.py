@@ -41,7 +41,7 @@ class _SharedStream(io.StringIO):
 
 
 # A process is killed after this time.
-_SECONDS = 240
+_SECONDS = 600
 
 
 @contextlib.contextmanager
