@@ -462,7 +462,9 @@ def test_positions_of_another_savepoint_are_refused(
         else session.read.format("flink_state").options(**options).load(str(SAVEPOINT))
     )
     rows = aggregate_rows(state.where("key > 0"), SCHEMA, keys={"user": "key"}, count="value.f0")
-    with pytest.raises(migrate.Refused, match="events-0 is to start at 351, but its offset in the savepoint"):
+    with pytest.raises(
+        migrate.Refused, match="events-0 is to start at 351, but its offset in the savepoint"
+    ):
         primed(by_user("count(*)"), rows, positions='{"events":{"0":351,"1":365}}')
 
 
