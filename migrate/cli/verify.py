@@ -34,8 +34,8 @@ def verify(
         str,
         typer.Argument(
             metavar="CHK",
-            help="The checkpoint that was moved; or plan:FILE, if the move had options that "
-            "changed positions or topics.",
+            help="The checkpoint that was moved; or plan:FILE, the plan that was applied, which is "
+            "needed if options changed positions or topics.",
         ),
     ],
     target: Annotated[

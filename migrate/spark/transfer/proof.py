@@ -173,8 +173,8 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
     if state.operator == DEDUPLICATE and len(spark_names) > 1:
         raise Refused(
             f"dropDuplicates keeps its key as {_list_fields(state.keys)}, and Flink's is told as "
-            f"{', '.join(names) or 'nothing'}: name the same columns, or say what the state must "
-            "hold in this order (expected, --expect)"
+            f"{', '.join(names) or 'nothing'}: name the same columns, or tell prime (expected) "
+            "or verify (--expect) what the state must hold in this order"
         )
     return list(range(len(names)))
 
