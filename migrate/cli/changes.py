@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from migrate.cli import next_step
 from migrate.cli.exit_codes import Exit, is_interrupt
 from migrate.cli.terminal import emit, say, show
+from migrate.cli.typer_parameters import option
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.moves.options import MoveArguments
@@ -23,23 +24,9 @@ from migrate.storage.uris import local_path
 if TYPE_CHECKING:
     from migrate.targets.group.commit import ChangeOutcome
 
-Execute = Annotated[
-    bool,
-    typer.Option(
-        "--execute", help="Make the change. Without this option the command is a dry run."
-    ),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing. This is the default.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before the change.")]
-RollbackFile = Annotated[
-    str | None,
-    typer.Option(
-        "--rollback-file",
-        metavar="F",
-        help="Save the group's present offsets in this new file before the change. "
-        "[default: rollback-GROUP-TIME.json in this folder]",
-    ),
-]
+EXECUTE = option("Make the change. Without this option the command is a dry run.")
+DRY_RUN = option("Change nothing. This is the default.")
+YES = option("Do not ask before the change.")
 
 
 def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:

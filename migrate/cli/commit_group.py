@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
-
-import typer
 
 from migrate.cli import next_step
-from migrate.cli import typer_parameters as options
 from migrate.cli.changes import (
-    DryRun,
-    Execute,
-    RollbackFile,
-    Yes,
+    DRY_RUN,
+    EXECUTE,
+    YES,
     ask,
     carry_out,
     check_flags,
@@ -23,6 +18,14 @@ from migrate.cli.changes import (
 )
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit
+from migrate.cli.typer_parameters import (
+    PLAN_TO_APPLY,
+    PLAN_TO_WRITE,
+    WIDE,
+    CheckpointOrPlan,
+    option,
+    with_options,
+)
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted
@@ -31,52 +34,41 @@ from migrate.moves.options import ALLOWED, MoveArguments
 from migrate.moves.sink import check_sink_of_a_job
 
 
-@options.with_options
+@with_options
 def commit_group(
-    chk: options.CheckpointOrPlan = None,
+    chk: CheckpointOrPlan = None,
     *,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="G",
-            help="The consumer group to commit for. With --plan, by default the plan's group.",
-        ),
-    ] = None,
-    execute: Execute = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    rollback_file: RollbackFile = None,
+    group: str | None = option(
+        "The consumer group to commit for. With --plan, by default the plan's group.", metavar="G"
+    ),
+    execute: bool = EXECUTE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = YES,
+    rollback_file: str | None = option(
+        "Save the group's present offsets in this new file before the change. "
+        "[default: rollback-GROUP-TIME.json in this folder]",
+        metavar="F",
+    ),
     arguments: MoveArguments,
-    flink_rest: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Flink's JobManager: refuses the commit while any job runs there.",
-            rich_help_panel="What is checked",
-        ),
-    ] = None,
-    sink: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="The table that a new Flink job writes, if it starts from this group without "
-            "state. Warns if the table has recorded another job's checkpoints, and would skip new "
-            "ones.",
-            rich_help_panel="What is checked",
-        ),
-    ] = None,
-    allow_moved_on: Annotated[
-        bool,
-        typer.Option(
-            "--allow-moved-on",
-            help="Commit although the group is beyond these offsets, or its consumers have "
-            "committed since an earlier commit-group: they will read records again.",
-            rich_help_panel=ALLOWED,
-        ),
-    ] = False,
-    plan: options.PlanFileToApply = None,
-    plan_out: options.PlanFileToWrite = None,
-    wide: options.Wide = False,
+    flink_rest: str | None = option(
+        "Flink's JobManager: refuses the commit while any job runs there.",
+        metavar="URL",
+        panel="What is checked",
+    ),
+    sink: str | None = option(
+        "The table that a new Flink job writes, if it starts from this group without state. Warns "
+        "if the table has recorded another job's checkpoints, and would skip new ones.",
+        metavar="DIR",
+        panel="What is checked",
+    ),
+    allow_moved_on: bool = option(
+        "Commit although the group is beyond these offsets, or its consumers have "
+        "committed since an earlier commit-group: they will read records again.",
+        panel=ALLOWED,
+    ),
+    plan: str | None = PLAN_TO_APPLY,
+    plan_out: str | None = PLAN_TO_WRITE,
+    wide: bool = WIDE,
 ) -> None:
     """Commit a checkpoint's positions as a consumer group's offsets.
 

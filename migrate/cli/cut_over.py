@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from migrate.cli.changes import DryRun, Execute, Yes, ask, check_flags
+from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, check_flags
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit, say
+from migrate.cli.typer_parameters import option, with_options
 from migrate.model.log import log
 from migrate.model.wording import printable
 
@@ -18,48 +19,32 @@ if TYPE_CHECKING:
     from migrate.cutover.run import StepResult
 
 
+@with_options
 def cut_over(
-    spec: Annotated[
-        str,
-        typer.Argument(
-            metavar="SPEC",
-            help="A YAML file: Flink's REST address, the job, the brokers, the target, the command "
-            "that starts the query.",
-        ),
-    ],
+    spec: str = typer.Argument(
+        ...,
+        metavar="SPEC",
+        help="A YAML file: Flink's REST address, the job, the brokers, the target, the command "
+        "that starts the query.",
+    ),
     *,
-    execute: Execute = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STEP",
-            help="The last step to do: check, stop, clean, plan, apply, verify, start, "
-            "first-batch or verify-again.",
-        ),
-    ] = None,
-    back: Annotated[
-        bool,
-        typer.Option(
-            "--back",
-            help="Undo: remove or restore the target, if nothing has started to read from it.",
-        ),
-    ] = False,
-    adopt: Annotated[
-        bool,
-        typer.Option(
-            "--adopt",
-            help="Use a target that exists already: written by hand, or by another cut-over.",
-        ),
-    ] = False,
-    nothing_started: Annotated[
-        bool,
-        typer.Option(
-            "--nothing-started",
-            help="With --back: you have checked that nothing has started to read from the target.",
-        ),
-    ] = False,
+    execute: bool = EXECUTE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = YES,
+    until: str | None = option(
+        "The last step to do: check, stop, clean, plan, apply, verify, start, "
+        "first-batch or verify-again.",
+        metavar="STEP",
+    ),
+    back: bool = option(
+        "Undo: remove or restore the target, if nothing has started to read from it."
+    ),
+    adopt: bool = option(
+        "Use a target that exists already: written by hand, or by another cut-over."
+    ),
+    nothing_started: bool = option(
+        "With --back: you have checked that nothing has started to read from the target."
+    ),
 ) -> None:
     """Move a running Flink job to its target: stop, plan, apply, start, verify.
 

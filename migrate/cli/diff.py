@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from enum import Enum
 from functools import partial
-from typing import Annotated
 
 import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit
-from migrate.cli.typer_parameters import SERVERS, SIDE, Wide, with_options
+from migrate.cli.typer_parameters import SERVERS, SIDE, WIDE, option, with_options
 from migrate.model.policies import parse_topic_map
 from migrate.moves import diff as calls
 from migrate.moves.options import OTHER_CLUSTER, SideArguments
@@ -37,34 +37,25 @@ class DiffFormat(str, Enum):
     },
 )
 def diff(
-    left: Annotated[str, typer.Argument(metavar="LEFT", help=f"A side: {SIDE}")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="A side, too.")],
+    left: str = typer.Argument(..., metavar="LEFT", help=f"A side: {SIDE}"),
+    right: str = typer.Argument(..., metavar="RIGHT", help="A side, too."),
     *,
-    format: Annotated[
-        DiffFormat,
-        typer.Option(
-            metavar="F",
-            help="table, json, csv; html: a page in one file. groups-csv and flink-sql print the "
-            "positions of RIGHT alone: for kafka-consumer-groups --from-file, and as the options "
-            "of a table in Flink SQL.",
-        ),
-    ] = DiffFormat.TABLE,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Show every partition, however many there are.")
-    ] = False,
-    wide: Wide = False,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 if the sides differ.")
-    ] = False,
-    topic_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OLD=NEW",
-            help="With --to-kafka-config or --to-bootstrap-servers: LEFT's topic OLD has the name "
-            "NEW in the cluster of RIGHT. Repeatable.",
-            rich_help_panel=OTHER_CLUSTER,
-        ),
-    ] = None,
+    format: DiffFormat = option(
+        "table, json, csv; html: a page in one file. groups-csv and flink-sql print the "
+        "positions of RIGHT alone: for kafka-consumer-groups --from-file, and as the options "
+        "of a table in Flink SQL.",
+        metavar="F",
+    ),
+    all_: bool = option("Show every partition, however many there are.", flags=("--all",)),
+    wide: bool = WIDE,
+    exit_code: bool = option("Exit with 1 if the sides differ."),
+    topic_map: Mapping[str, str] | None = option(
+        "With --to-kafka-config or --to-bootstrap-servers: LEFT's topic OLD has the name "
+        "NEW in the cluster of RIGHT. Repeatable.",
+        metavar="OLD=NEW",
+        panel=OTHER_CLUSTER,
+        read=parse_topic_map,
+    ),
     arguments: SideArguments,
 ) -> None:
     """Show two sets of positions side by side."""
@@ -74,7 +65,7 @@ def diff(
     difference = calls.diff(
         left,
         right,
-        topic_map=parse_topic_map(topic_map or ()),
+        topic_map=topic_map,
         **with_environment(arguments),
     )
     match format:

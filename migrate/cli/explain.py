@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from migrate.cli.terminal import emit, emit_pieces
 
 
 def explain(
-    code: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="CODE",
-            help="A code as inspect and warnings show it. Without one, all codes are listed.",
-            show_default=False,
-        ),
-    ] = None,
+    code: str | None = typer.Argument(
+        None,
+        metavar="CODE",
+        help="A code as inspect and warnings show it. Without one, all codes are listed.",
+        show_default=False,
+    ),
 ) -> None:
     """Explain the code of a warning or a finding, such as not-checked."""
     from migrate.model.errors import NoSuchName

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
 import typer
 
 from migrate.cli.kafka_environment import with_environment
-from migrate.cli.typer_parameters import SERVERS, with_options
+from migrate.cli.typer_parameters import SERVERS, option, with_options
 from migrate.moves import follow as calls
 from migrate.moves.options import KafkaArguments
 
@@ -18,35 +17,26 @@ from migrate.moves.options import KafkaArguments
     help={"bootstrap_servers": "The Kafka cluster that the query reads. " + SERVERS},
 )
 def follow(
-    query: Annotated[
-        str, typer.Argument(metavar="spark:DIR", help="The checkpoint location of the Spark query.")
-    ],
+    query: str = typer.Argument(
+        ..., metavar="spark:DIR", help="The checkpoint location of the Spark query."
+    ),
     *,
-    group: Annotated[
-        str, typer.Option("--group", metavar="G", help="The consumer group to commit for.")
-    ],
+    group: str = typer.Option(
+        ..., "--group", metavar="G", help="The consumer group to commit for."
+    ),
     kafka: KafkaArguments,
-    every: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="The time between two commits, as 500ms, 10s or 5m."),
-    ] = "10s",
-    once: Annotated[bool, typer.Option("--once", help="Commit once and exit, for cron.")] = False,
-    metrics_file: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics-file",
-            metavar="FILE",
-            help="Write batch id, offsets and lag to this file after each commit, for the textfile "
-            "collector of Prometheus's node exporter.",
-        ),
-    ] = None,
-    allow_moved_on: Annotated[
-        bool,
-        typer.Option(
-            "--allow-moved-on",
-            help="With the first commit, also move the group back where it is beyond the query.",
-        ),
-    ] = False,
+    every: str = typer.Option(
+        "10s", metavar="TIME", help="The time between two commits, as 500ms, 10s or 5m."
+    ),
+    once: bool = option("Commit once and exit, for cron."),
+    metrics_file: str | None = option(
+        "Write batch id, offsets and lag to this file after each commit, for the textfile "
+        "collector of Prometheus's node exporter.",
+        metavar="FILE",
+    ),
+    allow_moved_on: bool = option(
+        "With the first commit, also move the group back where it is beyond the query."
+    ),
 ) -> None:
     """Commit a Spark query's progress as a consumer group's offsets, so that its lag shows.
 

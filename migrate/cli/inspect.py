@@ -9,15 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Annotated
-
-import typer
 
 from decoder import list_checkpoints
 from decoder.urls import redact_url
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces
-from migrate.cli.typer_parameters import Checkpoint, Wide, with_options
+from migrate.cli.typer_parameters import WIDE, Checkpoint, option, with_options
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import InputError
 from migrate.model.finding import Severity
@@ -37,17 +34,12 @@ class InspectFormat(str, Enum):
 @with_options
 def inspect(
     chk: Checkpoint,
-    format: Annotated[
-        InspectFormat, typer.Option(help="table for people; json and csv for programs.")
-    ] = InspectFormat.TABLE,
-    list_: Annotated[
-        bool,
-        typer.Option(
-            "--list", help="List the complete checkpoints of a job's checkpoint directory instead."
-        ),
-    ] = False,
+    format: InspectFormat = option("table for people; json and csv for programs."),
+    list_: bool = option(
+        "List the complete checkpoints of a job's checkpoint directory instead.", flags=("--list",)
+    ),
     *,
-    wide: Wide = False,
+    wide: bool = WIDE,
     reading: ReadArguments,
 ) -> None:
     """Show what a checkpoint holds: positions per source, state per operator, findings."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
 
 import typer
 
 from migrate.cli import next_step
-from migrate.cli.changes import DryRun, Execute, Yes, ask, carry_out, check_flags
+from migrate.cli.changes import DRY_RUN, EXECUTE, YES, ask, carry_out, check_flags
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, show
-from migrate.cli.typer_parameters import Wide, with_options
+from migrate.cli.typer_parameters import WIDE, option, with_options
 from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.wording import counted
@@ -30,31 +29,23 @@ from migrate.targets.group.rollback_file import read
     help={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers in FILE]"},
 )
 def rollback(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A rollback file.")],
+    file: str = typer.Argument(..., metavar="FILE", help="A rollback file."),
     *,
     kafka: KafkaArguments,
-    execute: Execute = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Roll back although the group has moved on, or an offset is below the log start, "
-            "beyond the log end, or of a topic that was created again. Offsets of partitions that "
-            "are gone are left out.",
-        ),
-    ] = False,
-    rollback_file: Annotated[
-        str | None,
-        typer.Option(
-            "--rollback-file",
-            metavar="F",
-            help="Save the group's present offsets in this new file before the change. [default: "
-            "rollback-GROUP-TIME.json beside FILE]",
-        ),
-    ] = None,
-    wide: Wide = False,
+    execute: bool = EXECUTE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = YES,
+    force: bool = option(
+        "Roll back although the group has moved on, or an offset is below the log start, "
+        "beyond the log end, or of a topic that was created again. Offsets of partitions that "
+        "are gone are left out."
+    ),
+    rollback_file: str | None = option(
+        "Save the group's present offsets in this new file before the change. [default: "
+        "rollback-GROUP-TIME.json beside FILE]",
+        metavar="F",
+    ),
+    wide: bool = WIDE,
 ) -> None:
     """Restore a consumer group's offsets from the rollback file of a change.
 

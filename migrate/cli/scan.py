@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -15,7 +14,7 @@ from migrate.cli import next_step, terminal
 from migrate.cli.exit_codes import exit_of
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import after_writing, emit_pieces
-from migrate.cli.typer_parameters import SERVERS, Wide, with_options
+from migrate.cli.typer_parameters import SERVERS, WIDE, option, with_options
 from migrate.fleet.inventory import Inventory
 from migrate.fleet.scan_run import Progress
 from migrate.fleet.write_tables import TableFormat
@@ -29,58 +28,37 @@ from migrate.moves.options import KafkaArguments
     help={"bootstrap_servers": "The Kafka cluster that the jobs read, for their lag. " + SERVERS},
 )
 def scan(
-    roots: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="ROOT",
-            help="Directories with checkpoints, at any depth, or globs in quotes; local, or at "
-            "s3://, gs://, abfs://, hdfs://, webhdfs://.",
-        ),
-    ],
-    *,
-    latest_only: Annotated[
-        bool,
-        typer.Option(
-            "--latest-only",
-            help="Read only the newest complete checkpoint of each job, and all savepoints.",
-        ),
-    ] = False,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write tables of checkpoints, positions, operators and findings in DIR, a new "
-            "directory.",
-        ),
-    ] = None,
-    format: Annotated[TableFormat, typer.Option(help="The file format of --output.")] = (
-        TableFormat.PARQUET
+    roots: list[str] = typer.Argument(
+        ...,
+        metavar="ROOT",
+        help="Directories with checkpoints, at any depth, or globs in quotes; local, or at "
+        "s3://, gs://, abfs://, hdfs://, webhdfs://.",
     ),
-    plans: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Save a plan for each job without an obstacle, for to-spark --plan, in DIR, a new "
-            "directory. DIR/index.csv lists them.",
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="G",
-            help="With --plans: plans for commit-group --plan instead. {job} in G is replaced by "
-            "the job's id.",
-        ),
-    ] = None,
-    wide: Wide = False,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Read on Spark: spark://HOST:PORT, yarn, k8s://…; inside of spark-submit its "
-            "session is used. By default this process reads.",
-        ),
-    ] = None,
+    *,
+    latest_only: bool = option(
+        "Read only the newest complete checkpoint of each job, and all savepoints."
+    ),
+    output: str | None = option(
+        "Write tables of checkpoints, positions, operators and findings in DIR, a new directory.",
+        metavar="DIR",
+    ),
+    format: TableFormat = option("The file format of --output."),
+    plans: str | None = option(
+        "Save a plan for each job without an obstacle, for to-spark --plan, in DIR, a new "
+        "directory. DIR/index.csv lists them.",
+        metavar="DIR",
+    ),
+    group: str | None = option(
+        "With --plans: plans for commit-group --plan instead. {job} in G is replaced by "
+        "the job's id.",
+        metavar="G",
+    ),
+    wide: bool = WIDE,
+    master: str | None = option(
+        "Read on Spark: spark://HOST:PORT, yarn, k8s://…; inside of spark-submit its "
+        "session is used. By default this process reads.",
+        metavar="URL",
+    ),
     kafka: KafkaArguments,
 ) -> None:
     """Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
 from migrate.cli.terminal import emit_pieces
-from migrate.cli.typer_parameters import Wide
+from migrate.cli.typer_parameters import WIDE, with_options
 from migrate.moves import show as calls
 from migrate.planning import Plan
 
 
+@with_options
 def show(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A saved plan, a rollback file, or the checkpoint location of a Spark query.",
-        ),
-    ],
-    wide: Wide = False,
+    file: str = typer.Argument(
+        ...,
+        metavar="FILE",
+        help="A saved plan, a rollback file, or the checkpoint location of a Spark query.",
+    ),
+    wide: bool = WIDE,
 ) -> None:
     """Show a saved plan, a rollback file, or a Spark query's progress."""
     from migrate.inputs.spark_query import QueryLocation

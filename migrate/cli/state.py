@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import islice
-from typing import Annotated
 
 import typer
 
@@ -14,7 +13,7 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, say
-from migrate.cli.typer_parameters import Checkpoint, with_options
+from migrate.cli.typer_parameters import Checkpoint, option, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.warning import WarningCode, warn
@@ -39,36 +38,21 @@ class StateFormat(str, Enum):
 def state(
     chk: Checkpoint,
     *,
-    operator: Annotated[
-        str | None,
-        typer.Option(metavar="S", help="The operator: its operator id, name or uid."),
-    ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Print the entries of this state."),
-    ] = None,
-    format: Annotated[
-        StateFormat | None,
-        typer.Option(
-            help="table for people; json and csv for programs. [default: table; with --state json, "
-            "one object per line]"
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write all entries of --state to this new Parquet file instead.",
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help=f"Print only the first N entries. [default: all; in a table {_DEFAULT_ROWS}]",
-        ),
-    ] = None,
+    operator: str | None = option("The operator: its operator id, name or uid.", metavar="S"),
+    state: str | None = option("Print the entries of this state.", metavar="NAME"),
+    format: StateFormat | None = option(
+        "table for people; json and csv for programs. [default: table; with --state json, "
+        "one object per line]"
+    ),
+    output: str | None = option(
+        "Write all entries of --state to this new Parquet file instead.", metavar="FILE"
+    ),
+    limit: int | None = typer.Option(
+        None,
+        metavar="N",
+        min=1,
+        help=f"Print only the first N entries. [default: all; in a table {_DEFAULT_ROWS}]",
+    ),
     reading: ReadArguments,
 ) -> None:
     """Show the keyed states of a checkpoint, and with --state the entries of one of them."""

@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
 
 import typer
 
 from migrate.cli import next_step
-from migrate.cli import typer_parameters as options
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import after_writing, emit
-from migrate.cli.typer_parameters import SIDE
+from migrate.cli.typer_parameters import SIDE, option, with_options
 from migrate.model.log import log
 from migrate.moves import to_flink as calls
 from migrate.moves.options import ALLOWED, MoveArguments
 
 
-@options.with_options
+@with_options
 def to_flink(
-    savepoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="SAVEPOINT",
-            help="A savepoint or chk-N directory, or a job's checkpoint directory (its newest "
-            "complete chk-N). It is only read.",
-        ),
-    ],
+    savepoint: str = typer.Argument(
+        ...,
+        metavar="SAVEPOINT",
+        help="A savepoint or chk-N directory, or a job's checkpoint directory (its newest "
+        "complete chk-N). It is only read.",
+    ),
     *,
-    from_side: Annotated[
-        str, typer.Option("--from", metavar="SIDE", help=f"The positions to write: {SIDE}")
-    ],
-    out: Annotated[
-        str,
-        typer.Option(
-            "--out", metavar="DIR", help="The new savepoint: a new directory, local or at a URL."
-        ),
-    ],
-    allow_state_mismatch: Annotated[
-        bool,
-        typer.Option(
-            "--allow-state-mismatch",
-            help="Write the savepoint although its state belongs to other positions: the records "
-            "between those and the written positions are then counted twice, or are missing from "
-            "the state.",
-            rich_help_panel=ALLOWED,
-        ),
-    ] = False,
+    from_side: str = typer.Option(
+        ..., "--from", metavar="SIDE", help=f"The positions to write: {SIDE}"
+    ),
+    out: str = typer.Option(
+        ..., "--out", metavar="DIR", help="The new savepoint: a new directory, local or at a URL."
+    ),
+    allow_state_mismatch: bool = option(
+        "Write the savepoint although its state belongs to other positions: the records between "
+        "those and the written positions are then counted twice, or are missing from the state.",
+        panel=ALLOWED,
+    ),
     arguments: MoveArguments,
 ) -> None:
     """Write a new savepoint with other Kafka positions and the same state.

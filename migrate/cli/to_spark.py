@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Annotated
-
-import typer
 
 from migrate.cli import next_step
-from migrate.cli import typer_parameters as options
 from migrate.cli.changes import check_plan_alone, save_plan
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import after_writing, emit
+from migrate.cli.typer_parameters import (
+    PLAN_TO_APPLY,
+    PLAN_TO_WRITE,
+    WIDE,
+    SideOrPlan,
+    option,
+    with_options,
+)
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.moves import to_spark as spark
@@ -33,100 +37,86 @@ class SparkFormat(str, Enum):
 
 
 _QUERY = "The query"
+_SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
 
 
-@options.with_options
+def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
+    """Parse ``N=S`` arguments; return the names of Flink sources by the number of the stream.
+
+    Raises:
+        UsageError: an argument does not have this form.
+    """
+    names: dict[int, list[str]] = {}
+    for text in texts:
+        match = _SPARK_SOURCE.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--spark-source {text!r}: expected N=SOURCE, such as 0=topic:orders")
+        names.setdefault(int(match[1]), []).append(match[2])
+    return names
+
+
+@with_options
 def to_spark(
-    chk: options.SideOrPlan = None,
+    chk: SideOrPlan = None,
     *,
-    checkpoint_dir: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Also write a checkpoint location for a query that starts at these positions: a "
-            "new directory, local or at s3://, gs://, abfs://, hdfs://, dbfs:/.",
-        ),
-    ] = None,
-    sink: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="The files or the table that the query writes. Refused if it has recorded another "
-            "query's batches, because it would skip this query's first batches.",
-            rich_help_panel=_QUERY,
-        ),
-    ] = None,
-    sink_writer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The query's name in the sink: Hudi's checkpoint identifier, Delta's txnAppId.",
-            rich_help_panel=_QUERY,
-        ),
-    ] = None,
+    checkpoint_dir: str | None = option(
+        "Also write a checkpoint location for a query that starts at these positions: a "
+        "new directory, local or at s3://, gs://, abfs://, hdfs://, dbfs:/.",
+        metavar="DIR",
+    ),
+    sink: str | None = option(
+        "The files or the table that the query writes. Refused if it has recorded another "
+        "query's batches, because it would skip this query's first batches.",
+        metavar="DIR",
+        panel=_QUERY,
+    ),
+    sink_writer: str | None = option(
+        "The query's name in the sink: Hudi's checkpoint identifier, Delta's txnAppId.",
+        metavar="NAME",
+        panel=_QUERY,
+    ),
     arguments: MoveArguments,
-    spark_source: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="N=S",
-            help="Stream N of the query, counted from 0, goes on from source S (as --source names "
-            "it). N=topic:NAME takes one topic. Repeatable.",
-            rich_help_panel=_QUERY,
-        ),
-    ] = None,
-    format: Annotated[
-        SparkFormat,
-        typer.Option(
-            metavar="F",
-            help="json: startingOffsets (one line for each --spark-source). options: the Kafka "
-            "source's options as lines of name=value. python, scala: a query to complete.",
-        ),
-    ] = SparkFormat.JSON,
-    query_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the query of --format python or scala to this new file; stdout then has "
-            "the startingOffsets.",
-        ),
-    ] = None,
-    spark_version: Annotated[
-        str | None,
-        typer.Option(
-            metavar="V",
-            help="The Spark version of the printed query, such as 4.0.0. [default: that of the "
-            "installed PySpark]",
-            rich_help_panel=_QUERY,
-        ),
-    ] = None,
-    isolation_level: Annotated[
-        IsolationLevel | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="read_committed or read_uncommitted, for the printed options or query.",
-            rich_help_panel=_QUERY,
-        ),
-    ] = None,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OPERATOR/NAME",
-            help="A keyed state that the printed Python query starts with. Repeatable.",
-            rich_help_panel=_QUERY,
-        ),
-    ] = None,
-    keep_state: Annotated[
-        str | None,
-        typer.Option(
-            metavar="spark:OLD",
-            help="Write --checkpoint-dir as a copy of the checkpoint location OLD, with OLD's "
-            "state.",
-            rich_help_panel=_QUERY,
-        ),
-    ] = None,
-    plan: options.PlanFileToApply = None,
-    plan_out: options.PlanFileToWrite = None,
-    wide: options.Wide = False,
+    spark_source: Mapping[int, Sequence[str]] | None = option(
+        "Stream N of the query, counted from 0, goes on from source S (as --source names "
+        "it). N=topic:NAME takes one topic. Repeatable.",
+        metavar="N=S",
+        panel=_QUERY,
+        read=parse_spark_sources,
+    ),
+    format: SparkFormat = option(
+        "json: startingOffsets (one line for each --spark-source). options: the Kafka "
+        "source's options as lines of name=value. python, scala: a query to complete.",
+        metavar="F",
+    ),
+    query_file: str | None = option(
+        "Write the query of --format python or scala to this new file; stdout then has "
+        "the startingOffsets.",
+        metavar="FILE",
+    ),
+    spark_version: str | None = option(
+        "The Spark version of the printed query, such as 4.0.0. [default: that of the "
+        "installed PySpark]",
+        metavar="V",
+        panel=_QUERY,
+    ),
+    isolation_level: IsolationLevel | None = option(
+        "read_committed or read_uncommitted, for the printed options or query.",
+        metavar="LEVEL",
+        panel=_QUERY,
+    ),
+    state: list[str] | None = option(
+        "A keyed state that the printed Python query starts with. Repeatable.",
+        metavar="OPERATOR/NAME",
+        panel=_QUERY,
+    ),
+    keep_state: str | None = option(
+        "Write --checkpoint-dir as a copy of the checkpoint location OLD, with OLD's state.",
+        metavar="spark:OLD",
+        panel=_QUERY,
+    ),
+    plan: str | None = PLAN_TO_APPLY,
+    plan_out: str | None = PLAN_TO_WRITE,
+    wide: bool = WIDE,
 ) -> None:
     """Print startingOffsets for a Spark query, or write a checkpoint location that starts there.
 
@@ -173,7 +163,7 @@ def to_spark(
         checkpoint_dir=checkpoint_dir,
         sink=sink,
         sink_writer=sink_writer,
-        spark_source=parse_spark_sources(spark_source or ()),
+        spark_source=spark_source,
         keep_state=keep_state,
         isolation_level=isolation_level,
         state=state or (),
@@ -203,21 +193,3 @@ def to_spark(
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
             log.info(f"next, to check this now, and again once the query has run: {check}")
-
-
-_SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
-
-
-def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
-    """Parse ``N=S`` arguments; return the names of Flink sources by the number of the stream.
-
-    Raises:
-        UsageError: an argument does not have this form.
-    """
-    names: dict[int, list[str]] = {}
-    for text in texts:
-        match = _SPARK_SOURCE.fullmatch(text)
-        if match is None:
-            raise UsageError(f"--spark-source {text!r}: expected N=SOURCE, such as 0=topic:orders")
-        names.setdefault(int(match[1]), []).append(match[2])
-    return names

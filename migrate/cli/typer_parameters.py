@@ -1,4 +1,4 @@
-"""Options that several commands share, and options made from the TypedDicts of the Python API."""
+"""Options that several commands share, and the parameters that Typer makes options from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _OTHER_SIDES = (
 )
 # Help for arguments that take any set of positions, such as the two sides of diff.
 SIDE = f"a checkpoint or savepoint, {_OTHER_SIDES}."
-OUTPUT = "Output"
 SERVERS = "[env: MIGRATE_BOOTSTRAP_SERVERS]"
 CheckpointOrPlan = Annotated[
     str | None,
@@ -37,62 +36,67 @@ SideOrPlan = Annotated[
     typer.Argument(metavar="CHK", help=f"{_CHK}; or {_OTHER_SIDES}. Not with --plan."),
 ]
 Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.")]
-PlanFileToApply = Annotated[
-    str | None,
-    typer.Option(
-        "--plan",
-        metavar="FILE",
-        help="Apply this saved plan. It is refused if the cluster or the job has changed since.",
-    ),
-]
-PlanFileToWrite = Annotated[
-    str | None,
-    typer.Option(
-        "--plan-out",
-        metavar="FILE",
-        help="Save the plan as JSON, for a review and --plan. Nothing else is written.",
-    ),
-]
 
 
-Wide = Annotated[
-    bool,
-    typer.Option("--wide", help="Show every column of the table.", rich_help_panel=OUTPUT),
-]
+def option(help: str, **declared: Any) -> Any:
+    """Return an ``Option`` as the default value of a command's parameter.
+
+    Args:
+        help: as in ``Option``.
+        declared: the other attributes of the ``Option``.
+    """
+    return Option(help, **declared)
+
+
+PLAN_TO_APPLY = option(
+    "Apply this saved plan. It is refused if the cluster or the job has changed since.",
+    metavar="FILE",
+)
+PLAN_TO_WRITE = option(
+    "Save the plan as JSON, for a review and --plan. Nothing else is written.", metavar="FILE"
+)
+WIDE = option("Show every column of the table.", panel="Output")
 
 
 def with_options(
     command: Callable[..., None], *, help: Mapping[str, str] | None = None
 ) -> Callable[..., None]:
-    """Replace a command's TypedDict parameter by one option for each key of the TypedDict.
+    """Give a command the parameters that Typer makes its options from.
 
-    The command is called with a dict of the options that have a value. An option's ``read``
-    function, if any, has converted the value.
+    A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
+    TypedDict becomes one option for each key; the command gets a dict of those that have a value.
 
     Args:
-        command: a function with a parameter whose type is a TypedDict, such as ``MoveArguments``.
+        command: the function of the command.
         help: help texts that replace those of the TypedDict, by key.
     """
     parameters: list[Parameter] = []
-    typeddict_parameter, declared = "", dict[str, tuple[Any, Option]]()
+    options: dict[str, Option] = {}
+    typeddict_parameter, keys = "", dict[str, tuple[Any, Option]]()
     for parameter in signature(command, eval_str=True).parameters.values():
-        if not is_typeddict(parameter.annotation):
+        if is_typeddict(parameter.annotation):
+            typeddict_parameter, keys = parameter.name, options_of(parameter.annotation)
+            for name, (kind, declared) in keys.items():
+                options[name] = declared
+                if kind is not bool and not isinstance(kind, EnumMeta):
+                    kind = str | None
+                parameters.append(_parameter(name, kind, declared, (help or {}).get(name)))
+        elif isinstance(parameter.default, Option):
+            options[parameter.name] = parameter.default
+            parameters.append(_parameter(parameter.name, parameter.annotation, parameter.default))
+        else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-            continue
-        typeddict_parameter, declared = parameter.name, options_of(parameter.annotation)
-        parameters += [
-            _parameter(name, kind, option, (help or {}).get(name, option.help))
-            for name, (kind, option) in declared.items()
-        ]
 
     @wraps(command)
     def run(**values: Any) -> None:
-        arguments = {}
-        for name, (_, option) in declared.items():
-            value = values.pop(name)
-            if value is not None:
-                arguments[name] = value if option.read is None else option.read(value)
-        command(**values, **{typeddict_parameter: arguments})
+        for name, declared in options.items():
+            if declared.read is not None and values[name] is not None:
+                values[name] = declared.read(values[name])
+        if keys:
+            arguments = {name: values.pop(name) for name in keys}
+            given = {name: value for name, value in arguments.items() if value is not None}
+            values[typeddict_parameter] = given
+        command(**values)
 
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     # Typer calls ``inspect.signature``, which returns this attribute (PEP 362).
@@ -100,7 +104,7 @@ def with_options(
     return run
 
 
-def _parameter(name: str, kind: Any, option: Option, help: str) -> Parameter:
+def _parameter(name: str, kind: Any, option: Option, help: str | None = None) -> Parameter:
     """Return an option as a parameter in the form that Typer reads."""
     default: Any = None
     if option.read is not None:
@@ -109,12 +113,10 @@ def _parameter(name: str, kind: Any, option: Option, help: str) -> Parameter:
         default = False
     elif isinstance(kind, EnumMeta):
         default = next(iter(kind))
-    else:
-        kind = str | None
     info = typer.Option(
         *(option.flags or (f"--{name.replace('_', '-')}",)),
         metavar=option.metavar,
-        help=help,
+        help=help or option.help,
         rich_help_panel=option.panel,
     )
     return Parameter(

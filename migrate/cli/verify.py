@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import EllipsisType
-from typing import Annotated
 
 import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.terminal import emit, say
-from migrate.cli.typer_parameters import Wide, with_options
+from migrate.cli.typer_parameters import WIDE, option, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.policies import parse_time
 from migrate.model.wording import parse_duration, printable
 from migrate.moves import verify as calls
 from migrate.moves.options import SideArguments
+
+
+def time_to_live(text: str | None) -> int | EllipsisType | None:
+    """Return ``--ttl`` in milliseconds: None for ``none``, ``...`` if the option is missing.
+
+    Raises:
+        UsageError: the text is not a duration.
+    """
+    if text is None:
+        return ...
+    if text == "none":
+        return None
+    try:
+        return round(parse_duration(text) * 1000)
+    except ValueError as error:
+        raise UsageError(f"--ttl {error}; or none") from error
+
+
+def spark_settings(arguments: Iterable[str]) -> dict[str, str]:
+    """Parse ``--spark-conf`` arguments; return Spark's settings.
+
+    Raises:
+        UsageError: an argument is not ``spark.KEY=VALUE``.
+    """
+    settings = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise UsageError(f"--spark-conf {key if equals else ''}: not spark.KEY=VALUE")
+        settings[key] = value
+    return settings
 
 
 @partial(
@@ -30,104 +60,64 @@ from migrate.moves.options import SideArguments
     },
 )
 def verify(
-    moved: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHK",
-            help="The checkpoint that was moved; or plan:FILE, the plan that was applied, which is "
-            "needed if options changed positions or topics.",
-        ),
-    ],
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help=f"What was written: {calls.TARGETS}.")
-    ],
+    moved: str = typer.Argument(
+        ...,
+        metavar="CHK",
+        help="The checkpoint that was moved; or plan:FILE, the plan that was applied, which is "
+        "needed if options changed positions or topics.",
+    ),
+    target: str = typer.Argument(..., metavar="TARGET", help=f"What was written: {calls.TARGETS}."),
     *,
     arguments: SideArguments,
-    allow_moved_on: Annotated[
-        bool,
-        typer.Option(
-            "--allow-moved-on",
-            help="Accept a group with offsets above the positions, and a query whose log no longer "
-            "shows where it started: you know that both started there.",
-        ),
-    ] = False,
-    one_cluster: Annotated[
-        bool,
-        typer.Option(
-            "--one-cluster",
-            help="Assume that all sources of a topic read the same Kafka cluster.",
-        ),
-    ] = False,
-    wide: Wide = False,
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run",
-            help="For spark:DIR: start Spark on a copy of it, with a sink that drops at most 1000 "
-            "records, and compare where Spark starts.",
-            rich_help_panel="Spark",
-        ),
-    ] = False,
-    spark_conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--spark-conf",
-            metavar="KEY=VALUE",
-            help="With --run or --state: a Spark setting. [default: spark.jars.packages names the "
-            "Kafka connector of PySpark's version]",
-            rich_help_panel="Spark",
-        ),
-    ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--state",
-            metavar="OPERATOR/NAME",
-            help="For a primed spark:DIR: compare this keyed state of CHK, key by key, with "
-            "Spark's state before its first records from Kafka.",
-            rich_help_panel="Keyed state",
-        ),
-    ] = None,
-    expect: Annotated[
-        str | None,
-        typer.Option(
-            "--expect",
-            metavar="EXPRESSIONS",
-            help="With --state: a SQL expression for each field of Spark's key, then of its value, "
-            "over Flink's key, namespace and value, separated by commas. [default: their fields "
-            "in order]",
-            rich_help_panel="Keyed state",
-        ),
-    ] = None,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample",
-            metavar="N",
-            help="With --state: compare only N of Flink's keys. [default: all keys of both]",
-            rich_help_panel="Keyed state",
-        ),
-    ] = None,
-    ttl_ms: Annotated[
-        str | None,
-        typer.Option(
-            "--ttl",
-            metavar="DURATION|none",
-            help="With --state: the state's time to live in the job, as 7d, 12h or 500ms. Entries "
-            "that had expired at the stop are left out; with none all are kept.",
-            rich_help_panel="Keyed state",
-        ),
-    ] = None,
-    stopped_at_ms: Annotated[
-        str | None,
-        typer.Option(
-            "--stopped-at",
-            metavar="TIME",
-            help="With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds. "
-            "[default: when _metadata was written, or the state's last access if that is later]",
-            rich_help_panel="Keyed state",
-        ),
-    ] = None,
+    allow_moved_on: bool = option(
+        "Accept a group with offsets above the positions, and a query whose log no longer "
+        "shows where it started: you know that both started there."
+    ),
+    one_cluster: bool = option("Assume that all sources of a topic read the same Kafka cluster."),
+    wide: bool = WIDE,
+    run: bool = option(
+        "For spark:DIR: start Spark on a copy of it, with a sink that drops at most 1000 "
+        "records, and compare where Spark starts.",
+        panel="Spark",
+    ),
+    spark_conf: Mapping[str, str] | None = option(
+        "With --run or --state: a Spark setting. [default: spark.jars.packages names the "
+        "Kafka connector of PySpark's version]",
+        metavar="KEY=VALUE",
+        panel="Spark",
+        read=spark_settings,
+    ),
+    state: str | None = option(
+        "For a primed spark:DIR: compare this keyed state of CHK, key by key, with "
+        "Spark's state before its first records from Kafka.",
+        metavar="OPERATOR/NAME",
+        panel="Keyed state",
+    ),
+    expect: str | None = option(
+        "With --state: a SQL expression for each field of Spark's key, then of its value, over "
+        "Flink's key, namespace and value, separated by commas. [default: their fields in order]",
+        metavar="EXPRESSIONS",
+        panel="Keyed state",
+    ),
+    sample: int | None = option(
+        "With --state: compare only N of Flink's keys. [default: all keys of both]",
+        metavar="N",
+        panel="Keyed state",
+    ),
+    ttl_ms: str | None = option(
+        "With --state: the state's time to live in the job, as 7d, 12h or 500ms. Entries "
+        "that had expired at the stop are left out; with none all are kept.",
+        flags=("--ttl",),
+        metavar="DURATION|none",
+        panel="Keyed state",
+    ),
+    stopped_at_ms: str | None = option(
+        "With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds. "
+        "[default: when _metadata was written, or the state's last access if that is later]",
+        flags=("--stopped-at",),
+        metavar="TIME",
+        panel="Keyed state",
+    ),
 ) -> None:
     """Check after a move whether the target started where the checkpoint ended.
 
@@ -151,7 +141,7 @@ def verify(
             **with_environment(arguments),
             one_cluster=one_cluster,
             run=run,
-            spark_conf=spark_settings(spark_conf),
+            spark_conf=spark_conf,
             state=state,
             expect=expect,
             sample=sample,
@@ -171,34 +161,3 @@ def verify(
     log.info(summary_line(verification, allow_moved_on=allow_moved_on))
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
         raise typer.Exit(Exit.NOT_VERIFIED)
-
-
-def time_to_live(text: str | None) -> int | EllipsisType | None:
-    """Return ``--ttl`` in milliseconds: None for ``none``, ``...`` if the option is missing.
-
-    Raises:
-        UsageError: the text is not a duration.
-    """
-    if text is None:
-        return ...
-    if text == "none":
-        return None
-    try:
-        return round(parse_duration(text) * 1000)
-    except ValueError as error:
-        raise UsageError(f"--ttl {error}; or none") from error
-
-
-def spark_settings(arguments: Iterable[str] | None) -> dict[str, str]:
-    """Parse ``--spark-conf`` arguments; return Spark's settings.
-
-    Raises:
-        UsageError: an argument is not ``spark.KEY=VALUE``.
-    """
-    settings = {}
-    for argument in arguments or ():
-        key, equals, value = argument.partition("=")
-        if not equals or not key.startswith("spark."):
-            raise UsageError(f"--spark-conf {key if equals else ''}: not spark.KEY=VALUE")
-        settings[key] = value
-    return settings
