@@ -94,7 +94,7 @@ def _table(steps: Sequence[StepResult]) -> str:
     columns: tuple[Column[StepResult], ...] = (
         Column("STEP", lambda step: step.name),
         Column("STATE", lambda step: step.state),
-        Column("WHAT", lambda step: printable(step.text)),
+        Column("WHAT", lambda step: step.text),
     )
     return "".join(table_lines(columns, steps, Screen.of(sys.stdout)))
 

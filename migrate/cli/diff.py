@@ -62,12 +62,7 @@ def diff(
     from migrate.report.diff import diff_csv, diff_json, diff_table
     from migrate.report.right_side import export_right_side
 
-    difference = calls.diff(
-        left,
-        right,
-        topic_map=topic_map,
-        **with_environment(arguments),
-    )
+    difference = calls.diff(left, right, topic_map=topic_map, **with_environment(arguments))
     match format:
         case DiffFormat.TABLE:
             table = diff_table(difference, sys.stdout, every_partition=all_, wide=wide)

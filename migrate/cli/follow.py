@@ -13,8 +13,7 @@ from migrate.moves.options import KafkaArguments
 
 
 @partial(
-    with_options,
-    help={"bootstrap_servers": "The Kafka cluster that the query reads. " + SERVERS},
+    with_options, help={"bootstrap_servers": "The Kafka cluster that the query reads. " + SERVERS}
 )
 def follow(
     query: str = typer.Argument(

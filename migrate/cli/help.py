@@ -183,7 +183,7 @@ _CHANGE = {
 }
 _FOLLOW = {
     "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
-    "shows.",
+    "shows."
 }
 SECTIONS = {
     "Read": _LOOK,

@@ -32,8 +32,7 @@ CheckpointOrPlan = Annotated[
     ),
 ]
 SideOrPlan = Annotated[
-    str | None,
-    typer.Argument(metavar="CHK", help=f"{_CHK}; or {_OTHER_SIDES}. Not with --plan."),
+    str | None, typer.Argument(metavar="CHK", help=f"{_CHK}; or {_OTHER_SIDES}. Not with --plan.")
 ]
 Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.")]
 

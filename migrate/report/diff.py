@@ -6,22 +6,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TextIO
 
 from pydantic import Field
 
-from migrate.model.positions import (
-    Marker,
-    PositionSet,
-    Start,
-    Unknown,
-)
+from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, number_column, table_lines
+from migrate.report.table import Column, Line, table_lines
 from migrate.report.text import csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
@@ -194,7 +189,7 @@ def diff_table(
     folded = len(diff.rows) > FOLD_ABOVE and not every_partition
     if folded:
         topics = list(diff.by_topic.items())
-        lines += table_lines(_columns_of_topics(topics), topics, screen, wide=wide)
+        lines += table_lines(_columns_of_topics(), topics, screen, wide=wide)
     else:
         lines += table_lines(_columns(clipped=diff.is_clipped), diff.rows, screen, wide=wide)
     lines.append(screen.text(totals_line(diff.totals), "bold") + "\n")
@@ -220,33 +215,29 @@ def totals_line(totals: DiffTotals) -> str:
 def _columns(*, clipped: bool) -> tuple[Column[DiffRow], ...]:
     return (
         Column("RELATION", lambda row: row.relation.value, style=lambda row: _STYLES[row.relation]),
-        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        number_column("PARTITION", lambda row: row.partition),
+        Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
+        Column("PARTITION", lambda row: row.partition),
         Column("LEFT", lambda row: start_text(row.left, row.left_offset), right=True),
         Column("RIGHT", lambda row: start_text(row.right, row.right_offset), right=True),
         Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True),
-        number_column(
-            "OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, drop_order=1
-        ),
-        number_column(
-            "LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=3
-        ),
-        number_column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=2),
+        Column("OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, drop_order=1),
+        Column("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=3),
+        Column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=2),
     )
 
 
 _Topic = tuple[str, DiffTotals]
 
 
-def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
+def _columns_of_topics() -> tuple[Column[_Topic], ...]:
     def counts(heading: str, count: Callable[[DiffTotals], int]) -> Column[_Topic]:
-        return number_column(heading, lambda topic: count(topic[1]) or None, total_of=topics)
+        return Column(heading, lambda topic: count(topic[1]) or None, total=True)
 
     def partitions(relation: Relation) -> Column[_Topic]:
         return counts(relation.value.upper(), lambda totals: totals.of(relation))
 
     return (
-        Column("TOPIC", lambda topic: printable(topic[0]), own_line=Line.ABOVE),
+        Column("TOPIC", lambda topic: topic[0], own_line=Line.ABOVE),
         counts("PARTITIONS", lambda totals: totals.partitions),
         *map(partitions, Relation),
         counts("OFFSETS-AHEAD", lambda totals: totals.offsets_ahead),

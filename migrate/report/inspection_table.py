@@ -12,14 +12,11 @@ from migrate.model.finding import Severity
 from migrate.model.positions import Position
 from migrate.model.wording import counted, printable
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, number_column, table_lines
+from migrate.report.table import Column, Line, table_lines
 from migrate.report.text import operator_names
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
-_STOPPED = {
-    StopKind.SUSPEND: ", job stopped",
-    StopKind.TERMINATE: ", job drained and stopped",
-}
+_STOPPED = {StopKind.SUSPEND: ", job stopped", StopKind.TERMINATE: ", job drained and stopped"}
 
 
 def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
@@ -60,13 +57,13 @@ def _heading(source: Source, screen: Screen) -> str:
 
 
 _POSITIONS: tuple[Column[Position], ...] = (
-    Column("CLUSTER", lambda position: printable(position.cluster or "")),
-    Column("TOPIC", lambda position: printable(position.topic), own_line=Line.ABOVE),
-    number_column("PARTITION", lambda position: position.partition),
+    Column("CLUSTER", lambda position: position.cluster),
+    Column("TOPIC", lambda position: position.topic, own_line=Line.ABOVE),
+    Column("PARTITION", lambda position: position.partition),
     Column("STATE", lambda position: position.state.value),
-    number_column("NEXT-OFFSET", lambda position: position.next_offset),
-    number_column("STOPPING-OFFSET", lambda position: position.stopping_offset),
-    number_column("SUBTASK", lambda position: position.subtask, drop_order=1),
+    Column("NEXT-OFFSET", lambda position: position.next_offset),
+    Column("STOPPING-OFFSET", lambda position: position.stopping_offset),
+    Column("SUBTASK", lambda position: position.subtask, drop_order=1),
 )
 
 
@@ -75,29 +72,13 @@ def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
     in_flight = any(operator.in_flight_bytes for operator in operators)
     return (
         Column("OPERATOR", lambda operator: operator.operator_id[:8]),
+        Column("NAME", lambda operator: operator.name or operator.uid or "", own_line=Line.BELOW),
+        Column("PARALLELISM", lambda operator: operator.parallelism),
+        Column("KEYED-BYTES", lambda operator: operator.keyed_state_bytes, total=True),
+        Column("OPERATOR-BYTES", lambda operator: operator.operator_state_bytes, total=True),
+        Column("RAW-BYTES", lambda operator: operator.raw_state_bytes, total=True, wide=not raw),
         Column(
-            "NAME",
-            lambda operator: printable(operator.name or operator.uid or ""),
-            own_line=Line.BELOW,
-        ),
-        number_column("PARALLELISM", lambda operator: operator.parallelism),
-        number_column(
-            "KEYED-BYTES", lambda operator: operator.keyed_state_bytes, total_of=operators
-        ),
-        number_column(
-            "OPERATOR-BYTES", lambda operator: operator.operator_state_bytes, total_of=operators
-        ),
-        number_column(
-            "RAW-BYTES",
-            lambda operator: operator.raw_state_bytes,
-            total_of=operators,
-            wide=not raw,
-        ),
-        number_column(
-            "IN-FLIGHT",
-            lambda operator: operator.in_flight_bytes,
-            total_of=operators,
-            wide=not in_flight,
+            "IN-FLIGHT", lambda operator: operator.in_flight_bytes, total=True, wide=not in_flight
         ),
         Column("STATE", lambda operator: ", ".join(_states(operator)), own_line=Line.BELOW),
     )

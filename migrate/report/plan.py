@@ -9,8 +9,8 @@ from migrate.model.positions import Marker
 from migrate.model.wording import counted, printable
 from migrate.planning import PlannedPartition, Verdict
 from migrate.planning.match_records import MatchOutcome
-from migrate.report.table import Column, Line, number_column, table_text
-from migrate.report.text import difference_text, number_text
+from migrate.report.table import Column, Line, table_text
+from migrate.report.text import difference_text
 
 if TYPE_CHECKING:
     from migrate.model.cluster_snapshot import Committed
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
     """Return a table of a plan, with a row for each partition."""
-    differs = any(_position(row) != number_text(row.next_offset) for row in partitions)
+    differs = any(_position(row) != row.next_offset for row in partitions)
     is_translated = any(row.translation is not None for row in partitions)
     proof = Column("SAME-RECORDS", _proof, right=True, drop_order=4)
     columns: tuple[Column[PlannedPartition], ...] = (
-        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        number_column("PARTITION", lambda row: row.partition),
+        Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
+        Column("PARTITION", lambda row: row.partition),
         # Without --wide, this column is shown only if some new offset differs from it.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
-        number_column("CURRENT-OFFSET", lambda row: row.current),
-        number_column("NEW-OFFSET", lambda row: row.next_offset),
+        Column("CURRENT-OFFSET", lambda row: row.current),
+        Column("NEW-OFFSET", lambda row: row.next_offset),
         Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True, drop_order=3),
-        number_column("LOG-START-OFFSET", lambda row: row.log_start, wide=True),
-        number_column("LOG-END-OFFSET", lambda row: row.log_end, drop_order=1),
-        number_column("LAG", lambda row: row.records_left, total_of=partitions),
+        Column("LOG-START-OFFSET", lambda row: row.log_start, wide=True),
+        Column("LOG-END-OFFSET", lambda row: row.log_end, drop_order=1),
+        Column("LAG", lambda row: row.records_left, total=True),
         Column("VERDICT", lambda row: row.verdict.value, style=_style),
         *((proof,) if is_translated else ()),
         _records("LOST", lambda row: row.lost, partitions),
@@ -43,9 +43,9 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     return table_text(columns, partitions, out, wide=wide)
 
 
-def _position(planned: PlannedPartition) -> str:
+def _position(planned: PlannedPartition) -> str | int | None:
     position = planned.position
-    return position.value if isinstance(position, Marker) else number_text(position)
+    return position.value if isinstance(position, Marker) else position
 
 
 def _proof(planned: PlannedPartition) -> str:
@@ -88,7 +88,7 @@ def _records(
     total = str(known) if None not in counts else f"{known}+?" if known else "?"
     return Column(
         heading,
-        lambda row: number_text(count(row), "?") if count(row) != 0 else "",
+        lambda row: "?" if count(row) is None else count(row) or None,
         right=True,
         total=total,
     )
@@ -99,14 +99,12 @@ def restoration_table(
 ) -> str:
     """Return a table of a rollback, with a row for each partition that changes."""
     columns: tuple[Column[RestoredOffset], ...] = (
-        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        number_column("PARTITION", lambda row: row.partition),
+        Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
+        Column("PARTITION", lambda row: row.partition),
         Column("CURRENT-OFFSET", lambda row: committed_text(row.now), right=True),
         Column("NEW-OFFSET", lambda row: committed_text(row.target), right=True),
-        number_column(
-            "LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=2
-        ),
-        number_column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=1),
+        Column("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, drop_order=2),
+        Column("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, drop_order=1),
         Column("DOUBT", lambda row: row.doubt.value if row.doubt else "", style=lambda _: "red"),
     )
     return table_text(columns, partitions, out, wide=wide)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from migrate.fleet.inventory import Inventory, ScannedJob, count_by_frequency
 from migrate.model.finding import Code
-from migrate.model.wording import counted, printable
+from migrate.model.wording import counted
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, number_column, table_lines
-
-if TYPE_CHECKING:
-    from migrate.fleet.inventory import JobPlan
-
+from migrate.report.table import Column, Line, table_lines
 
 # Obstacles that hold only as long as the job runs, in words.
 _ENDED_BY_A_STOP = {
@@ -30,70 +26,46 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
     """
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs
+    total_lag = _lag_text(inventory.totals.lag, sum(job.lag_unknown for job in jobs))
+
+    def moves(job: ScannedJob) -> str:
+        return _moves_and_why(job, inventory)[0]
 
     def style(job: ScannedJob) -> str:
-        return {"yes": "green", "check": "yellow"}.get(_moves(job, inventory), "red")
+        return {"yes": "green", "check": "yellow"}.get(moves(job), "red")
 
     columns: tuple[Column[ScannedJob], ...] = (
-        Column("MOVES", lambda job: _moves(job, inventory), style=style),
-        Column(
-            "CHECKPOINT",
-            lambda job: printable(job.pointer.removeprefix(here)),
-            own_line=Line.BELOW,
-        ),
-        number_column("SOURCES", lambda job: job.sources, total_of=jobs, drop_order=1),
-        number_column("PARTITIONS", lambda job: job.positions, total_of=jobs),
-        Column("LAG", _lag, right=True, total=_total_lag(jobs)),
-        Column("WHY", lambda job: _why(job, inventory), own_line=Line.BELOW),
+        Column("MOVES", moves, style=style),
+        Column("CHECKPOINT", lambda job: job.pointer.removeprefix(here), own_line=Line.BELOW),
+        Column("SOURCES", lambda job: job.sources, total=True, drop_order=1),
+        Column("PARTITIONS", lambda job: job.positions, total=True),
+        Column("LAG", lambda job: _lag_text(job.lag, job.lag_unknown), right=True, total=total_lag),
+        Column("WHY", lambda job: _moves_and_why(job, inventory)[1], own_line=Line.BELOW),
     )
     return table_lines(columns, jobs, Screen.of(out), wide=wide)
 
 
-def _moves(job: ScannedJob, inventory: Inventory) -> str:
-    """Return the cell MOVES.
+def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
+    """Return the cells MOVES and WHY.
 
-    Returns:
-        ``yes`` without an obstacle, ``check`` if there is something to check first, ``no`` with an
-        obstacle or if its plan was refused or failed, or ``unreadable``.
+    MOVES is ``yes`` without an obstacle, ``check`` if there is something to check first, ``no``
+    with an obstacle or if no plan was saved (it was refused or failed), or ``unreadable``.
     """
     if not job.readable:
-        return "unreadable"
-    if not job.movable or _unsaved_plan(job, inventory.plans) is not None:
-        return "no"
-    return "check" if job.to_check else "yes"
-
-
-def _unsaved_plan(job: ScannedJob, plans: Mapping[str, JobPlan] | None) -> JobPlan | None:
-    """Return the result of a job's planning if no plan was saved, because it was refused or failed.
-
-    Otherwise, or if no plans were made, return None.
-    """
-    plan = plans[job.pointer] if plans is not None else None
-    return plan if plan is not None and plan.file is None else None
-
-
-def _why(job: ScannedJob, inventory: Inventory) -> str:
-    if not job.readable:
-        return job.error_kind or ""
+        return "unreadable", job.error_kind or ""
     if not job.movable:
-        return ", ".join(job.obstacles)
-    unsaved = _unsaved_plan(job, inventory.plans)
-    if unsaved is not None:
-        return printable("; ".join(unsaved.reasons))
-    return ", ".join(job.to_check)
+        return "no", ", ".join(job.obstacles)
+    plan = inventory.plans[job.pointer] if inventory.plans is not None else None
+    if plan is not None and plan.file is None:
+        return "no", "; ".join(plan.reasons)
+    return "check" if job.to_check else "yes", ", ".join(job.to_check)
 
 
-def _total_lag(jobs: Sequence[ScannedJob]) -> str:
-    known = [job.lag for job in jobs if job.lag is not None]
-    unknown = any(job.lag_unknown for job in jobs)
-    return f"{sum(known)}{'+?' if unknown else ''}" if known else ""
-
-
-def _lag(job: ScannedJob) -> str:
-    """Return the lag of a job, with ``+?`` if the lag of some positions is not known."""
-    if job.lag is None:
+def _lag_text(known: int | None, unknown: int) -> str:
+    """Return the known lag, with ``+?`` if the lag of some positions is not known."""
+    if known is None:
         return ""
-    return f"{job.lag}+?" if job.lag_unknown else str(job.lag)
+    return f"{known}+?" if unknown else str(known)
 
 
 def summary_lines(inventory: Inventory) -> Iterator[str]:
@@ -111,7 +83,7 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         rest = f", and {counted(unknown, 'position')} whose lag is not known" if unknown else ""
         yield f"lag: up to {counted(totals.lag, 'record')}{rest}"
     jobs = {
-        moves: [job for job in inventory.jobs if _moves(job, inventory) == moves]
+        moves: [job for job in inventory.jobs if _moves_and_why(job, inventory)[0] == moves]
         for moves in ("yes", "check", "no")
     }
     yield f"yes: {len(jobs['yes'])} (no obstacle was found)"

@@ -48,7 +48,7 @@ class CheckpointReport(TypedDict):
                 },
                 "then": {"properties": {"next_offset": {"type": "null"}}},
             },
-        },
+        }
     )
 )
 class PositionReport(TypedDict):

@@ -11,7 +11,7 @@ from migrate.model.positions import SPARK_PREFIX, format_start
 from migrate.model.wording import counted, printable
 from migrate.planning import Plan
 from migrate.report.plan import committed_text, plan_table
-from migrate.report.table import Column, Line, number_column, table_text
+from migrate.report.table import Column, Line, table_text
 
 if TYPE_CHECKING:
     from migrate.inputs.spark_query import QueryLocation
@@ -80,8 +80,8 @@ def _table(titles: Sequence[str], rows: Sequence[_Row], out: TextIO) -> str:
         return Column(title, lambda row: row[1][number], right=True)
 
     columns: tuple[Column[_Row], ...] = (
-        Column("TOPIC", lambda row: printable(row[0][0]), own_line=Line.ABOVE),
-        number_column("PARTITION", lambda row: row[0][1]),
+        Column("TOPIC", lambda row: row[0][0], own_line=Line.ABOVE),
+        Column("PARTITION", lambda row: row[0][1]),
         *map(offsets, titles, count()),
     )
     return table_text(columns, rows, out)

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any, TextIO
 
 from decoder.keyed_state import Entry, KeyedState
-from migrate.model.wording import printable
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines, table_text
 from migrate.report.text import csv_pieces, csv_text, operator_names
@@ -68,7 +67,7 @@ def _heading(state: KeyedState, screen: Screen) -> str:
 
 
 def _column(name: str, own_line: Line | None) -> Column[Mapping[str, str]]:
-    return Column(name.upper(), lambda cells: printable(cells[name]), own_line=own_line)
+    return Column(name.upper(), lambda cells: cells[name], own_line=own_line)
 
 
 _COLUMNS = (
@@ -112,6 +111,6 @@ def entries_table(state: KeyedState, entries: Iterable[Entry], out: TextIO) -> s
 def _entry_column(name: str) -> Column[Mapping[str, Any]]:
     return Column(
         name.upper().replace("_", "-"),
-        lambda row: printable(_cell(row[name])),
+        lambda row: _cell(row[name]),
         own_line=Line.BELOW if name == "value" else None,
     )

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from textwrap import wrap
-from typing import Generic, TextIO, TypeVar
+from typing import Generic, Literal, TextIO, TypeVar
 
+from migrate.model.wording import printable
 from migrate.report.screen import Screen
-from migrate.report.text import number_text
 
 _Row = TypeVar("_Row")
 
@@ -41,10 +41,11 @@ class Column(Generic[_Row]):
 
     Attributes:
         heading: the heading; a line may end at a space or after a hyphen.
-        cell: returns the text of the cell in a row; the text has no control characters.
-        right: whether the cells are aligned to the right.
+        cell: returns the value of the cell in a row; None for an empty cell. Control characters in
+            a text are escaped.
+        right: whether the cells are aligned to the right; a column with a number always is.
         style: returns the style of the cell in a row on a terminal.
-        total: the sum of the numbers, or empty.
+        total: the text of the total; True for the sum of the cells' numbers.
         wide: whether the column is shown only with ``--wide``.
         drop_order: if the table is too wide, columns are left out, the highest number first; a
             column with 0 is never left out.
@@ -52,41 +53,13 @@ class Column(Generic[_Row]):
     """
 
     heading: str
-    cell: Callable[[_Row], str]
+    cell: Callable[[_Row], str | int | None]
     right: bool = False
     style: Callable[[_Row], str] | None = None
-    total: str = ""
+    total: str | Literal[True] = ""
     wide: bool = False
     drop_order: int = 0
     own_line: Line | None = None
-
-
-def number_column(
-    heading: str,
-    number: Callable[[_Row], int | None],
-    *,
-    total_of: Iterable[_Row] = (),
-    wide: bool = False,
-    drop_order: int = 0,
-) -> Column[_Row]:
-    """Return a column of numbers.
-
-    Args:
-        heading: as in ``Column``.
-        number: returns the number of a row, or None.
-        total_of: the rows to add up; without rows the column has no total.
-        wide: as in ``Column``.
-        drop_order: as in ``Column``.
-    """
-    known = [value for value in map(number, total_of) if value is not None]
-    return Column(
-        heading,
-        lambda row: number_text(number(row)),
-        right=True,
-        total=str(sum(known)) if known else "",
-        wide=wide,
-        drop_order=drop_order,
-    )
 
 
 def table_text(
@@ -109,7 +82,7 @@ def table_lines(
             width.
     """
     chosen = [column for column in columns if wide or not column.wide]
-    filled = [_Filled(column, list(map(column.cell, rows))) for column in chosen]
+    filled = [_Filled(column, rows) for column in chosen]
     filled = [filled_column for filled_column in filled if any(filled_column.cells)]
     left_out: list[str] = []
     if screen.width is not None and not wide:
@@ -124,17 +97,28 @@ def table_lines(
 class _Filled(Generic[_Row]):
     """A column, its cells, and the lines of its heading and cells in this table."""
 
-    def __init__(self, column: Column[_Row], cells: list[str]) -> None:
+    def __init__(self, column: Column[_Row], rows: Sequence[_Row]) -> None:
+        values = list(map(column.cell, rows))
+        numbers = [value for value in values if isinstance(value, int)]
         self.column = column
-        self.cells = cells
+        self.cells = list(map(_cell_text, values))
+        self.right = column.right or bool(numbers)
         self.heading = [column.heading]
-        self.total = column.total if len(cells) > 1 else ""
+        total = column.total if isinstance(column.total, str) else str(sum(numbers))
+        self.total = total if len(rows) > 1 else ""
         self.own_line: Line | None = None
-        self._least = max(map(_length, (*cells, self.total)))
+        self._least = max(map(_length, (*self.cells, self.total)))
 
     @property
     def width(self) -> int:
         return max(self._least, *map(_length, self.heading))
+
+
+def _cell_text(value: str | int | None) -> str:
+    if value is None:
+        return ""
+    text = str(value)
+    return text if text.isprintable() else printable(text)
 
 
 def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
@@ -183,7 +167,7 @@ def _lines(filled: Sequence[_Filled[_Row]], rows: Sequence[_Row], screen: Screen
         cells = []
         for column, width, text, style in zip(inline, widths, texts, styles, strict=True):
             shown, padding = screen.text(text, style), " " * (width - _length(text))
-            cells.append(padding + shown if column.column.right else shown + padding)
+            cells.append(padding + shown if column.right else shown + padding)
         return f"{indent}{_GAP.join(cells)}".rstrip() + "\n"
 
     bold = ["bold"] * len(inline)

@@ -9,7 +9,7 @@ from migrate.model.positions import format_start
 from migrate.model.wording import counted, join_some, printable
 from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, number_column, table_lines
+from migrate.report.table import Column, Line, table_lines
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
@@ -18,13 +18,11 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
     expected_by = "CHECKPOINT" if verification.plan is None else "PLAN"
     columns: tuple[Column[VerifiedPartition], ...] = (
         Column("OUTCOME", lambda row: row.outcome.value, style=_style),
-        Column("TOPIC", lambda row: printable(row.topic), own_line=Line.ABOVE),
-        number_column("PARTITION", lambda row: row.partition),
+        Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
+        Column("PARTITION", lambda row: row.partition),
         Column(expected_by, lambda row: format_start(row.expected), right=True),
-        number_column(
-            "STARTED-AT" if verification.has_run else "WILL-START-AT", lambda row: row.started
-        ),
-        number_column("OFFSETS", lambda row: row.records or None),
+        Column("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda row: row.started),
+        Column("OFFSETS", lambda row: row.records or None),
     )
     counts = ", ".join(
         f"{count} {outcome.value}" + _up_to(verification, outcome)

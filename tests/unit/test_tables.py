@@ -28,7 +28,7 @@ from migrate.report.diff import diff_table
 from migrate.report.inspection_table import inspection_table
 from migrate.report.plan import plan_table, restoration_table
 from migrate.report.screen import Screen
-from migrate.report.table import Column, Line, number_column, table_lines
+from migrate.report.table import Column, Line, table_lines
 from migrate.report.verification import verification_table
 from migrate.targets.group.rollback_decision import Doubt, RestoredOffset
 from tests.support.checkpoints import splits, write_source
@@ -162,7 +162,7 @@ def _drawn(*columns: Column[_Pair], width: int | None = None, wide: bool = False
 
 
 _TOPICS: Column[_Pair] = Column("TOPIC", lambda pair: pair[0], own_line=Line.ABOVE)
-_NUMBERS = number_column("LOG-END-OFFSET", lambda pair: pair[1], total_of=_PAIRS)
+_NUMBERS: Column[_Pair] = Column("LOG-END-OFFSET", lambda pair: pair[1], total=True)
 
 
 def test_a_column_that_is_empty_in_every_row_is_left_out() -> None:
@@ -199,7 +199,7 @@ def test_a_narrow_terminal_then_does_without_columns_and_names_them() -> None:
 
 
 def test_what_is_too_long_then_goes_to_lines_of_its_own() -> None:
-    places: Column[_Pair] = number_column("PARTITION", lambda pair: pair[1])
+    places: Column[_Pair] = Column("PARTITION", lambda pair: pair[1])
     said: Column[_Pair] = Column(
         "WHY NOT", lambda pair: "it is far too late" if pair[1] > 2 else "", own_line=Line.BELOW
     )
