@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
-from decoder import DecodeError, ErrorKind, read_checkpoint
+from decoder import DecodeError, read_checkpoint
 from decoder.storage import checkpoint_number
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.storage.files import Files, MissingExtra
@@ -193,43 +192,3 @@ def read_each(
             yield read_first()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
-
-
-class ReadCheckpoint(NamedTuple):
-    """A candidate and the outcome of reading it.
-
-    Attributes:
-        newest: whether the outcome is that of the job's newest checkpoint, or of a savepoint.
-        listed: whether this outcome counts in the totals of the scan. False for a checkpoint that
-            was read in place of a vanished one, if it is also a candidate: that candidate counts.
-    """
-
-    candidate: Candidate
-    outcome: Extraction | Failure
-    newest: bool
-    listed: bool
-
-
-def read_marked(candidates: Iterable[Candidate], files: Files) -> Iterator[ReadCheckpoint]:
-    """Read the candidates that ``mark_newest`` returned.
-
-    A running job may have deleted the checkpoint that was its newest. Then the checkpoint that is
-    the newest by now is read too. Usually it is a candidate itself, which was not complete when the
-    candidates were found.
-    """
-    for candidate, outcome in read_each(candidates, files):
-        numbers = candidate.job_numbers
-        if numbers is not None and _has_vanished(candidate, outcome):
-            newest = read_candidate(replace(candidate, read_newest=True), files)
-            if isinstance(newest, Extraction):
-                yield ReadCheckpoint(candidate, outcome, newest=False, listed=True)
-                listed = newest.checkpoint.checkpoint_id not in numbers
-                yield ReadCheckpoint(candidate, newest, newest=True, listed=listed)
-                continue
-        yield ReadCheckpoint(candidate, outcome, numbers is not None, listed=True)
-
-
-def _has_vanished(candidate: Candidate, outcome: Extraction | Failure) -> bool:
-    complete = candidate.job_directory is not None and candidate.metadata_bytes is not None
-    missing = isinstance(outcome, Failure) and outcome.kind == ErrorKind.NOT_FOUND.value
-    return complete and missing

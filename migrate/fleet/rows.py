@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from decoder import Checkpoint, Operator
+from decoder import Checkpoint
+from migrate.fleet import view_columns
 from migrate.fleet.candidates import Candidate, Failure
-from migrate.fleet.view_columns import BODY, ERROR, HEAD, CheckpointView, ViewColumn
+from migrate.fleet.view_columns import CheckpointView, ViewColumn
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.findings.checkpoint import job_ended_with
 from migrate.inputs.flink.source import Source
 from migrate.model.finding import Code, Finding, Severity
-from migrate.model.positions import Position
 from migrate.planning.obstacles import refuse_several_clusters
 from migrate.planning.shared_topics import shared_topics
 
@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 # The codes of obstacles that are not findings.
 OBSTACLE_CODES = ("no-positions", "several-clusters", "sources-disagree", "cluster-not-named")
 
-_NO_ERROR = (None,) * len(ERROR)
+_NO_ERROR = (None,) * len(view_columns.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,11 @@ class Obstacle:
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint, as the columns of HEAD and of the view CHECKPOINTS need it."""
+    """A checkpoint, as the columns HEAD and CHECKPOINT need it.
+
+    Attributes:
+        obstacles, to_check: see ``obstacles`` and ``findings_to_check``; HEAD does not need them.
+    """
 
     candidate: Candidate
     extraction: Extraction
@@ -81,24 +85,6 @@ class CheckpointRow(NamedTuple):
     @property
     def checkpoint(self) -> Checkpoint:
         return self.extraction.checkpoint
-
-    @property
-    def topics(self) -> set[str]:
-        return {topic for source in self.extraction.sources for topic in source.topics}
-
-
-class PositionRow(NamedTuple):
-    """A position and its source."""
-
-    source: Source
-    position: Position
-
-
-class OperatorRow(NamedTuple):
-    """An operator, and the kind of source if the operator is a Kafka source."""
-
-    operator: Operator
-    source_kind: str | None
 
 
 def view_rows(
@@ -119,31 +105,36 @@ def view_rows(
     sources = [source for source in outcome.sources if selection.includes(source)]
     if selection and not sources:
         return
-    head = values_of(HEAD, CheckpointRow(candidate, outcome))
-    items: Iterable[PositionRow | OperatorRow | CheckpointRow | Finding]
+    head = values_of(view_columns.HEAD, CheckpointRow(candidate, outcome))
+    rows: Iterable[Row]
     match view:
         case CheckpointView.POSITIONS:
-            items = (
-                PositionRow(source, position)
+            rows = (
+                values_of(view_columns.SOURCE, source) + values_of(view_columns.POSITION, position)
                 for source in sources
                 for position in source.positions
                 if not selection.topics or position.topic in selection.topics
             )
         case CheckpointView.OPERATORS:
             kinds = {source.operator_id: source.kind.value for source in sources}
-            items = (
-                OperatorRow(operator, kinds.get(operator.operator_id))
+            rows = (
+                (
+                    *values_of(view_columns.NAMES, operator),
+                    kinds.get(operator.operator_id),
+                    *values_of(view_columns.OPERATOR, operator),
+                )
                 for operator in outcome.checkpoint.operators
                 if not selection or operator.operator_id in kinds
             )
         case CheckpointView.CHECKPOINTS:
-            items = [
-                CheckpointRow(candidate, outcome, obstacles(outcome), findings_to_check(outcome))
-            ]
+            checkpoint = CheckpointRow(
+                candidate, outcome, obstacles(outcome), findings_to_check(outcome)
+            )
+            rows = [values_of(view_columns.CHECKPOINT, checkpoint)]
         case CheckpointView.FINDINGS:
-            items = outcome.findings
-    for item in items:
-        yield (*head, *values_of(BODY[view], item), *_NO_ERROR)
+            rows = (values_of(view_columns.FINDING, finding) for finding in outcome.findings)
+    for row in rows:
+        yield (*head, *row, *_NO_ERROR)
 
 
 def values_of(columns: Iterable[ViewColumn], item: object) -> Row:
@@ -159,8 +150,8 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
         "job_directory": candidate.job_directory,
         "metadata_bytes": candidate.metadata_bytes,
     }
-    values = (known.get(column.name) for column in (*HEAD, *BODY[view]))
-    return (*values, *values_of(ERROR, failure))
+    values = (known.get(column.name) for column in (*view_columns.HEAD, *view_columns.BODY[view]))
+    return (*values, *values_of(view_columns.ERROR, failure))
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:

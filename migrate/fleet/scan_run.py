@@ -15,12 +15,13 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from migrate.fleet.candidates import Candidate, ReadCheckpoint, read_marked, split_candidates
+from decoder import ErrorKind
+from migrate.fleet.candidates import Candidate, Failure, read_candidate, read_each, split_candidates
 from migrate.fleet.inventory import ScannedJob, scanned_job
 from migrate.fleet.lag import Lag, lag_of, topics_to_ask
 from migrate.fleet.rows import Row, values_of, view_rows
@@ -76,7 +77,10 @@ class ScannedCheckpoint(NamedTuple):
     """The rows and positions of one checkpoint.
 
     Attributes:
-        newest, listed: as in ``ReadCheckpoint``.
+        newest: whether it is the newest checkpoint of its job, or a savepoint.
+        listed: whether it counts in the totals of the scan, and has rows in the tables. False for a
+            checkpoint that was read in place of a vanished one, if it is also a candidate: that
+            candidate counts.
         rows: the rows of each view of the request.
         positions: the checkpoint's positions, in the order of their rows; empty if no broker is
             asked, or if the checkpoint could not be read.
@@ -109,18 +113,44 @@ class ScannedCheckpoint(NamedTuple):
 def read_chunk(
     files: Files, request: ScanRequest, candidates: Iterable[Candidate]
 ) -> Iterator[ScannedCheckpoint]:
-    """Read the candidates of a chunk; they must come from ``mark_newest``."""
-    for read in read_marked(candidates, files):
-        yield _scanned(read, request)
+    """Read the candidates of a chunk; they must come from ``mark_newest``.
+
+    A running job may have deleted the checkpoint that was its newest. Then the checkpoint that is
+    the newest by now is read too. Usually it is a candidate itself, which was not complete when the
+    candidates were found.
+    """
+    for candidate, outcome in read_each(candidates, files):
+        numbers = candidate.job_numbers
+        newest: Extraction | Failure | None = None
+        if numbers is not None and _has_vanished(candidate, outcome):
+            newest = read_candidate(replace(candidate, read_newest=True), files)
+        if numbers is not None and isinstance(newest, Extraction):
+            yield _scanned(request, candidate, outcome, newest=False, listed=True)
+            listed = newest.checkpoint.checkpoint_id not in numbers
+            yield _scanned(request, candidate, newest, newest=True, listed=listed)
+        else:
+            yield _scanned(request, candidate, outcome, newest=numbers is not None, listed=True)
 
 
-def _scanned(read: ReadCheckpoint, request: ScanRequest) -> ScannedCheckpoint:
-    outcome = read.outcome
+def _has_vanished(candidate: Candidate, outcome: Extraction | Failure) -> bool:
+    complete = candidate.job_directory is not None and candidate.metadata_bytes is not None
+    missing = isinstance(outcome, Failure) and outcome.kind == ErrorKind.NOT_FOUND.value
+    return complete and missing
+
+
+def _scanned(
+    request: ScanRequest,
+    candidate: Candidate,
+    outcome: Extraction | Failure,
+    *,
+    newest: bool,
+    listed: bool,
+) -> ScannedCheckpoint:
     positions: tuple[Position, ...] = ()
     if request.with_lag and isinstance(outcome, Extraction):
         positions = tuple(position for source in outcome.sources for position in source.positions)
-    rows = {view: list(view_rows(view, read.candidate, outcome)) for view in request.views}
-    return ScannedCheckpoint(read.newest, read.listed, rows, positions)
+    rows = {view: list(view_rows(view, candidate, outcome)) for view in request.views}
+    return ScannedCheckpoint(newest, listed, rows, positions)
 
 
 @dataclass(slots=True)

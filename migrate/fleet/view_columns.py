@@ -51,10 +51,10 @@ class ViewColumn(Column):
 
 
 def _column(
-    type: ColumnType, name: str, comment: str, value: str | Callable[[Any], Any]
+    type: ColumnType, name: str, comment: str, value: str | Callable[[Any], Any] = ""
 ) -> ViewColumn:
-    """Return a column; ``value`` is a function, or the path of an attribute."""
-    return ViewColumn(name, type, comment, attrgetter(value) if isinstance(value, str) else value)
+    """Return a column; ``value`` is a function or an attribute's path, by default ``name``."""
+    return ViewColumn(name, type, comment, value if callable(value) else attrgetter(value or name))
 
 
 _string = partial(_column, STRING)
@@ -64,9 +64,10 @@ _long = partial(_column, BIGINT)
 _boolean = partial(_column, BOOLEAN)
 
 
-def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
+def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None) -> ViewColumn:
     """Return a column for a sum of sizes, limited to a long: a file may contain any numbers."""
-    return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
+    size = sum_sizes or attrgetter(name)
+    return _long(name, comment, lambda item: min(size(item), _LONG_MAX))
 
 
 def _valid_instant(milliseconds: int | None) -> int | None:
@@ -98,81 +99,54 @@ ERROR = (  # values of a Failure
     ),
     _string("error", "why the checkpoint could not be read, in words; else null", "message"),
 )
-_OPERATOR_ID = ("operator_id", "operator's id, 32 hex digits as Flink prints it")
-_NAME = ("name", "operator's name; null in metadata up to version 4")
-_UID = ("uid", "operator's uid; null in metadata up to version 4")
-_SOURCE_KIND = (
-    "source_kind",
-    "KafkaSource, FlinkKafkaConsumer, DynamicKafkaSource, HybridSource or BeamKafkaIO; null for an "
-    "operator that is none of them",
+NAMES = (  # values of a Source or an Operator
+    _string("operator_id", "operator's id, 32 hex digits as Flink prints it"),
+    _string("name", "operator's name; null in metadata up to version 4"),
+    _string("uid", "operator's uid; null in metadata up to version 4"),
 )
-_IN_FLIGHT = ("in_flight_bytes", "bytes of records in its channels (unaligned checkpoint)")
-
-_POSITIONS = (  # values of a PositionRow
-    _string(*_OPERATOR_ID, "source.operator_id"),
-    _string(*_NAME, "source.name"),
-    _string(*_UID, "source.uid"),
-    _string(*_SOURCE_KIND, "source.kind.value"),
+SOURCE = (  # values of a Source
+    *NAMES,
     _string(
-        "cluster", "Kafka cluster's id, of a DynamicKafkaSource; else null", "position.cluster"
+        "source_kind",
+        "KafkaSource, FlinkKafkaConsumer, DynamicKafkaSource, HybridSource or BeamKafkaIO; null "
+        "for an operator that is none of them",
+        "kind.value",
     ),
-    _string("topic", "Kafka topic", "position.topic"),
-    _int("partition", "Kafka partition", "position.partition"),
+)
+POSITION = (  # values of a Position
+    _string("cluster", "Kafka cluster's id, of a DynamicKafkaSource; else null"),
+    _string("topic", "Kafka topic"),
+    _int("partition", "Kafka partition"),
     _string(
         "state",
         "next, earliest, latest, committed, finished, unassigned or unresolved",
-        "position.state.value",
+        "state.value",
     ),
-    _long(
-        "next_offset",
-        "offset of the next record to read; null where the state has none",
-        "position.next_offset",
-    ),
+    _long("next_offset", "offset of the next record to read; null where the state has none"),
     _long(
         "stopping_offset",
         "where a bounded source stops, as stored (-1 latest, -3 committed); null if unbounded",
-        "position.stopping_offset",
     ),
-    _int(
-        "subtask",
-        "subtask whose reader holds the partition; null where none does",
-        "position.subtask",
-    ),
+    _int("subtask", "subtask whose reader holds the partition; null where none does"),
     _string(
         "reason",
         "why the start is not known; null where it is",
-        lambda row: row.position.reason or None,
+        lambda position: position.reason or None,
     ),
 )
-_OPERATORS = (  # values of an OperatorRow
-    _string(*_OPERATOR_ID, "operator.operator_id"),
-    _string(*_NAME, "operator.name"),
-    _string(*_UID, "operator.uid"),
-    _string(*_SOURCE_KIND, "source_kind"),
-    _int("parallelism", "operator's parallelism", "operator.parallelism"),
-    _int("max_parallelism", "operator's maximum parallelism", "operator.max_parallelism"),
-    _boolean("finished", "whether it had finished and kept no state", "operator.finished"),
-    _strings("state_names", "names of its operator states, sorted", "operator.state_names"),
-    _size("keyed_state_bytes", "bytes of keyed state", attrgetter("operator.keyed_state_bytes")),
-    _size(
-        "operator_state_bytes",
-        "bytes of operator state",
-        attrgetter("operator.operator_state_bytes"),
-    ),
-    _size(*_IN_FLIGHT, attrgetter("operator.in_flight_bytes")),
-    _size(
-        "raw_state_bytes",
-        "the part of both states that is raw, in bytes",
-        attrgetter("operator.raw_state_bytes"),
-    ),
-    _column(
-        ArrayOf(INT),
-        "finished_subtasks",
-        "subtasks that had finished, ascending",
-        "operator.finished_subtasks",
-    ),
+_IN_FLIGHT = ("in_flight_bytes", "bytes of records in its channels (unaligned checkpoint)")
+OPERATOR = (  # values of an Operator
+    _int("parallelism", "operator's parallelism"),
+    _int("max_parallelism", "operator's maximum parallelism"),
+    _boolean("finished", "whether it had finished and kept no state"),
+    _strings("state_names", "names of its operator states, sorted"),
+    _size("keyed_state_bytes", "bytes of keyed state"),
+    _size("operator_state_bytes", "bytes of operator state"),
+    _size(*_IN_FLIGHT),
+    _size("raw_state_bytes", "the part of both states that is raw, in bytes"),
+    _column(ArrayOf(INT), "finished_subtasks", "subtasks that had finished, ascending"),
 )
-_CHECKPOINTS = (  # values of a CheckpointRow
+CHECKPOINT = (  # values of a CheckpointRow
     _string(
         "job_directory",
         "directory that holds the job's chk-<n>; null for a savepoint",
@@ -204,7 +178,7 @@ _CHECKPOINTS = (  # values of a CheckpointRow
     _strings(
         "topics",
         "Kafka topics that its sources read, sorted",
-        lambda row: tuple(sorted(row.topics)),
+        lambda row: tuple(sorted({t for source in row.extraction.sources for t in source.topics})),
     ),
     _long(
         "positions",
@@ -236,20 +210,18 @@ _CHECKPOINTS = (  # values of a CheckpointRow
         lambda row: tuple(sorted({finding.code.value for finding in row.to_check})),
     ),
 )
-_FINDINGS = (  # values of a Finding
+FINDING = (  # values of a Finding
     _string("code", "what was found, such as in-flight-records", "code.value"),
     _string("severity", "blocker, warning or note", "severity.value"),
-    _string(
-        "operator_id", "operator it is about; null for the checkpoint as a whole", "operator_id"
-    ),
-    _string("message", "the finding in words", "message"),
+    _string("operator_id", "operator it is about; null for the checkpoint as a whole"),
+    _string("message", "the finding in words"),
 )
 # The columns of each view between HEAD and ERROR, which every view has.
 BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
-    CheckpointView.POSITIONS: _POSITIONS,
-    CheckpointView.OPERATORS: _OPERATORS,
-    CheckpointView.CHECKPOINTS: _CHECKPOINTS,
-    CheckpointView.FINDINGS: _FINDINGS,
+    CheckpointView.POSITIONS: (*SOURCE, *POSITION),
+    CheckpointView.OPERATORS: (*SOURCE, *OPERATOR),
+    CheckpointView.CHECKPOINTS: CHECKPOINT,
+    CheckpointView.FINDINGS: FINDING,
 }
 
 VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
@@ -257,14 +229,8 @@ VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
 }
 # Columns that the table of positions has in addition if the scan asks a broker.
 LAG = (  # values of a Lag
-    _long(
-        "log_start",
-        "partition's log start offset; null where the broker does not have it",
-        "log_start",
-    ),
-    _long(
-        "log_end", "partition's log end offset; null where the broker does not have it", "log_end"
-    ),
+    _long("log_start", "partition's log start offset; null where the broker does not have it"),
+    _long("log_end", "partition's log end offset; null where the broker does not have it"),
     _long(
         "lag",
         "log end minus next offset, an upper bound of the records left; null where not known",
@@ -273,6 +239,5 @@ LAG = (  # values of a Lag
     _string(
         "obstacle",
         "why it cannot be read on: expired, beyond-end, topic-gone or partition-gone; else null",
-        "obstacle",
     ),
 )

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from migrate.fleet.candidates import Candidate, mark_newest, read_marked
+from migrate.fleet.candidates import Candidate, mark_newest
 from migrate.fleet.discovery import discover
 from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob, totals
+from migrate.fleet.scan_run import ScanRequest, read_chunk
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
@@ -297,7 +298,7 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
 
 
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
-    return [(one.newest, one.listed) for one in read_marked(marked, Files())]
+    return [(one.newest, one.listed) for one in read_chunk(Files(), ScanRequest(), marked)]
 
 
 def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:
