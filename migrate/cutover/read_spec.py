@@ -1,4 +1,7 @@
-"""Read the spec of a cut-over from strict YAML. Each problem is reported with its key or line."""
+"""Read the spec of a cut-over from strict YAML.
+
+Each problem is reported with its key or line. Values are not shown, as they may hold secrets.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,43 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from decoder.storage import read_file
-from migrate.cutover.spec import PARTS, Spec, SpecFile, shortened
-from migrate.cutover.spec_problems import spec_problems, yaml_problem
+from migrate.cutover.spec import Spec, SpecFile, shortened
 from migrate.model.errors import InputError
-from migrate.model.wording import printable
+from migrate.model.wording import hint, join_some, printable
+from migrate.storage.json_models import Model, read_content
 
 # The maximum size of a spec, in bytes. PyYAML takes five seconds to read a file of this size.
 _LARGEST_SPEC = 262_144
 _DEEPEST = 16  # a spec has five levels
 _MOST_DIGITS = 20
 _SCALAR_TAGS = (":bool", ":int", ":float", ":null")
+_MOST_PROBLEMS = 10
+# The parts of a spec. A part without a value has no keys.
+_PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
+# What pydantic adds to the path of a value that may be a text or a list.
+_NO_KEYS = ("constrained-str", "list[constrained-str]")
+# What is expected, by the type of pydantic's error.
+_EXPECTED = {
+    "string_type": "text is expected (put a number, true or false in quotes)",
+    "bool_type": "true or false is expected",
+    "list_type": "a list is expected",
+    "model_type": "keys with values are expected",
+    "dict_type": "keys with values are expected",
+}
+_INDENTATION = (
+    "the indentation of this line or of the one before is wrong, or a colon or a quote is missing"
+)
+# What is wrong in words for users, by a part of PyYAML's error.
+_YAML_PROBLEMS = {
+    "'\\t'": "a tab; indent with spaces",
+    "could not find expected ':'": "a colon is missing in this line or in the one before",
+    "<block": _INDENTATION,
+    "mapping values are not allowed": _INDENTATION,
+    "expected ',' or": "a bracket or a quote is not closed",
+    "unexpected end of stream": "a bracket or a quote is not closed",
+}
 
 
 def read_spec(path: Path) -> SpecFile:
@@ -29,38 +57,53 @@ def read_spec(path: Path) -> SpecFile:
     Raises:
         InputError: the file is missing, is not YAML, or is not a spec.
     """
-    try:
-        content = read_file(path, _LARGEST_SPEC)
-    except IsADirectoryError as error:
-        raise InputError(
-            f"{path}: a directory; cut-over takes a spec (YAML), which names a savepoint as "
-            "flink.savepoint"
-        ) from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    creation_hint = "cut-over takes a spec (YAML), which names a savepoint as flink.savepoint"
+    content = read_content(path, creation_hint=creation_hint, largest=_LARGEST_SPEC)
     try:
         values = yaml.load(content, _Strict)
-    except _RefusedYaml as error:
-        raise InputError(f"{path}: {error}") from error
-    except yaml.MarkedYAMLError as error:
-        line = _line(error.problem_mark)
-        raise InputError(f"{path}: not YAML: {yaml_problem(error)}{line}") from error
-    except yaml.reader.ReaderError as error:
-        raise InputError(
-            f"{path}: not YAML: {error.reason}: character {error.position + 1}"
-        ) from error
-    if not isinstance(values, dict):
-        kind = "a list" if isinstance(values, list) else "text"
-        problem = "is empty" if values is None else f"is {kind}, not keys with values"
-        raise InputError(f"{path}: the spec {problem}")
-    try:
-        folder = path.absolute().parent
-        for part in PARTS & values.keys():
-            values[part] = values[part] if values[part] is not None else {}
-        spec = Spec.model_validate_json(json.dumps(values), context=folder)
+        if isinstance(values, dict):  # pydantic refuses anything else
+            values |= {part: {} for part in _PARTS & values.keys() if values[part] is None}
+        spec = Spec.model_validate_json(json.dumps(values), context=path.absolute().parent)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: {_yaml_problem(error)}") from error
     except ValidationError as error:
-        raise InputError(f"{path}: {spec_problems(error)}") from error
+        problems = dict.fromkeys(map(_problem, error.errors(include_url=False)))
+        raise InputError(f"{path}: {join_some(problems, _MOST_PROBLEMS, '; ')}") from error
     return SpecFile(path, content, spec)
+
+
+def _problem(problem: ErrorDetails) -> str:
+    """Return the message for a problem that pydantic reports."""
+    keys = [str(part) for part in problem["loc"] if part not in _NO_KEYS]
+    name = shortened(".".join(keys)) or ("''" if keys else "the spec")
+    match problem["type"]:
+        case "extra_forbidden":
+            return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
+        case "missing":
+            return f"{name}: missing"
+        case kind:
+            return f"{name}: {_EXPECTED.get(kind, problem['msg'].removeprefix('Value error, '))}"
+
+
+def _keys(parents: list[str]) -> list[str]:
+    """Return the keys that the spec allows below the key with the path ``parents``."""
+    model: Any = Spec
+    for name in parents:
+        field = getattr(model, "model_fields", {}).get(name.replace("-", "_"))
+        model = field.annotation if field is not None else Model
+    return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    """Return what is wrong with text that is not YAML, or not the YAML of a spec."""
+    if isinstance(error, _RefusedYaml):
+        return str(error)
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"not YAML: {error.reason}: character {error.position + 1}"
+    assert isinstance(error, yaml.MarkedYAMLError)
+    problem = (error.problem or "").removeprefix("but ")
+    known = (text for part, text in _YAML_PROBLEMS.items() if part in problem)
+    return f"not YAML: {next(known, problem)}{_line(error.problem_mark)}"
 
 
 class _RefusedYaml(yaml.YAMLError):
@@ -111,8 +154,7 @@ class _Strict(yaml.SafeLoader):
             super().fetch_more_tokens()
         except (ValueError, OverflowError) as error:
             raise _RefusedYaml(
-                "an escape, or a version of YAML, that cannot be read; take it out",
-                self.get_mark(),
+                "an escape, or a version of YAML, that cannot be read; take it out", self.get_mark()
             ) from error
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:

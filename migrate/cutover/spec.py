@@ -23,7 +23,6 @@ from pydantic import (
     create_model,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
@@ -39,8 +38,6 @@ from migrate.storage.files import Files
 from migrate.storage.json_models import Model, PartitionNumber
 from migrate.storage.uris import check_no_credentials, is_uri
 
-# The type of an error about a key that is missing; its message begins with the key.
-MISSING_KEY = "missing_key"
 _A_YEAR = 366 * 24 * 3600
 _LONGEST_SHOWN = 100
 
@@ -129,9 +126,7 @@ class KafkaSpec(_SpecPart):
     @model_validator(mode="after")
     def _check_brokers(self) -> KafkaSpec:
         if self.bootstrap_servers is None and self.config is None:
-            raise PydanticCustomError(
-                MISSING_KEY, "bootstrap-servers: missing (or config, a file that names them)"
-            )
+            raise ValueError("missing: bootstrap-servers, or config, a file that names them")
         return self
 
 
@@ -241,14 +236,6 @@ class Spec(_SpecPart):
     def stopped_by_others(self) -> bool:
         """Whether the spec names a savepoint, so that this cut-over stops no job."""
         return self.flink.savepoint is not None
-
-
-# The keys of a spec whose values are parts, each with fixed keys.
-PARTS = frozenset(
-    name
-    for name, field in Spec.model_fields.items()
-    if isinstance(field.annotation, type) and issubclass(field.annotation, _SpecPart)
-)
 
 
 class SpecFile:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from decoder.storage import MAX_FILE_BYTES
 from decoder.storage import read_file as read_regular_file
 from migrate.model.errors import InputError
 from migrate.storage.new_file import write_new
@@ -67,10 +68,10 @@ def read_file(model: type[_Model], path: Path, name: str, *, creation_hint: str)
     return parse(model, content, path, name, creation_hint=creation_hint)
 
 
-def read_content(path: Path, *, creation_hint: str) -> bytes:
-    """Read a file's bytes; the arguments and errors are those of ``read_file``."""
+def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTES) -> bytes:
+    """Read at most ``largest`` bytes; other arguments and errors are those of ``read_file``."""
     try:
-        return read_regular_file(path)
+        return read_regular_file(path, largest)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError | IsADirectoryError)
         advice = f"; {creation_hint}" if missing else ""
