@@ -50,10 +50,9 @@ def _check_stoppable(facts: Facts, job: JobToStop) -> None:
         return
     if job.ended_with is None and job.attempt is None:
         raise Refused(
-            f"flink.job {job.flink_job.name}: Flink runs no such job; the newest, "
-            f"{job.flink_job.job_id}, ended as {job.flink_job.state}, and not with a savepoint in "
-            f"{job.folder}; start the job, or name the savepoint that is to be moved "
-            "(flink.savepoint)"
+            f"flink.job {job.flink_job.name}: the newest such job, {job.flink_job.job_id}, ended "
+            f"as {job.flink_job.state} without a savepoint in {job.folder}; start the job, or name "
+            "the savepoint to move from (flink.savepoint)"
         )
 
 
@@ -71,19 +70,17 @@ def decide_stop(facts: Facts) -> Decision:
     job_id, savepoints = job.flink_job.job_id, [savepoint.pointer for savepoint in job.savepoints]
     if not job.is_known and savepoints:
         raise CutOverStopped(
-            f"Flink no longer knows job {job_id}, and savepoint {savepoints[-1]} of a stop is "
-            "whole: nobody can tell whether the job committed all that it held",
+            f"Flink no longer knows job {job_id}, so it is not known whether the job committed "
+            f"what it held at its savepoint {savepoints[-1]}",
             "start the job from that savepoint once (flink run -s), and run this again under a "
             "new record; or name the savepoint yourself (flink.savepoint)",
         )
-    if_stopped = "" if job.is_known else ", if it does not run,"
-    newest = "its newest checkpoint"
-    if savepoints:
-        newest += f" or savepoint, whichever is newer ({', '.join(savepoints)})"
+    of_these = f" ({', '.join(savepoints)})" if savepoints else ""
     raise CutOverStopped(
         f"Flink has job {job_id} ({job.flink_job.name}) as {job.flink_job.state}, and reports no "
         f"savepoint in {job.folder} that it ended with",
-        f"start the job{if_stopped} from {newest}, and run this again under a new record",
+        f"unless it runs, start the job from its newest checkpoint or savepoint{of_these}, and run "
+        "this again under a new record",
     )
 
 
@@ -98,8 +95,7 @@ def decide_clean(facts: Facts) -> Decision:
     savepoint = require(facts.savepoint)
     if savepoint.stop is StopKind.NONE:
         raise CutOverStopped(
-            f"{savepoint.pointer} is not of a stop: the job ran on after it, and would repeat "
-            "everything since",
+            f"{savepoint.pointer} is not of a stop: the job ran on after it",
             "stop the job with a savepoint",
         )
     if facts.spec.stopped_by_others:
@@ -108,8 +104,8 @@ def decide_clean(facts: Facts) -> Decision:
     ended_with, state = job.ended_with, job.flink_job.state
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
         raise CutOverStopped(
-            f"Flink says that the job ended with {ended_with.pointer}, and this record has "
-            f"{savepoint.pointer}: the job was started again and stopped since",
+            f"the job was started again: it ended with {ended_with.pointer}, and this record has "
+            f"{savepoint.pointer}",
             "name another folder for the record, and begin anew",
         )
     if not flink.finished or state not in ("FINISHED", "UNKNOWN"):
@@ -168,8 +164,8 @@ def _usable_content(facts: Facts) -> Content:
     if empty and facts.record.written is not None and started is not Started.NO:
         raise Refused(
             f"{facts.target_name} no longer holds what this record has written, and something may "
-            f"have begun from it: {reason}. Look at the output of the query or the consumers; if "
-            "nothing has started, go back (--back --nothing-started) and run this again"
+            f"have begun from it: {reason}. Look at the output; if nothing has started, go back "
+            "(--back --nothing-started) and run this again"
         )
     return content
 
@@ -184,7 +180,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
     raise Refused(
         f"{facts.target_name}: others have committed for it since the plan was written, and {why}, "
         "so it is not known where they began. Stop them, and compare what they have processed with "
-        "the topic; what they have processed must not be processed again"
+        "the topic"
     )
 
 
@@ -220,9 +216,8 @@ def decide_verify_again(facts: Facts) -> Decision:
 # -- start, first batch ----------------------------------------------------------------------------
 
 START_EXIT_CODE_MISSING = (
-    "the command that starts the query was run, and its exit code is missing, as after a reboot; "
-    "look whether the query runs, start it yourself if it does not, and run this again once it has "
-    "begun"
+    "the command start was run, and its exit code is missing, as after a reboot; look whether the "
+    "query runs, start it yourself if it does not, and run this again once it has begun"
 )
 
 

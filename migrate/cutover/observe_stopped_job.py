@@ -212,9 +212,7 @@ def reported_savepoint(
         savepoints: the savepoints in the job's folder.
         reported: the checkpoint id and the path that Flink reports.
     """
-    if reported is None:
-        return None
-    checkpoint_id, path = reported
+    checkpoint_id, path = reported if reported is not None else (None, None)
     for savepoint in savepoints:
         if savepoint.checkpoint_id == checkpoint_id and is_same_savepoint(savepoint.pointer, path):
             return savepoint
@@ -246,15 +244,13 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
             for job, restored_from in jobs
             if job.began_ms < started_ms or is_same_savepoint(restored_from, savepoint)
         ]
+    stopped_job, job_name = record.flink.job_id, record.flink.job_name
     ended_ms = record.flink.ended_ms
-    if spec.stopped_by_others or ended_ms is None:
-        # The record has no end of this job, so the time of the savepoint is used.
-        ended_ms = read_savepoint(context, savepoint).written_at
     if spec.stopped_by_others:
-        return job_started_again(jobs, savepoint, ended_ms, stopped_job=spec.flink.job)
-    return job_started_again(
-        jobs, savepoint, ended_ms, stopped_job=record.flink.job_id, job_name=record.flink.job_name
-    )
+        stopped_job, job_name, ended_ms = spec.flink.job, None, None
+    if ended_ms is None:  # the record has no end of this job: take the time of the savepoint
+        ended_ms = read_savepoint(context, savepoint).written_at
+    return job_started_again(jobs, savepoint, ended_ms, stopped_job=stopped_job, job_name=job_name)
 
 
 def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:

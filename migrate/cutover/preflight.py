@@ -7,19 +7,18 @@ Nothing is changed.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from decoder import DecodeError, ErrorKind
-from migrate.cutover.check_programs import check_programs
+from migrate.cutover.check_commands import check_programs
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.facts import Facts, require
+from migrate.cutover.facts import Facts, JobToStop, require
 from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
 from migrate.cutover.spec import Spec
 from migrate.cutover.target_state import other_move_reason
 from migrate.inputs.flink.read import read
-from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
@@ -48,27 +47,27 @@ def check(context: CutOverContext, facts: Facts) -> str:
         FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
             read.
     """
-    checked: list[str] = []
-    checks: list[Callable[[], object]] = []
     savepoint = context.spec.flink.savepoint
+    check_source: Callable[[], Sequence[str]]
     if savepoint is not None:
-        checked.append(f"savepoint {savepoint}")
+        checked = [f"savepoint {savepoint}"]
         _warn_of_undetected_jobs(context.spec)
-        checks.append(partial(_check_plan, context, savepoint, checked))
+        check_source = partial(_check_plan, context, savepoint)
     else:
-        job, folder = require(facts.job).flink_job, require(facts.job).folder
-        checked.append(f"{job.name} ({job.job_id}) runs on Flink {context.flink.version()}")
-        checks.append(partial(_check_job, context, job, checked))
-        checks.append(lambda: context.files.list_directory(path_of(folder, context.files)))
-    checks += [
+        job = require(facts.job)
+        name = f"{job.flink_job.name} ({job.flink_job.job_id})"
+        checked = [f"{name} runs on Flink {context.flink.version()}"]
+        check_source = partial(_check_job, context, job)
+    checks = (
+        check_source,
         partial(_check_target, context),
         partial(_check_sink, context),
         partial(check_programs, context.spec, context.file.base),
-    ]
+    )
     refusals: list[str] = []
     for run_check in checks:
         try:
-            run_check()
+            checked += run_check() or ()
         except Refused as refused:
             refusals += refused.reasons
         except (InputError, UsageError) as error:
@@ -94,49 +93,59 @@ def _warn_of_undetected_jobs(spec: Spec) -> None:
         )
 
 
-def _check_job(context: CutOverContext, job: FlinkJob, checked: list[str]) -> None:
-    """Check that the job can be stopped now, and make a plan from its newest checkpoint.
+def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]:
+    """Check that the job can be stopped now, and plan from its newest checkpoint.
+
+    Returns:
+        What was checked.
 
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
         FlinkRestError: Flink did not answer.
-        MigrateError, DecodeError: as for ``plan_move``.
+        MigrateError, DecodeError: as for ``plan_move``; or the folder for savepoints cannot be
+            read.
     """
+    job = job_to_stop.flink_job
     if job.state != "RUNNING":
         raise Refused(f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING")
-    for attempt in range(_ATTEMPTS):
-        details, problems = context.flink.details(job.job_id), list[str]()
-        if details.idle_tasks:
-            problems.append(f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}")
-        if details.failure is not None:
-            problems.append(f"the job's newest checkpoint failed: {details.failure}")
-        if details.checkpoint is None:
-            problems.append(
-                "the job has completed no checkpoint that can be read from here, so that nothing "
-                "can be checked before the stop; wait for one"
-            )
-        if problems or details.checkpoint is None:
-            raise Refused(problems)
-        # Read the newest checkpoint in the job's directory. The checkpoint that Flink's REST API
-        # names may be three seconds old (web.refresh-interval) and already deleted.
-        directory = posixpath.dirname(details.checkpoint)
+    context.files.list_directory(path_of(job_to_stop.folder, context.files))
+    for _ in range(_ATTEMPTS - 1):
         try:
-            kinds = {source.kind for source in read(directory).sources}
-            if SourceKind.FLINK_KAFKA_CONSUMER in kinds:
-                raise Refused(
-                    "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; "
-                    "take a savepoint, cancel the job, and name the savepoint (flink.savepoint)"
-                )
-            return _check_plan(context, directory, checked)
+            return _check_newest_checkpoint(context, job.job_id)
         except DecodeError as error:
-            if error.kind is not ErrorKind.NOT_FOUND or attempt == _ATTEMPTS - 1:
+            if error.kind is not ErrorKind.NOT_FOUND:
                 raise
+    return _check_newest_checkpoint(context, job.job_id)
 
 
-def _check_plan(context: CutOverContext, chk: str, checked: list[str]) -> None:
+def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[str]:
+    details, problems = context.flink.details(job_id), list[str]()
+    if details.idle_tasks:
+        problems.append(f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}")
+    if details.failure is not None:
+        problems.append(f"the job's newest checkpoint failed: {details.failure}")
+    if details.checkpoint is None:
+        problems.append("the job has completed no checkpoint that can be read; wait for one")
+    if problems or details.checkpoint is None:
+        raise Refused(problems)
+    # Read the newest checkpoint in the job's directory. The checkpoint that Flink's REST API names
+    # may be three seconds old (web.refresh-interval) and already deleted.
+    directory = posixpath.dirname(details.checkpoint)
+    if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
+        raise Refused(
+            "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a "
+            "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
+        )
+    return _check_plan(context, directory)
+
+
+def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
     The plan is not refused because the job still runs.
+
+    Returns:
+        What was checked.
 
     Raises:
         Refused: the plan must not be applied.
@@ -149,8 +158,8 @@ def _check_plan(context: CutOverContext, chk: str, checked: list[str]) -> None:
         _check_group_offsets(context, move.plan)
     moves = len(move.plan.next_offsets)
     partitions = counted(len(move.plan.partitions), "partition")
-    checked.append(f"{move.plan.origin.title}: {moves} of {partitions} would move")
-    checked += _state_lines(move)
+    title = move.plan.origin.title
+    return [f"{title}: {moves} of {partitions} would move", *_state_lines(move)]
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
@@ -178,15 +187,14 @@ def _state_lines(move: PlannedMove) -> Iterator[str]:
 
 def _check_target(context: CutOverContext) -> None:
     location = context.location()
-    if location is not None:
-        if not (context.adopt and location.names()):  # the step ``apply`` checks its content
-            check_free(location)
-        return
-    view = read_group(context).view
-    if not view.exists:
-        log.warning(new_group_warning(view))
-    if refusals := write_obstacles(view):
-        raise Refused(refusals)
+    if location is None:
+        view = read_group(context).view
+        if not view.exists:
+            log.warning(new_group_warning(view))
+        if refusals := write_obstacles(view):
+            raise Refused(refusals)
+    elif not (context.adopt and location.names()):  # the step ``apply`` checks its content
+        check_free(location)
 
 
 def _check_sink(context: CutOverContext) -> None:

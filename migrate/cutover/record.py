@@ -24,11 +24,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict
-
 from decoder.urls import redact_urls
 from migrate.cutover.spec import SpecFile
-from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.errors import Refused, UsageError
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import package_version
 from migrate.report.cut_over import (
@@ -41,16 +39,8 @@ from migrate.report.cut_over import (
     StepState,
 )
 from migrate.report.cut_over_page import cut_over_page
-from migrate.storage.json_models import Model, parse, read_content
+from migrate.storage.json_models import read_file
 from migrate.storage.new_file import replace_file
-
-
-class _AnyVersion(Model):
-    """A record of any version."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    version: int
 
 
 def now() -> str:
@@ -75,7 +65,10 @@ class Record:
         self.path = self.folder / "record.json"
         self.page = self.folder / "record.html"
         self.plan_path = self.folder / "plan.json"
-        new, saved = _new_record(file), self._read()
+        new, saved = _new_record(file), None
+        if self.path.exists():
+            name = f"record of version {VERSION}"
+            saved = read_file(CutOverRecord, self.path, name, creation_hint="a cut-over writes it")
         if saved is not None and saved.state == "went back" and replace_rolled_back:
             saved = None
             if write:
@@ -98,19 +91,6 @@ class Record:
         changes = {name: getattr(new, name) for name in from_spec}
         changes["flink"] = saved.flink.model_copy(update={"host": host})
         return saved.model_copy(update=changes)
-
-    def _read(self) -> CutOverRecord | None:
-        if not self.path.exists():
-            return None
-        content = read_content(self.path, creation_hint="a cut-over writes it")
-        record = parse(_AnyVersion, content, self.path, "record of a cut-over")
-        if record.version == 1:
-            raise InputError(
-                f"{self.path}: a record of version 1, of an older release; finish that cut-over "
-                "with the release that began it (its runs name the release), or name another "
-                "folder (record)"
-            )
-        return parse(CutOverRecord, content, self.path, f"record of version {VERSION}")
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the record."""

@@ -13,6 +13,7 @@ from migrate.cutover.decide import decide_stop
 from migrate.cutover.decision import Action, CutOverStopped
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.cutover.observe import observe
+from migrate.cutover.record import now
 from migrate.cutover.stop_job import record_savepoint
 from migrate.cutover.target_state import (
     Content,
@@ -58,9 +59,9 @@ def check_roll_back(facts: Facts) -> None:
         )
     if started is Started.YES:
         raise Refused(
-            f"{name} has begun: {reason}, so Flink's job would process the same records again; go "
-            "back with its positions instead: stop it, commit what it has read for Flink's group "
-            f"(migrate commit-group {name} --group G), and start the job from that group's offsets"
+            f"{name} has begun: {reason}; go back with its positions: stop it, commit what it has "
+            f"read for Flink's group (migrate commit-group {name} --group G), and start the job "
+            "from that group's offsets"
         )
     if started is Started.MAYBE and not facts.nothing_started:
         raise Refused(
@@ -166,8 +167,8 @@ def _record_end_of_stop(context: CutOverContext) -> None:
         context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)
     elif job.attempt is not None:
         raise Refused(
-            f"Flink still stops job {job.flink_job.job_id} ({job.flink_job.name}), and no stop "
-            f"can be taken back; wait for it (--until stop)"
+            f"Flink still stops job {job.flink_job.job_id} ({job.flink_job.name}), and no stop can "
+            "be taken back; wait for it (--until stop)"
         )
 
 
@@ -233,15 +234,12 @@ def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     If a later run completed the commit, the rollback file of that run would restore offsets that
     the first commit had written.
     """
-    runs, files = context.record.model.runs, rollback_files(context.record.folder)
-    created = [
+    runs, wanted = context.record.model.runs, (target.view.name, target.cluster_id, "commit")
+    began = datetime.fromisoformat(runs[0].began_at if runs else now())
+    created = (
         (datetime.fromisoformat(file.created_at), path)
-        for path, file in files
-        if (file.group, file.cluster_id, file.change)
-        == (target.view.name, target.cluster_id, "commit")
-    ]
-    if runs:
-        began = datetime.fromisoformat(runs[0].began_at)
-        created = [(at, path) for at, path in created if at >= began]
-    first = min(created, default=None)
+        for path, file in rollback_files(context.record.folder)
+        if (file.group, file.cluster_id, file.change) == wanted
+    )
+    first = min(((at, path) for at, path in created if at >= began), default=None)
     return first[1] if first is not None else None

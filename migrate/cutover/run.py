@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from migrate.cutover.check_commands import rehearse
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decision import CHANGES, CutOverStopped, Decision, Done
 from migrate.cutover.facts import Facts, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record, locked
-from migrate.cutover.rehearse import rehearse
 from migrate.cutover.roll_back import plan_roll_back, restart_advice, roll_back
-from migrate.cutover.spec_keys import refusals_with_spec_keys, with_spec_keys
+from migrate.cutover.spec_keys import each_message_once, refusals_with_spec_keys
 from migrate.cutover.start import watch_group
-from migrate.cutover.steps import ACTIONS, NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
+from migrate.cutover.steps import ACTIONS, NAMES, STEPS, STOP_REQUESTED, Step
 from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.model.log import log
 from migrate.model.warning import WarningCode, warn
@@ -106,38 +105,17 @@ def cut_over(
         record = Record(file, write=write, replace_rolled_back=not back)
         return CutOverContext(file, record, adopt=adopt, nothing_started=nothing_started)
 
-    with _each_message_once():
+    with each_message_once():
         if not execute:
             with refusals_with_spec_keys():
                 unsaved = context(False)
-                return _dry_roll_back(unsaved) if back else _dry_run(unsaved, until)
+                results = _dry_roll_back(unsaved) if back else _dry_run(unsaved, until)
+                return CutOver(tuple(results), unsaved.record.model)
         with locked(file.folder):
             saved = context(True)
-            return _roll_back(saved, confirm) if back else _run(saved, until, confirm)
-
-
-@contextmanager
-def _each_message_once() -> Iterator[None]:
-    """Log each message only once, because several steps make the same plan with the same warnings.
-
-    Debug messages are always logged. In warnings, options are replaced by keys of the spec.
-    """
-    logged: set[str] = set()
-
-    def is_new(record: logging.LogRecord) -> bool:
-        if record.levelno == logging.WARNING:
-            record.msg, record.args = with_spec_keys(record.getMessage()), None
-        text = record.getMessage()
-        if record.levelno < logging.INFO or text not in logged:
-            logged.add(text)
-            return True
-        return False
-
-    log.addFilter(is_new)
-    try:
-        yield
-    finally:
-        log.removeFilter(is_new)
+            results = _roll_back(saved, confirm) if back else _run(saved, until, confirm)
+            record = saved.record
+            return CutOver(tuple(results), record.model, record.path, record.page)
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
@@ -159,7 +137,7 @@ def _steps(until: str | None) -> Sequence[Step]:
 # -- dry runs --------------------------------------------------------------------------------------
 
 
-def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
+def _dry_run(context: CutOverContext, until: str | None) -> Sequence[StepResult]:
     results: list[StepResult] = []
     steps = _steps(until)
     for step in steps:
@@ -178,80 +156,28 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
     checked = any(result.name == "check" and result.state == "ok" for result in results)
     if context.spec.rehearse is not None and checked:
         results.append(StepResult("rehearse", "ok", rehearse(context)))
-    return CutOver((*results, *rest), context.record.model)
+    return [*results, *rest]
 
 
-def _dry_roll_back(context: CutOverContext) -> CutOver:
+def _dry_roll_back(context: CutOverContext) -> Sequence[StepResult]:
     undo, advice = plan_roll_back(context)
     lines = [undo.line, advice] if undo is not None else [advice]
-    return CutOver(tuple(StepResult("back", "to do", line) for line in lines), context.record.model)
+    return [StepResult(_BACK, "to do", line) for line in lines]
 
 
 # -- runs ------------------------------------------------------------------------------------------
 
 
-def _run(
-    context: CutOverContext, until: str | None, confirm: Callable[[str], None] | None
-) -> CutOver:
-    record, results = context.record, list[StepResult]()
-    with _recorded_run(context, f"until {until}" if until is not None else "execute") as progress:
-        for step in _steps(until):
-            title = step.title_of(context.spec.target.is_group)
-            progress.begin(step.name, _left_before(context, step))
-            facts, decision = _decide(context, step)
-            if confirm is not None and decision in CHANGES:
-                progress.is_asking = True
-                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
-                confirm, progress.is_asking = None, False
-                facts, decision = _decide(context, step)  # the facts may have changed meanwhile
-            if isinstance(decision, Done):
-                text = decision.reason
-                log.info(f"{step.name}: {text}")
-                record.add_done_step(step.name, text)
-            else:
-                log.info(f"{step.name}: {title}")
-                progress.changed = progress.changed or decision in CHANGES
-                progress.begin(step.name, step.state_during)
-                text = ACTIONS[decision](context, facts)
-                record.add_step(step.name, "done", text, progress.seconds)
-                log.info(f"{step.name} done: {text}")
-            results.append(StepResult(step.name, "done", text))
-        if until in (None, NAMES[-1]):
-            record.change(state="done")
-    return CutOver(tuple(results), record.model, record.path, record.page)
-
-
-def _left_before(context: CutOverContext, step: Step) -> str:
-    """Return the state of the job and the target if a run stops before the action of a step."""
-    left = step.state_before or step.state_during
-    if left != NOTHING or context.savepoint is None:
-        return left
-    return WRITTEN if context.record.model.written is not None else STOPPED
-
-
-def _roll_back(context: CutOverContext, confirm: Callable[[str], None] | None) -> CutOver:
-    with _recorded_run(context, _BACK):
-        undo, advice = plan_roll_back(context)
-        if confirm is not None:
-            confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
-            undo, advice = plan_roll_back(context)  # the facts may have changed meanwhile
-        results = [StepResult("back", "to do", advice)]
-        if undo is not None:
-            log.info(undo.line)
-            results.insert(0, StepResult("back", "done", undo.line))
-        roll_back(context, undo)
-    record = context.record
-    return CutOver(tuple(results), record.model, record.path, record.page)
-
-
 class _Progress:
     """The progress of a run.
 
-    Attributes:
+    Args:
         step: the name of the step.
-        left: the state of the job and the target if the run stops in this step.
+        left: the state of the job and the target if the run stops now.
         changed: whether this run or an earlier one has begun to change something. False for a
             rollback.
+
+    Attributes:
         is_asking: whether the run waits for the user's answer.
     """
 
@@ -268,8 +194,72 @@ class _Progress:
         return time.monotonic() - self._began
 
 
+def _run(
+    context: CutOverContext, until: str | None, confirm: Callable[[str], None] | None
+) -> Sequence[StepResult]:
+    record, results = context.record, list[StepResult]()
+    flink, steps = record.model.flink, _steps(until)
+    changed = flink.job_id is not None or flink.savepoint is not None
+    progress = _Progress(steps[0].name, _left(context), changed=changed)
+    command = f"until {until}" if until is not None else "execute"
+    with _recorded_run(context, command, progress):
+        for step in steps:
+            title = step.title_of(context.spec.target.is_group)
+            progress.begin(step.name, _left(context))
+            facts, decision = _decide(context, step)
+            if confirm is not None and decision in CHANGES:
+                progress.is_asking = True
+                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
+                confirm, progress.is_asking = None, False
+                facts, decision = _decide(context, step)  # the facts may have changed meanwhile
+            if isinstance(decision, Done):
+                text = decision.reason
+                log.info(f"{step.name}: {text}")
+                record.add_done_step(step.name, text)
+            else:
+                log.info(f"{step.name}: {title}")
+                progress.changed = progress.changed or decision in CHANGES
+                progress.begin(step.name, step.state_during or progress.left)
+                text = ACTIONS[decision](context, facts)
+                record.add_step(step.name, "done", text, progress.seconds)
+                log.info(f"{step.name} done: {text}")
+            results.append(StepResult(step.name, "done", text))
+        if until in (None, NAMES[-1]):
+            record.change(state="done")
+    return results
+
+
+def _left(context: CutOverContext) -> str:
+    """Return the state of the job and the target according to the record."""
+    record = context.record.model
+    if context.savepoint is not None:
+        written = "this run has not written the target"
+        if record.written is not None:
+            written = "the target is written"
+        return f"Flink's job has stopped, and {written}"
+    requested = record.flink.job_id is not None and record.flink.savepoints is not None
+    return STOP_REQUESTED if requested else "nothing was changed, and the job runs on"
+
+
+def _roll_back(
+    context: CutOverContext, confirm: Callable[[str], None] | None
+) -> Sequence[StepResult]:
+    left = "the target is as it was, or taken away in part"
+    with _recorded_run(context, _BACK, _Progress(_BACK, left, changed=False)):
+        undo, advice = plan_roll_back(context)
+        if confirm is not None:
+            confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
+            undo, advice = plan_roll_back(context)  # the facts may have changed meanwhile
+        results = [StepResult(_BACK, "to do", advice)]
+        if undo is not None:
+            log.info(undo.line)
+            results.insert(0, StepResult(_BACK, "done", undo.line))
+        roll_back(context, undo)
+    return results
+
+
 @contextmanager
-def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
+def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
     """Record one run; if it fails, log the state of the job and the target, and how to continue.
 
     A refusal before any change, or the user's "no", is recorded but not logged.
@@ -277,22 +267,16 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
     Raises:
         CutOverStopped: a step was refused after something had been changed.
     """
-    record, flink = context.record, context.record.model.flink
-    changed = flink.job_id is not None or flink.savepoint is not None
-    progress = _Progress(STEPS[0].name, NOTHING, changed=changed)
-    if command == _BACK:
-        left = "the target is as it was, or taken away in part"
-        progress = _Progress(_BACK, left, changed=False)
+    record = context.record
     record.begin_run(command)
     try:
         with refusals_with_spec_keys():
-            yield progress
+            yield
     except BaseException as error:
         name, next_step = progress.step, "the same command goes on from here"
-        is_refused = isinstance(error, Refused)
         if isinstance(error, Exception) and name != _BACK and not progress.is_asking:
             record.add_step(name, "failed", str(error), progress.seconds)
-        if is_refused:
+        if isinstance(error, Refused):
             end = f"refused at {name}"
             next_step = "mend what is refused, then the same command goes on"
         elif isinstance(error, MigrateError | OSError):
@@ -301,7 +285,7 @@ def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
             end = f"interrupted at {name} ({type(error).__name__})"
         record.end_run(end)
         # The user's "no" is a refusal, even if an earlier run has changed something.
-        if is_refused and (progress.is_asking or not progress.changed):
+        if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             raise
         warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.left}")
         log.info(next_step)

@@ -1,7 +1,8 @@
-"""Replace options of other commands by keys of the spec, in refusals and warnings."""
+"""Messages of a cut-over: options of other commands are replaced by keys of the spec."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.spec import MoveSpec
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import Refused
+from migrate.model.log import log
 
 _KEYS = {
     "bootstrap-servers": "kafka.bootstrap-servers",
@@ -55,3 +57,27 @@ def refusals_with_spec_keys() -> Iterator[None]:
         error.reasons = tuple(map(with_spec_keys, error.reasons))
         error.args = ("; ".join(error.reasons),)
         raise
+
+
+@contextmanager
+def each_message_once() -> Iterator[None]:
+    """Log each message only once, because several steps make the same plan with the same warnings.
+
+    Debug messages are always logged. In warnings, options are replaced by keys of the spec.
+    """
+    logged: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        if record.levelno == logging.WARNING:
+            record.msg, record.args = with_spec_keys(record.getMessage()), None
+        text = record.getMessage()
+        if record.levelno < logging.INFO or text not in logged:
+            logged.add(text)
+            return True
+        return False
+
+    log.addFilter(is_new)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_new)

@@ -47,9 +47,8 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """
     limit = context.spec.timeouts.first_batch
     is_group = context.spec.target.is_group
-    awaited = "the first commit of the group" if is_group else "the first batch"
     pause = _GROUP_PAUSE if is_group else _QUERY_PAUSE
-    with timed(f"waiting for {awaited}"):
+    with timed(f"waiting for the first {'commit of the group' if is_group else 'batch'}"):
         facts = observe(context)
         groups = context.open_groups() if is_group else None
         for _ in poll(parse_duration(limit), pause):
@@ -64,17 +63,13 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             if text := start_evidence(facts):
                 return text
             _check_command(context)
-    if is_group:
-        text = (
-            f"no member and no commit of {facts.target_name} was seen in {limit} "
-            "(timeouts.first-batch); run the same command to wait longer"
-        )
-    else:
-        text = (
-            f"no batch was committed in {limit} (timeouts.first-batch); without new records a "
-            "query commits no batch: run the same command to wait longer"
-        )
-    raise CutOverStopped(text, details=context.start_command.last_lines())
+    missing = f"no member and no commit of {facts.target_name} was seen"
+    if not is_group:
+        missing = "no batch was committed, as is usual without new records,"
+    raise CutOverStopped(
+        f"{missing} in {limit} (timeouts.first-batch); run the same command to wait longer",
+        details=context.start_command.last_lines(),
+    )
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
@@ -116,14 +111,12 @@ def _check_command(context: CutOverContext) -> None:
     report, code = context.record.model.start, context.start_command.status()
     if report is None or report.returned == 0 or code == "running":
         return
-    if code == "unknown":
+    if code in ("unknown", None):
         raise CutOverStopped(START_EXIT_CODE_MISSING)
     context.record.change(start=report.model_copy(update={"returned": code}))
-    if code == 0:
-        log.info("the command that starts the query has ended well")
-        return
-    end = f"exit code {code}" if code is not None else "it was not run"
-    raise CutOverStopped(
-        f"the command that starts the query has ended: {end}",
-        details=context.start_command.last_lines(),
-    )
+    if code != 0:
+        raise CutOverStopped(
+            f"the command that starts the query has ended: exit code {code}",
+            details=context.start_command.last_lines(),
+        )
+    log.info("the command that starts the query has ended well")

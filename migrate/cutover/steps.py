@@ -28,9 +28,8 @@ class Step:
         title: what the step does.
         needs: the facts that ``rule`` uses.
         rule: the function that decides.
-        state_during: the state of the job and the target if a run stops in the action of this step.
-        state_before: the state of the job and the target if a run stops before the action; if
-            empty, the same as ``state_during``.
+        state_during: the state of the job and the target if a run stops in the action of this step;
+            if empty, the same as before the action.
         group_title: what the step does if the target is a group; if empty, the same as ``title``.
     """
 
@@ -38,8 +37,7 @@ class Step:
     title: str
     needs: Sequence[Need]
     rule: Callable[[Facts], Decision]
-    state_during: str
-    state_before: str = ""
+    state_during: str = ""
     group_title: str = ""
 
     def title_of(self, is_group: bool) -> str:
@@ -57,46 +55,27 @@ class Step:
         return self.rule(facts)
 
 
-NOTHING = "nothing was changed, and the job runs on"
-STOPPED = "Flink's job has stopped, and this run has not written the target"
-WRITTEN = "Flink's job has stopped, and an earlier run has written the target"
-_READY = "the target is written, and this run has started nothing from it"
-
+STOP_REQUESTED = "Flink was asked to stop the job, and may still do so"
 _TARGET: Sequence[Need] = ("target", "started again")
 
 STEPS: Sequence[Step] = (
-    Step("check", "look for what stands in the way", ("job",), decide.decide_check, NOTHING),
-    Step(
-        "stop",
-        "stop the job with a savepoint",
-        ("job",),
-        decide.decide_stop,
-        "Flink was asked to stop the job, and may still do so",
-        state_before=NOTHING,
-    ),
-    Step(
-        "clean",
-        "check that the stop was clean",
-        ("savepoint", "ended job"),
-        decide.decide_clean,
-        STOPPED,
-    ),
-    Step("plan", "plan from the savepoint", ("target",), decide.decide_plan, STOPPED),
+    Step("check", "look for what stands in the way", ("job",), decide.decide_check),
+    Step("stop", "stop the job with a savepoint", ("job",), decide.decide_stop, STOP_REQUESTED),
+    Step("clean", "check that the stop was clean", ("savepoint", "ended job"), decide.decide_clean),
+    Step("plan", "plan from the savepoint", ("target",), decide.decide_plan),
     Step(
         "apply",
         "write the checkpoint location",
         _TARGET,
         decide.decide_apply,
         "Flink's job has stopped, and the target is not written, or in part",
-        state_before=STOPPED,
-        group_title="commit for the group",
+        "commit for the group",
     ),
     Step(
         "verify",
         "check where the query will start",
         _TARGET,
         decide.decide_verify,
-        _READY,
         group_title="check where the consumers will start",
     ),
     Step(
@@ -104,7 +83,6 @@ STEPS: Sequence[Step] = (
         "start the query",
         _TARGET,
         decide.decide_start,
-        _READY,
         group_title="start the consumers",
     ),
     Step(
@@ -113,7 +91,7 @@ STEPS: Sequence[Step] = (
         ("target",),
         decide.decide_first_batch,
         "the query was started, and has not committed a batch yet",
-        group_title="wait for members or commits of the group",
+        "wait for members or commits of the group",
     ),
     Step(
         "verify-again",
@@ -121,7 +99,7 @@ STEPS: Sequence[Step] = (
         _TARGET,
         decide.decide_verify_again,
         "the target has begun, and was not seen to have begun right",
-        group_title="check where the consumers began",
+        "check where the consumers began",
     ),
 )
 NAMES = tuple(step.name for step in STEPS)

@@ -39,10 +39,8 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 def await_stop(context: CutOverContext, facts: Facts) -> str:
     """Wait for the stop that an earlier run requested. Raises the same errors as ``stop``."""
     job = require(facts.job)
-    log.info(
-        f"Flink stops {job.flink_job.name} ({job.flink_job.job_id}) already, as an earlier run "
-        "asked"
-    )
+    name = f"{job.flink_job.name} ({job.flink_job.job_id})"
+    log.info(f"Flink stops {name} already, as an earlier run asked")
     return _await_end(context, job)
 
 
@@ -74,9 +72,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
                     raise
                 continue
             if attempt is None:
-                raise FlinkRestError(
-                    "Flink has forgotten the stop: its JobManager was started anew meanwhile"
-                )
+                raise FlinkRestError("Flink has forgotten the stop: its JobManager was restarted")
             if attempt.ended:
                 return attempt
             answered_at = time.monotonic()

@@ -74,9 +74,8 @@ def other_move_reason(target: GroupFacts, record_id: str, planned: Offsets) -> s
     if not others:
         return ""
     return (
-        f"group {target.view.name} holds what another move has written ({join_some(others, 1)}): "
-        "two moves would start the same consumers; go on with that one, or add --adopt to take the "
-        "group over"
+        f"group {target.view.name} holds what another move has written ({join_some(others, 1)}); "
+        "go on with that move, or add --adopt to take the group over"
     )
 
 
@@ -110,8 +109,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         return Content.NOTHING, ""
     if target.unfinished:
         return Content.WRONG, (
-            f"{name} holds a seed that another run has not finished; wait for that run, or "
-            f"{_NEW_DIRECTORY}"
+            f"{name} holds a part of a seed that another run writes; wait, or {_NEW_DIRECTORY}"
         )
     if facts.seeds is None:
         return Content.NOT_OURS, (
@@ -126,18 +124,16 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         return Content.WRONG, f"{name} holds another query than the plan's; {way_out}"
     if not ours and not facts.spec.states and target.last_planned_batch is not None:
         return Content.WRONG, (
-            f"{name} holds batches of a query already, and this record has not written it: where "
-            f"that query began is not known here. If it is the query of this move, look with "
-            f"`migrate verify`; if not, {_NEW_DIRECTORY}"
+            f"{name} holds batches of a query that this record has not written, so it is not known "
+            f"where it began; look with `migrate verify`, or {_NEW_DIRECTORY}"
         )
     if ours:
         return Content.PLAN, ""
     if written and record.query_id is None and facts.prime_status == 0:
         return Content.PRIMED, ""
     return Content.NOT_OURS, (
-        f"{name} holds the plan, and this record has not written it (its query id is "
-        f"{target.query_id}): another cut-over may start the same query; {_NEW_DIRECTORY}, or add "
-        "--adopt to take it over"
+        f"{name} holds the plan, and this record has not written it (query {target.query_id}): "
+        f"another cut-over may start it; {_NEW_DIRECTORY}, or add --adopt to take it over"
     )
 
 
@@ -221,8 +217,8 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
         return Started.MAYBE, f"{name} holds what another move has written ({others[0]})"
     if record.written is not None or target.committed_by(record.id, planned):
         return Started.MAYBE, (
-            f"{name} has held the plan, and a consumer that assigns its partitions itself does "
-            "not show before it commits"
+            f"{name} has held the plan, and a consumer that assigns its partitions itself does not "
+            "show before it commits"
         )
     return Started.NO, f"{name} does not hold the plan"
 
@@ -236,7 +232,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
         return Started.MAYBE, f"{name} holds what this record has not written"
     if target.has_logs and not facts.spec.states:
         return Started.MAYBE, (
-            "a query was started there and has logged no batch; in Real-Time Mode a query writes "
+            "a query was started there and has logged no batch; in Real-Time Mode it writes "
             "records before it logs their batch"
         )
     if facts.spec.states and not target.is_empty:

@@ -31,6 +31,7 @@ from migrate.planning.verify import StartOutcome, Verification, VerifiedPartitio
 from migrate.report.cut_over import PartitionReport, VerificationReport
 
 _LOST = (StartOutcome.LOST, StartOutcome.EXPIRED)
+_REPEATED = (StartOutcome.REPEATED,)
 
 
 def verify_target(context: CutOverContext, facts: Facts) -> str:
@@ -123,7 +124,7 @@ def verify_start(
         evidence: what else is known about the target.
     """
     by_partition = {(row.topic, row.partition): row for row in rows}
-    partitions, reasons = [], list[str]()
+    partitions, reasons = list[VerifiedPartition](), dict[str, None]()
     for observed in verification.partitions:
         row = by_partition.get(observed.topic_partition)
         reason = _unknown_reason(row, observed, evidence, verification.first_batches_gone)
@@ -131,23 +132,21 @@ def verify_start(
         final = observed
         if reason is not None:
             final = replace(observed, outcome=StartOutcome.UNKNOWN, records=0)
+            reasons[reason] = None
         elif is_judged and observed.outcome is StartOutcome.MOVED_ON:
             final = replace(observed, outcome=StartOutcome.OK, records=0)
         partitions.append(final)
-        if reason is not None and reason not in reasons:
-            reasons.append(reason)
         if row is not None:
             by_partition[observed.topic_partition] = _updated(row, final, reason, evidence)
     # ``_unknown_reason`` has already handled the lost first batches.
     whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
-    outcomes = [partition.outcome for partition in partitions]
     report = VerificationReport(
         when="after" if evidence.has_begun else "before",
         verified=whole.verified,
         partitions=len(partitions),
-        unknown=outcomes.count(StartOutcome.UNKNOWN),
-        lost=sum(map(_lost_records, partitions)),
-        repeated=sum(map(_repeated_records, partitions)),
+        unknown=sum(partition.outcome is StartOutcome.UNKNOWN for partition in partitions),
+        lost=sum(_records(partition, _LOST) for partition in partitions),
+        repeated=sum(_records(partition, _REPEATED) for partition in partitions),
     )
     text = ", ".join(f"{count} {outcome.value}" for outcome, count in whole.counts.items())
     if not report.unknown or report.lost or report.repeated:
@@ -155,7 +154,7 @@ def verify_start(
     if report.unknown:
         began = "began" if evidence.has_begun else "will begin"
         unknown = counted(report.unknown, "partition")
-        text += f"; where {unknown} {began} cannot be told: {'; '.join(reasons[:3])}"
+        text += f"; where {unknown} {began} cannot be told: {'; '.join([*reasons][:3])}"
     plan = verification.plan
     if plan is not None and plan.differences:
         text += f"; the plan is not what the savepoint holds: {plan.differences[0]}"
@@ -164,12 +163,9 @@ def verify_start(
     return StartResult(tuple(by_partition.values()), report, text)
 
 
-def _lost_records(partition: VerifiedPartition) -> int:
-    return partition.records if partition.outcome in _LOST else 0
-
-
-def _repeated_records(partition: VerifiedPartition) -> int:
-    return partition.records if partition.outcome is StartOutcome.REPEATED else 0
+def _records(partition: VerifiedPartition, outcomes: Sequence[StartOutcome]) -> int:
+    """Return how many records of a partition have one of the outcomes."""
+    return partition.records if partition.outcome in outcomes else 0
 
 
 def _unknown_reason(
@@ -221,8 +217,8 @@ def _updated(
             "started": final.started,
             "outcome": final.outcome,
             "reason": reason,
-            "lost": _lost_records(final),
-            "repeated": _repeated_records(final),
+            "lost": _records(final, _LOST),
+            "repeated": _records(final, _REPEATED),
             "reached": evidence.reached.get(key),
             "log_start_seen": evidence.log_starts.get(key, row.log_start_seen),
             "began_right": row.began_right or began,

@@ -473,7 +473,7 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     assert spec.execute("--back").code == 0
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4
-    assert f"the newest, {job_id}, ended as CANCELED, and not with a savepoint in" in dry.stderr
+    assert f"the newest such job, {job_id}, ended as CANCELED without a savepoint in" in dry.stderr
 
 
 def test_keyed_states_go_along(stack: LocalStack) -> None:

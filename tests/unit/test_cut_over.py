@@ -323,9 +323,9 @@ def test_a_damaged_plan_does_not_keep_from_going_back(seeded: Path) -> None:
 def test_a_record_of_the_version_before_is_refused_with_what_to_do(seeded: Path) -> None:
     path = read_spec(seeded).folder / "record.json"
     for content, told in (
-        ({**json.loads(path.read_text()), "version": 1}, "finish that cut-over with the release"),
+        ({**json.loads(path.read_text()), "version": 1}, "of version 1, not a record of version 2"),
         ({"version": 3}, "not a record of version 2"),
-        ({}, "not a record of a cut-over: version: Field required"),
+        ({}, "not a record of version 2; a cut-over writes it"),
     ):
         path.write_text(json.dumps(content))
         refused = migrate("cut-over", seeded)
@@ -565,7 +565,7 @@ def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) 
     for mode in ((), ("--execute", "--yes")):
         refused = migrate("cut-over", spec, *mode)
         assert refused.code in (4, 5), refused.stderr
-        assert "holds batches of a query already, and this record has not written" in refused.stderr
+        assert "holds batches of a query that this record has not written" in refused.stderr
 
 
 def test_another_priming_is_judged_anew(primed: Path) -> None:

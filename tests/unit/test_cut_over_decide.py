@@ -212,10 +212,9 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
     forgotten = reasons(_stopped_job("UNKNOWN", savepoints=(_SAVED,)))
     assert "Flink no longer knows job" in forgotten and "name the savepoint yourself" in forgotten
     failed = reasons(_stopped_job("FAILED"))
-    assert "start the job from its newest checkpoint, and" in failed
-    assert "its newest checkpoint or savepoint" in reasons(
-        _stopped_job("FAILED", savepoints=(_SAVED,))
-    )
+    assert "start the job from its newest checkpoint or savepoint, and run" in failed
+    with_savepoint = reasons(_stopped_job("FAILED", savepoints=(_SAVED,)))
+    assert "its newest checkpoint or savepoint (/s/savepoint-1), and run" in with_savepoint
 
 
 @pytest.mark.parametrize(

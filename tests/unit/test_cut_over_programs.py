@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.check_programs import check_programs
+from migrate.cutover.check_commands import check_programs
 from migrate.cutover.spec import Spec
 from migrate.model.errors import Refused
 

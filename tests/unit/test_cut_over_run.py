@@ -52,7 +52,6 @@ class World:
             (),
             decide,
             f"left {name}",
-            f"before {name}",
             f"group title of {name}",
         )
 

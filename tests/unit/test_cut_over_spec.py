@@ -304,6 +304,20 @@ def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None
     assert record["runs"][0]["end"].startswith("failed at check: flink.rest http://127.0.0.1:")
 
 
+def test_a_stop_that_an_earlier_run_asked_for_is_not_forgotten(tmp_path: Path) -> None:
+    """Seen: Flink did not answer the next run, which said that nothing was changed."""
+    spec = _written(tmp_path)
+    migrate("cut-over", spec, "--execute", "--yes")
+    path = tmp_path / "orders.cut-over" / "record.json"
+    record = json.loads(path.read_text())
+    folder = f"file://{tmp_path}/savepoints"
+    record["flink"] |= {"job_id": "a" * 32, "job_name": "orders", "savepoints": folder}
+    path.write_text(json.dumps(record))
+    done = migrate("cut-over", spec, "--execute", "--yes")
+    assert done.code == 6
+    assert "stopped at check: Flink was asked to stop the job, and may still do so" in done.stderr
+
+
 def test_a_step_that_is_none_is_named(tmp_path: Path) -> None:
     result = migrate("cut-over", _written(tmp_path), "--until", "aply")
     assert result.code == 2

@@ -1,7 +1,8 @@
-"""Check that the programs and scripts of the spec's commands exist.
+"""Check the commands of the spec before the stop of the job.
 
-Later commands of a shell line are not checked, because the first may create what they use. If it is
-not certain which program runs, nothing is refused.
+The programs and scripts of the commands must exist. Later commands of a shell line are not checked,
+because the first may create what they use. If it is not certain which program runs, nothing is
+refused.
 """
 
 from __future__ import annotations
@@ -11,27 +12,25 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from migrate.cutover.context import CutOverContext
 from migrate.cutover.spec import Spec
 from migrate.model.errors import Refused
 from migrate.model.log import log
+from migrate.model.wording import printable
 
 # Programs that run a script, each with its options that take no value.
-_PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
-_SHELL_FLAGS = frozenset({"-e", "-u", "-x", "-eu", "-ex", "-eux"})
 _FLAGS_BY_PROGRAM = {
-    "spark-submit": frozenset({"--verbose", "-v", "--supervise"}),
-    "python": _PYTHON_FLAGS,
-    "python3": _PYTHON_FLAGS,
-    "bash": _SHELL_FLAGS,
-    "sh": _SHELL_FLAGS,
+    "spark-submit": {"--verbose", "-v", "--supervise"},
+    "python": {"-u", "-E", "-I", "-s", "-S", "-B", "-O"},
+    "sh": {"-e", "-u", "-x", "-eu", "-ex", "-eux"},
 }
+_FLAGS_BY_PROGRAM["python3"] = _FLAGS_BY_PROGRAM["python"]
+_FLAGS_BY_PROGRAM["bash"] = _FLAGS_BY_PROGRAM["sh"]
 _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
 # A line that begins with one of these words is not checked: its text does not show which program
 # runs, or in which folder.
-_UNCHECKED_WORDS = frozenset(
-    {"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."}
-)
-_PUNCTUATION = frozenset("();<>|&")
+_UNCHECKED_WORDS = {"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."}
+_PUNCTUATION = set("();<>|&")
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
@@ -111,3 +110,31 @@ def _script(words: Sequence[str]) -> str:
         if word not in _FLAGS_BY_PROGRAM[program] and "=" not in word:
             next(rest, None)  # skip the value of the option
     return ""
+
+
+def rehearse(context: CutOverContext) -> str:
+    """Run the command ``rehearse`` of the spec, log its output, and return what was done.
+
+    Raises:
+        Refused: the command could not be started, or has failed.
+    """
+    command = context.spec.rehearse
+    assert command is not None
+    words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    log.info("rehearse: running the command")
+    try:
+        done = subprocess.run(
+            words,
+            cwd=context.file.base,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    except OSError as error:
+        raise Refused(f"rehearse: {error.strerror or error}") from error
+    for number, line in enumerate(done.stdout.decode(errors="replace").splitlines(), start=1):
+        log.info(f"rehearse {number}: {printable(line)}")
+    if done.returncode:
+        raise Refused(f"rehearse: the command has ended with exit code {done.returncode}")
+    return "the command that rehearses the query has ended well"
