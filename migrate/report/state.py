@@ -11,10 +11,9 @@ from decoder.keyed_state import Entry, KeyedState
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines, table_text
 from migrate.report.text import csv_pieces, csv_text, operator_names
-from migrate.state.columns import columns, namespace_type, value_type
 from migrate.state.json_form import entry_json
 from migrate.state.listing import StateRow, ddl, meaning, state_row
-from migrate.state.type_mapping import column_type
+from migrate.state.type_mapping import column_type, columns, namespace_type, value_type
 
 
 def states_json(states: Sequence[KeyedState]) -> str:

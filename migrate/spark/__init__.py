@@ -25,17 +25,15 @@ from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
     from migrate.planning.state_proof import StateProof as StateProof
-    from migrate.spark.checkpoint_data_source import (
-        FlinkCheckpointDataSource as FlinkCheckpointDataSource,
-    )
-    from migrate.spark.checkpoint_frame import read_checkpoints as read_checkpoints
     from migrate.spark.commit_to_group import CommitToGroup as CommitToGroup
+    from migrate.spark.data_sources import FlinkCheckpointDataSource as FlinkCheckpointDataSource
+    from migrate.spark.data_sources import FlinkStateDataSource as FlinkStateDataSource
+    from migrate.spark.frames import read_checkpoints as read_checkpoints
+    from migrate.spark.frames import read_keyed_state as read_keyed_state
     from migrate.spark.rehearsal.rehearse import rehearse as rehearse
     from migrate.spark.rehearsal.report import Rehearsal as Rehearsal
     from migrate.spark.session import add_package as add_package
     from migrate.spark.session import write_package as write_package
-    from migrate.spark.state_data_source import FlinkStateDataSource as FlinkStateDataSource
-    from migrate.spark.state_frame import read_keyed_state as read_keyed_state
     from migrate.spark.transfer.initial_state import initial_state as initial_state
     from migrate.spark.transfer.prime import Primed as Primed
     from migrate.spark.transfer.prime import prime as prime
@@ -47,14 +45,12 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "migrate.planning.state_proof": ("StateProof",),
-    "migrate.spark.checkpoint_data_source": ("FlinkCheckpointDataSource",),
-    "migrate.spark.checkpoint_frame": ("read_checkpoints",),
     "migrate.spark.commit_to_group": ("CommitToGroup",),
+    "migrate.spark.data_sources": ("FlinkCheckpointDataSource", "FlinkStateDataSource"),
+    "migrate.spark.frames": ("read_checkpoints", "read_keyed_state"),
     "migrate.spark.rehearsal.rehearse": ("rehearse",),
     "migrate.spark.rehearsal.report": ("Rehearsal",),
     "migrate.spark.session": ("add_package", "write_package"),
-    "migrate.spark.state_data_source": ("FlinkStateDataSource",),
-    "migrate.spark.state_frame": ("read_keyed_state",),
     "migrate.spark.transfer.initial_state": ("initial_state",),
     "migrate.spark.transfer.prime": ("Primed", "prime"),
     "migrate.spark.transfer.rows": ("StateRows", "aggregate_rows", "seen_rows"),

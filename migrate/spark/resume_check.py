@@ -34,7 +34,7 @@ from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, reda
 from migrate.model.errors import InputError, MigrateError, Refused, UsageError
 from migrate.model.positions import PositionSet, TopicPartition
 from migrate.model.wording import install_command
-from migrate.spark.jvm_output import last_lines, summarize_failure
+from migrate.spark.session import last_lines, summarize_failure
 from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 

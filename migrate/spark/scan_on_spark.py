@@ -33,7 +33,7 @@ from migrate.fleet.scan_run import (
 )
 from migrate.fleet.view_columns import CheckpointView
 from migrate.fleet.write_tables import Output, TableFormat, batches
-from migrate.spark.checkpoint_frame import read_chunks, struct_type
+from migrate.spark.frames import checkpoint_schema, read_chunks
 from migrate.storage.files import Files
 from migrate.storage.new_file import already_there
 
@@ -88,7 +88,7 @@ def scan_on_spark(
                 summary = merge_summaries(_answers(compared))
             if output is not None:
                 for view in request.views:
-                    columns = struct_type(request.columns(view))
+                    columns = checkpoint_schema(request.columns(view))
                     table = persisted.mapInArrow(partial(_table, view, request, snapshot), columns)
                     _write(table, view, output)
             return summary

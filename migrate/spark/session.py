@@ -20,7 +20,6 @@ import migrate
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.secrets import redact_secrets
 from migrate.model.wording import install_command
-from migrate.spark.jvm_output import last_lines, summarize_failure
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -32,6 +31,11 @@ _APP = "migrate"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 # Masters whose executors run on this machine, in the driver's JVM and with the same Python.
 _LOCAL = re.compile(r"local(\[|$)")
+_LAST_LINES = 4
+_NOISE = ("at ", "WARNING:", "Using Spark's default log4j")
+# What py4j or Java prints before the name of an exception.
+_JAVA_PREFIX = re.compile(r"^\s*(: |Caused by: )?")
+_CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b")
 
 
 def runs_on_spark(master: str | None) -> bool:
@@ -154,6 +158,20 @@ def _launch_jvm(conf: SparkConf) -> JavaGateway:
 def failure_of(error: Exception) -> str:
     """Return Spark's error message without stack traces and secrets."""
     return redact_secrets(summarize_failure(str(error)))
+
+
+def summarize_failure(message: str) -> str:
+    """Return a message's first line, and the last later line that begins with an exception."""
+    lines = [_JAVA_PREFIX.sub("", line).rstrip() for line in message.splitlines() if line.strip()]
+    causes = [line for line in lines[1:] if _CAUSE.match(line)]
+    return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"
+
+
+def last_lines(output: str) -> str:
+    """Return the last lines of the output of a JVM, without warnings and stack traces."""
+    lines = [line.strip() for line in output.splitlines()]
+    kept = [line for line in lines if line and " WARN " not in line and not line.startswith(_NOISE)]
+    return "; ".join(kept[-_LAST_LINES:]) or "no reason given"
 
 
 def add_package(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from decoder.keyed_state import Entry, KeyedState, Part
 from migrate.model.errors import InputError, UsageError
 from migrate.model.wording import install_command
 from migrate.state.column_types import Column, arrow_array, arrow_schema
-from migrate.state.columns import columns
+from migrate.state.type_mapping import columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

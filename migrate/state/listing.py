@@ -13,8 +13,7 @@ from typing import NamedTuple
 from decoder.keyed_state import KeyedState, StateKind
 from decoder.keyed_state.types import Sql
 from migrate.state.column_types import ColumnType
-from migrate.state.columns import namespace_type, value_type
-from migrate.state.type_mapping import column_type
+from migrate.state.type_mapping import column_type, namespace_type, value_type
 
 
 class StateRow(NamedTuple):
@@ -82,14 +81,12 @@ _MEANINGS = {
     "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
-# Meanings that apply only if the operator also has another state; the key is that state's name.
-_CONDITIONAL_MEANINGS = {
-    WINDOW_CONTENTS: {
-        "count": "elements counted by the window's trigger",
-        "fire-time": "when the window's trigger fires next",
-        "last-element": "the element that last fired the window's trigger",
-        "timeout": "when the window's trigger times out",
-    },
+# The states of a window's trigger; they have these meanings only beside WINDOW_CONTENTS.
+_TRIGGER_MEANINGS = {
+    "count": "elements counted by the window's trigger",
+    "fire-time": "when the window's trigger fires next",
+    "last-element": "the element that last fired the window's trigger",
+    "timeout": "when the window's trigger times out",
 }
 _SQL_MEANINGS = {
     "accState": "SQL accumulators",
@@ -141,9 +138,8 @@ def meaning(state: KeyedState, operator_states: Collection[str]) -> str:
         return f"{_MEANINGS[WINDOW_CONTENTS]}, under f1 of {MERGING_WINDOWS}"
     if state.name in _MEANINGS:
         return _MEANINGS[state.name]
-    for other, names in _CONDITIONAL_MEANINGS.items():
-        if other in operator_states and state.name in names:
-            return names[state.name]
+    if WINDOW_CONTENTS in operator_states and state.name in _TRIGGER_MEANINGS:
+        return _TRIGGER_MEANINGS[state.name]
     if not isinstance(state.key, Sql):
         return ""
     if state.name in _SQL_MEANINGS:

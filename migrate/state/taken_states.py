@@ -12,10 +12,9 @@ from migrate.model.log import log
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
 from migrate.state.column_types import StructOf, quoted
-from migrate.state.columns import namespace_type, value_type
 from migrate.state.listing import MERGING_WINDOWS, ddl
 from migrate.state.select import choose_state
-from migrate.state.type_mapping import column_type
+from migrate.state.type_mapping import column_type, namespace_type, value_type
 
 MOVES = "moves to Spark"
 # The event-time timers that Flink's window operator sets.
@@ -63,9 +62,9 @@ class TakenStates:
     left_behind: tuple[KeyedState, ...]
     unreadable: tuple[str, ...]
     merging: frozenset[str]
-    window_timers: tuple[KeyedState, ...] = ()
-    other_timers: tuple[KeyedState, ...] = ()
-    timers_read: bool = True
+    window_timers: tuple[KeyedState, ...]
+    other_timers: tuple[KeyedState, ...]
+    timers_read: bool
 
     @property
     def fully_taken_operators(self) -> frozenset[str]:
@@ -118,22 +117,16 @@ class TakenStates:
                     f"state {_label(state)} has a time to live: look up its length in the job's "
                     "code, and pass it to prime as ttl_ms",
                 )
+        left = []
         if self.other_timers:
-            pending = "pending timers" if self.timers_read else "timers, pending or not,"
-            labels = ", ".join(map(_label, self.other_timers))
-            yield warning_text(
-                WarningCode.STATE_LEFT_BEHIND, f"{pending} are left behind: {labels}"
-            )
+            timers = "pending timers" if self.timers_read else "timers, pending or not,"
+            left.append(f"{timers} are left behind: {_labels(self.other_timers)}")
         if self.left_behind:
-            labels = ", ".join(map(_label, self.left_behind))
-            yield warning_text(
-                WarningCode.STATE_LEFT_BEHIND,
-                f"{counted(len(self.left_behind), 'state')} left behind by choice: {labels}",
-            )
-        for reason in self.unreadable:
-            yield warning_text(
-                WarningCode.STATE_LEFT_BEHIND, f"left behind, as it cannot be read: {reason}"
-            )
+            number = counted(len(self.left_behind), "state")
+            left.append(f"{number} left behind by choice: {_labels(self.left_behind)}")
+        left += [f"left behind, as it cannot be read: {reason}" for reason in self.unreadable]
+        for text in left:
+            yield warning_text(WarningCode.STATE_LEFT_BEHIND, text)
 
 
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
@@ -163,7 +156,6 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     window_timers: list[KeyedState] = []
     other_timers: list[KeyedState] = []
     unreadable: list[str] = []
-    unreadable_timers: list[str] = []
     for state in keyed.states:
         if (state.operator_id, state.name) in taken_names:
             continue
@@ -171,7 +163,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
             try:
                 pending = not names or next(state.entries(), None) is not None
             except DecodeError as error:
-                unreadable_timers.append(f"{_label(state)}: {error}")
+                unreadable.append(f"{_label(state)}: {error}")
                 continue
             if pending:
                 with_windows = state.operator_id in operators and state.name == _WINDOW_TIMERS
@@ -180,11 +172,11 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
             left_behind.append(state)
         else:
             unreadable.append(f"{_label(state)}: {state.reason}")
-    unread = (f"operator {unread.operator_id}: {unread.error}" for unread in keyed.unread)
+    unreadable += (f"operator {unread.operator_id}: {unread.error}" for unread in keyed.unread)
     return TakenStates(
         taken,
         tuple(left_behind),
-        (*unreadable, *unreadable_timers, *unread),
+        tuple(unreadable),
         frozenset(state.operator_id for state in keyed.states if state.name == MERGING_WINDOWS),
         tuple(window_timers),
         tuple(other_timers),
@@ -213,6 +205,10 @@ def _choose(keyed: KeyedStates, text: str) -> KeyedState:
             "the windows"
         )
     return state
+
+
+def _labels(states: Sequence[KeyedState]) -> str:
+    return ", ".join(map(_label, states))
 
 
 def _label(state: KeyedState) -> str:

@@ -1,4 +1,6 @@
-"""Map the decoder's types to column types.
+"""The columns of a keyed state: the decoder's types as column types.
+
+The columns are ``key_group, key, namespace, map_key, value, last_access``. A state may lack some.
 
 Values that no column type of Spark holds exactly become text:
 
@@ -17,10 +19,10 @@ keys contain maps, or may be null, becomes a list of structs of key and value.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from decoder.keyed_state import types
+from decoder.keyed_state import KeyedState, StateKind, types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime
 from decoder.keyed_state.types import AvroKind, Kind, SqlKind, unreadable
 from migrate.state.column_types import (
@@ -29,6 +31,7 @@ from migrate.state.column_types import (
     INT,
     STRING,
     ArrayOf,
+    Column,
     ColumnType,
     DecimalOf,
     Leaf,
@@ -36,7 +39,7 @@ from migrate.state.column_types import (
     PairsOf,
     StructOf,
 )
-from migrate.state.json_form import value_json
+from migrate.state.json_form import NO_NAMESPACE, value_json
 
 _MAX_DIGITS = 38  # of Spark's DECIMAL, and of Arrow's decimal128
 _MICROS = 1_000_000
@@ -46,6 +49,31 @@ _SECONDS_PER_DAY = 86_400
 def column_type(type_: types.Type) -> ColumnType | None:
     """Return the column type of a type, or None if its values cannot be read."""
     return None if unreadable(type_) is not None else _column(type_)
+
+
+def columns(state: KeyedState) -> tuple[Column, ...]:
+    """Return the columns of a readable state, named as the fields of ``Entry``."""
+    by_name: dict[str, ColumnType | None] = {
+        "key_group": INT,
+        "key": column_type(state.key),
+        "namespace": namespace_type(state),
+        "map_key": column_type(state.map_key) if state.map_key is not None else None,
+        "value": value_type(state),
+    }
+    if state.ttl:
+        by_name["last_access"] = ArrayOf(BIGINT) if state.kind is StateKind.LIST else BIGINT
+    return tuple(Column(name, type_) for name, type_ in by_name.items() if type_ is not None)
+
+
+def namespace_type(state: KeyedState) -> ColumnType | None:
+    """Return the namespace type; None if there is no namespace, or if it cannot be read."""
+    return None if state.namespace in NO_NAMESPACE else column_type(state.namespace)
+
+
+def value_type(state: KeyedState) -> ColumnType | None:
+    """Return the type of the column ``value``, or None if values cannot be read."""
+    value = column_type(state.value)
+    return ArrayOf(value) if value is not None and state.kind is StateKind.LIST else value
 
 
 def _as_json(value: Any) -> str:
@@ -73,112 +101,70 @@ _TIMESTAMP_NTZ = Leaf("TIMESTAMP_NTZ", _date_time)
 _TEXT = Leaf("STRING", value_json)
 JSON = Leaf("STRING", _as_json)
 
-_SCALARS: dict[Kind, ColumnType] = {
-    Kind.BOOLEAN: BOOLEAN,
-    Kind.BYTE: _TINYINT,
-    Kind.SHORT: _SMALLINT,
-    Kind.INT: INT,
-    Kind.LONG: BIGINT,
-    Kind.FLOAT: _FLOAT,
-    Kind.DOUBLE: _DOUBLE,
-    Kind.CHAR: STRING,
-    Kind.STRING: STRING,
-    Kind.STRING_VALUE: STRING,
-    Kind.BIG_INTEGER: _TEXT,
-    Kind.BIG_DECIMAL: _TEXT,
-    Kind.DATE: _TIMESTAMP,
-    Kind.SQL_DATE: _TIMESTAMP,
-    Kind.SQL_TIME: _TIMESTAMP,
-    Kind.SQL_TIMESTAMP: _TIMESTAMP,
-    Kind.INSTANT: _TIMESTAMP,
-    Kind.LOCAL_DATE: _DATE,
-    Kind.LOCAL_TIME: _TEXT,
-    Kind.LOCAL_DATE_TIME: _TIMESTAMP_NTZ,
-    Kind.VOID: _VOID,
-    Kind.NULL_VALUE: _VOID,
-    Kind.VOID_NAMESPACE: _VOID,
-    Kind.GLOBAL_WINDOW: _VOID,
-    Kind.TIME_WINDOW: StructOf((("start", BIGINT), ("end", BIGINT))),
-    Kind.COUNT_WINDOW: StructOf((("id", BIGINT),)),
+# The kinds of values, and the logical types of Avro, that become each column type.
+_KINDS_OF_COLUMN: dict[ColumnType, Sequence[Kind | SqlKind | AvroKind | str]] = {
+    BOOLEAN: (Kind.BOOLEAN, SqlKind.BOOLEAN, AvroKind.BOOLEAN),
+    _TINYINT: (Kind.BYTE, SqlKind.TINYINT),
+    _SMALLINT: (Kind.SHORT, SqlKind.SMALLINT),
+    INT: (Kind.INT, SqlKind.INT, SqlKind.INTERVAL_MONTHS, AvroKind.INT),
+    BIGINT: (Kind.LONG, SqlKind.BIGINT, SqlKind.INTERVAL_MILLIS, AvroKind.LONG),
+    _FLOAT: (Kind.FLOAT, SqlKind.FLOAT, AvroKind.FLOAT),
+    _DOUBLE: (Kind.DOUBLE, SqlKind.DOUBLE, AvroKind.DOUBLE),
+    STRING: (Kind.CHAR, Kind.STRING, Kind.STRING_VALUE, SqlKind.STRING, AvroKind.STRING),
+    _BINARY: (SqlKind.BYTES, SqlKind.RAW, AvroKind.BYTES),
+    _TEXT: (
+        *(Kind.BIG_INTEGER, Kind.BIG_DECIMAL, Kind.LOCAL_TIME, SqlKind.TIME),
+        *("time-millis", "time-micros"),
+    ),
+    _DATE: (Kind.LOCAL_DATE, SqlKind.DATE, "date"),
+    _TIMESTAMP: (
+        *(Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT),
+        *("timestamp-millis", "timestamp-micros", "timestamp-nanos"),
+    ),
+    _TIMESTAMP_NTZ: (
+        Kind.LOCAL_DATE_TIME,
+        *("local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos"),
+    ),
+    _VOID: (
+        *(Kind.VOID, Kind.NULL_VALUE, Kind.VOID_NAMESPACE, Kind.GLOBAL_WINDOW),
+        *(SqlKind.NULL, AvroKind.NULL),
+    ),
+    StructOf((("start", BIGINT), ("end", BIGINT))): (Kind.TIME_WINDOW,),
+    StructOf((("id", BIGINT),)): (Kind.COUNT_WINDOW,),
 }
-_SQL: dict[SqlKind, ColumnType] = {
-    SqlKind.BOOLEAN: BOOLEAN,
-    SqlKind.TINYINT: _TINYINT,
-    SqlKind.SMALLINT: _SMALLINT,
-    SqlKind.INT: INT,
-    SqlKind.BIGINT: BIGINT,
-    SqlKind.FLOAT: _FLOAT,
-    SqlKind.DOUBLE: _DOUBLE,
-    SqlKind.STRING: STRING,
-    SqlKind.BYTES: _BINARY,
-    SqlKind.DATE: _DATE,
-    SqlKind.TIME: _TEXT,
-    SqlKind.INTERVAL_MONTHS: INT,
-    SqlKind.INTERVAL_MILLIS: BIGINT,
-    SqlKind.RAW: _BINARY,
-    SqlKind.NULL: _VOID,
+_COLUMN_OF_KIND = {kind: type_ for type_, kinds in _KINDS_OF_COLUMN.items() for kind in kinds}
+# The classes, written by Kryo, that become each column type; values of other classes become JSON.
+_CLASSES_OF_COLUMN: dict[ColumnType, Sequence[str]] = {
+    BOOLEAN: ["java.lang.Boolean"],
+    _TINYINT: ["java.lang.Byte"],
+    _SMALLINT: ["java.lang.Short"],
+    INT: ["java.lang.Integer"],
+    BIGINT: ["java.lang.Long"],
+    _FLOAT: ["java.lang.Float"],
+    _DOUBLE: ["java.lang.Double"],
+    STRING: [
+        *("java.lang.Character", "java.lang.String", "java.lang.StringBuffer"),
+        *("java.lang.StringBuilder", "java.time.DayOfWeek", "java.time.Duration"),
+        *("java.time.Month", "java.time.OffsetDateTime", "java.time.OffsetTime"),
+        *("java.time.ZoneOffset", "java.util.UUID", "java.util.concurrent.TimeUnit"),
+    ],
+    _TEXT: ["java.math.BigInteger", "java.math.BigDecimal", "java.time.LocalTime"],
+    _DATE: ["java.time.LocalDate"],
+    _TIMESTAMP: [
+        *("java.sql.Date", "java.sql.Time", "java.sql.Timestamp"),
+        *("java.time.Instant", "java.util.Date"),
+    ],
+    _TIMESTAMP_NTZ: ["java.time.LocalDateTime"],
 }
-_AVRO: dict[AvroKind, ColumnType] = {
-    AvroKind.NULL: _VOID,
-    AvroKind.BOOLEAN: BOOLEAN,
-    AvroKind.INT: INT,
-    AvroKind.LONG: BIGINT,
-    AvroKind.FLOAT: _FLOAT,
-    AvroKind.DOUBLE: _DOUBLE,
-    AvroKind.BYTES: _BINARY,
-    AvroKind.STRING: STRING,
-}
-_AVRO_LOGICAL: dict[str, ColumnType] = {
-    "date": _DATE,
-    "time-millis": _TEXT,
-    "time-micros": _TEXT,
-    "timestamp-millis": _TIMESTAMP,
-    "timestamp-micros": _TIMESTAMP,
-    "timestamp-nanos": _TIMESTAMP,
-    "local-timestamp-millis": _TIMESTAMP_NTZ,
-    "local-timestamp-micros": _TIMESTAMP_NTZ,
-    "local-timestamp-nanos": _TIMESTAMP_NTZ,
-}
-# The column types of classes that Kryo has written; values of other classes become JSON.
-_KRYO: dict[str, ColumnType] = {
-    "java.lang.Integer": INT,
-    "java.lang.String": STRING,
-    "java.lang.Float": _FLOAT,
-    "java.lang.Boolean": BOOLEAN,
-    "java.lang.Byte": _TINYINT,
-    "java.lang.Character": STRING,
-    "java.lang.Short": _SMALLINT,
-    "java.lang.Long": BIGINT,
-    "java.lang.Double": _DOUBLE,
-    "java.lang.StringBuilder": STRING,
-    "java.lang.StringBuffer": STRING,
-    "java.math.BigInteger": _TEXT,
-    "java.math.BigDecimal": _TEXT,
-    "java.util.Date": _TIMESTAMP,
-    "java.sql.Date": _TIMESTAMP,
-    "java.sql.Time": _TIMESTAMP,
-    "java.sql.Timestamp": _TIMESTAMP,
-    "java.time.LocalDate": _DATE,
-    "java.time.LocalTime": _TEXT,
-    "java.time.LocalDateTime": _TIMESTAMP_NTZ,
-    "java.time.Instant": _TIMESTAMP,
-    "java.time.Duration": STRING,
-    "java.time.OffsetDateTime": STRING,
-    "java.time.OffsetTime": STRING,
-    "java.time.ZoneOffset": STRING,
-    "java.time.DayOfWeek": STRING,
-    "java.time.Month": STRING,
-    "java.util.concurrent.TimeUnit": STRING,
-    "java.util.UUID": STRING,
-}
+_COLUMN_OF_CLASS = {name: type_ for type_, names in _CLASSES_OF_COLUMN.items() for name in names}
 
 
 def _column(type_: types.Type) -> ColumnType:
     match type_:
         case types.Scalar(kind):
-            return _SCALARS[kind]
+            return _COLUMN_OF_KIND[kind]
         case types.PrimitiveArray(element):
-            return _BINARY if element is Kind.BYTE else ArrayOf(_SCALARS[element])
+            return _BINARY if element is Kind.BYTE else ArrayOf(_COLUMN_OF_KIND[element])
         case types.JavaEnum():
             return STRING
         case types.Struct(_, fields):
@@ -204,7 +190,7 @@ def _column(type_: types.Type) -> ColumnType:
         case types.Sql(sql):
             return _sql(sql)
         case types.Kryo(name):
-            return _KRYO.get(name, JSON)
+            return _COLUMN_OF_CLASS.get(name, JSON)
         case types.Timer() | types.Unreadable():
             raise AssertionError(f"no value is of type {type_}")
 
@@ -249,7 +235,7 @@ def _classes(type_: types.Pojo) -> Iterator[types.Pojo]:
 def _sql(type_: types.SqlType) -> ColumnType:
     match type_:
         case types.SqlScalar(kind):
-            return _SQL[kind]
+            return _COLUMN_OF_KIND[kind]
         case types.SqlDecimal(precision, scale):
             return DecimalOf(precision, scale)
         case types.SqlTimestamp(_, local_zone):
@@ -268,7 +254,7 @@ def _avro(type_: types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
         case types.AvroScalar(kind, logical, scale, precision):
             if logical == "decimal":
                 return _decimal(precision, scale)
-            return _AVRO[kind] if logical is None else _AVRO_LOGICAL[logical]
+            return _COLUMN_OF_KIND[kind if logical is None else logical]
         case types.AvroFixed(name, _, scale, precision):
             named[name] = _BINARY if scale is None else _decimal(precision, scale)
         case types.AvroEnum(name):

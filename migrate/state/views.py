@@ -17,10 +17,9 @@ from decoder.keyed_state.key_groups import key_group_of
 from decoder.keyed_state.types import Kind, Scalar
 from migrate.model.errors import UsageError
 from migrate.state.column_types import BIGINT, BOOLEAN, INT, STRING, Column, ColumnType
-from migrate.state.columns import columns
 from migrate.state.listing import StateRow, state_row
 from migrate.state.select import choose_state, states_of_operator
-from migrate.state.type_mapping import JSON
+from migrate.state.type_mapping import JSON, columns
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:

@@ -213,7 +213,7 @@ def test_what_is_not_known_is_refused(read: Any, options: dict[str, str], says: 
 @needs_data_source
 def test_a_schema_of_ones_own_is_refused(session: SparkSession) -> None:
     reader = session.read.format(FORMAT).schema("topic STRING")
-    with pytest.raises(PySparkException, match="the schema is the view's"):
+    with pytest.raises(PySparkException, match="the options determine the schema"):
         reader.load(str(GOLDEN)).collect()
     with pytest.raises(PySparkException, match="no path"):
         session.read.format(FORMAT).load().collect()

@@ -131,9 +131,9 @@ def test_a_sum_in_units_is_verified(session: SparkSession) -> None:
     spark = session.sql("SELECT 1L k0, 1234L v0")
     keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
     found = SparkState("stateStoreSave", spark, keys, False, values)
-    assert compare(found, _expected(flink, None, found)).right == 1
+    assert compare(found, _expected(flink, None, found)).proof.right == 1
     told = _expected(flink, "key, value * 100", found)  # what is named is taken as it is
-    assert compare(found, told).right == 1
+    assert compare(found, told).proof.right == 1
 
 
 def test_a_state_that_holds_nothing_is_refused(session: SparkSession, primed: Any) -> None:
@@ -319,11 +319,11 @@ def test_a_key_of_several_columns_is_verified_by_name(session: SparkSession) -> 
     keys = (Field("a", LongType()), Field("b", LongType()))
     found = SparkState("dedupe", spark, keys, False, ())
     flink = session.sql("SELECT named_struct('b', 2L, 'a', 1L) key")
-    assert compare(found, _expected(flink, None, found)).right == 1
+    assert compare(found, _expected(flink, None, found)).proof.right == 1
     unnamed = session.sql("SELECT named_struct('f0', 2L, 'f1', 1L) key")
     with pytest.raises(migrate.Refused, match=r"keeps its key as a bigint, b bigint, .* f0, f1"):
         _expected(unnamed, None, found)
-    assert compare(found, _expected(unnamed, "key.f1, key.f0", found)).right == 1
+    assert compare(found, _expected(unnamed, "key.f1, key.f0", found)).proof.right == 1
 
 
 def test_right_are_distinct_keys(session: SparkSession, primed: Any) -> None:
@@ -344,7 +344,7 @@ def test_a_key_with_a_right_and_a_wrong_value_is_wrong(session: SparkSession) ->
         "stateStoreSave", spark, (Field("a", LongType()),), False, (Field("max", LongType()),)
     )
     flink = session.sql("SELECT 1L k0, 5L v0 UNION ALL SELECT 1L, 4L")
-    proof = compare(found, flink)
+    proof = compare(found, flink).proof
     assert (proof.right, proof.wrong) == (0, 1)
 
 
@@ -591,7 +591,7 @@ def test_a_state_that_holds_nothing_is_not_verified(session: SparkSession, sampl
     keys, values = (Field("user", LongType()),), (Field("count", LongType()),)
     full = session.sql("SELECT id k0, id v0 FROM range(3)")
     found = SparkState("stateStoreSave", full, keys, False, values)
-    proof = compare(found, nothing, is_sample=sample)
+    proof = compare(found, nothing, is_sample=sample).proof
     assert (proof.right, proof.unexpected, proof.is_right) == (0, 3, False)
 
 

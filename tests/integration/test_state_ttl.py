@@ -372,9 +372,10 @@ def test_unexpired_holds_for_its_own_branch_only(session: SparkSession) -> None:
         session.sql(f"SELECT live_value FROM raw_state, {lateral}"),
     ):
         with pytest.raises(Refused):
-            check_time_to_live([rows])
-        check_time_to_live([unexpired(rows, ttl_ms=None)])
-    check_time_to_live([live, live.unionByName(live), live.crossJoin(live.select("value"))])
+            check_time_to_live(rows)
+        check_time_to_live(unexpired(rows, ttl_ms=None))
+    for rows in (live, live.unionByName(live), live.crossJoin(live.select("value"))):
+        check_time_to_live(rows)
 
 
 def test_rows_that_left_spark_do_not_show_their_state(session: SparkSession) -> None:
@@ -383,4 +384,4 @@ def test_rows_that_left_spark_do_not_show_their_state(session: SparkSession) -> 
         rows.selectExpr("CAST(value AS STRING) value").localCheckpoint(),
         session.createDataFrame(rows.collect(), "value STRING"),
     ):
-        check_time_to_live([cut])
+        check_time_to_live(cut)

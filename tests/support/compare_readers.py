@@ -11,9 +11,9 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState, Part
 from migrate.state.arrow import DoesNotFit, plain_batches
 from migrate.state.column_types import arrow_schema
-from migrate.state.columns import columns
 from migrate.state.kernel.program import CannotCompile
 from migrate.state.kernel.read import FastReader
+from migrate.state.type_mapping import columns
 from tests.support.keyed_rows import with_numbers
 
 

@@ -23,9 +23,9 @@ from decoder.metadata.java_stream import read_object_stream
 from migrate.state import arrow
 from migrate.state.arrow import record_batches
 from migrate.state.column_types import arrow_schema
-from migrate.state.columns import columns
 from migrate.state.kernel import kernel, operations
 from migrate.state.kernel import read as fast_read
+from migrate.state.type_mapping import columns
 from tests.golden.synthetic.test_serializers import WRITTEN
 from tests.support.compare_readers import compare_readers
 from tests.support.encoder import keyed_values as of

@@ -10,7 +10,7 @@ from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import NoSuchName, Refused, UsageError
 from migrate.model.positions import Marker
 from migrate.spark.rehearsal.checkpoints import CheckpointPair, Range, read_pair
-from migrate.spark.rehearsal.kafka_range import streams_of, unread_topics
+from migrate.spark.rehearsal.kafka_range import stream_of, unread_topics
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
@@ -114,14 +114,13 @@ def test_each_stream_reads_its_share(tmp_path: Path) -> None:
         )
 
     pair = _pair(write("a", 7, 1, 2, 3), write("b", 9, 4, 5, 6))
-    assigned, subscribed = streams_of(
-        pair, [{"assign": '{"orders":[1]}'}, {"SubscribePattern": "cl.*"}]
-    )
+    assigned = stream_of(pair, {"assign": '{"orders":[1]}'})
+    subscribed = stream_of(pair, {"SubscribePattern": "cl.*"})
     assert assigned.ranges == {("orders", 1): Range(2, 5)}
     assert subscribed.ranges == {("clicks", 0): Range(3, 6)}
     (warning,) = unread_topics(pair, [assigned, subscribed])
     assert warning.startswith("the job has read 1 partition that no stream reads (orders)")
     with pytest.raises(NoSuchName, match="does not read topic order"):
-        streams_of(pair, [{"subscribe": "orders, order"}])
+        stream_of(pair, {"subscribe": "orders, order"})
     with pytest.raises(UsageError, match="one of subscribe"):
-        streams_of(pair, [{}])
+        stream_of(pair, {})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -49,19 +49,35 @@ _REPLACED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KafkaStream:
     """A stream's share of the records between two checkpoints.
 
     Attributes:
         options: the options of Spark's Kafka source, as the user gave them.
         ranges: the records in each partition.
+        events: the parsed records, which Spark reads when they are used; only after ``parse``.
     """
 
     options: Mapping[str, str]
     ranges: Ranges
+    events: DataFrame = field(init=False)
+    _spark: SparkSession = field(init=False)
+    # Counts the records when the events are used; None if Spark's optimizer would remove it.
+    _counter: Observation | None = field(init=False)
 
-    def read(self, spark: SparkSession) -> DataFrame:
+    def parse(self, spark: SparkSession, parse: Parse) -> None:
+        """Set ``events``: the records, parsed by the user's function."""
+        self._spark = spark
+        counter = Observation()
+        self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
+        # If the function drops all records by a constant condition, the optimizer removes the
+        # observation, and its result would never come. Spark Connect does not show the plan.
+        frame = getattr(self.events, "_jdf", None)
+        plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
+        self._counter = counter if plan is None or "CollectMetrics" in plan else None
+
+    def _read(self) -> DataFrame:
         """Return the records, as Spark's Kafka source gives them."""
         options = {
             name: value for name, value in self.options.items() if name.lower() not in _REPLACED
@@ -80,14 +96,20 @@ class KafkaStream:
             "endingOffsets": starting_offsets(last),
             "failOnDataLoss": "true",
         }
-        return spark.read.format("kafka").options(**options).load()
+        return self._spark.read.format("kafka").options(**options).load()
 
-    def gaps(self, spark: SparkSession, records: int) -> Iterator[WarningText]:
+    def count(self) -> int:
+        """Return the number of records, after the events were used."""
+        if self._counter is None:
+            return self._read().count()
+        records: int = self._counter.get["records"]
+        return records
+
+    def gaps(self, records: int) -> Iterator[WarningText]:
         """Yield a warning for each partition whose number of records is not that of its offsets.
 
         Args:
-            spark: the session.
-            records: the number of records that were read from all partitions.
+            records: the result of ``count``.
         """
         lengths = [
             None if isinstance(range_.start, Marker) else range_.end - range_.start
@@ -95,17 +117,17 @@ class KafkaStream:
         ]
         if None not in lengths and sum(filter(None, lengths)) == records:
             return
-        frame = self.read(spark).groupBy("topic", "partition")
-        counts = {
-            (row["topic"], row["partition"]): row
+        frame = self._read().groupBy("topic", "partition")
+        found = {
+            (row["topic"], row["partition"]): (row["n"], row["first"])
             for row in frame.agg(F.count("*").alias("n"), F.min("offset").alias("first")).collect()
         }
         for partition, range_ in sorted(self.ranges.items()):
-            count = counts[partition]["n"] if partition in counts else 0
+            count, first = found.get(partition, (0, range_.end))
             start = range_.start
             name = f"{partition[0]}-{partition[1]}"
             if isinstance(start, Marker):
-                start = counts[partition]["first"] if partition in counts else range_.end
+                start = first
                 if start:
                     yield warning_text(
                         WarningCode.LOG_START,
@@ -121,62 +143,6 @@ class KafkaStream:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The records of all streams.
-
-    Attributes:
-        streams: the streams.
-        events: the parsed records of each stream, which Spark reads when they are used.
-        counters: what counts the records of each stream when they are read; None if Spark's
-            optimizer would remove it.
-    """
-
-    spark: SparkSession
-    streams: Sequence[KafkaStream]
-    events: Sequence[DataFrame]
-    counters: Sequence[Observation | None]
-
-    def counts(self) -> list[int]:
-        """Return the number of records of each stream, after its events were used."""
-        return [
-            stream.read(self.spark).count() if counter is None else counter.get["records"]
-            for stream, counter in zip(self.streams, self.counters, strict=True)
-        ]
-
-    def gaps(self, counts: Sequence[int]) -> Iterator[WarningText]:
-        """Yield the warnings of ``KafkaStream.gaps`` about all streams."""
-        for stream, count in zip(self.streams, counts, strict=True):
-            yield from stream.gaps(self.spark, count)
-
-
-def read_records(
-    spark: SparkSession, streams: Sequence[KafkaStream], parsers: Sequence[Parse]
-) -> Records:
-    """Return the records of all streams, parsed by the user's functions."""
-    events: list[DataFrame] = []
-    counters: list[Observation | None] = []
-    for stream, parse in zip(streams, parsers, strict=True):
-        counter = Observation()
-        records = stream.read(spark).observe(counter, F.count(F.lit(1)).alias("records"))
-        events.append(parse(records))
-        # If the function drops all records by a constant condition, the optimizer removes the
-        # observation, and its result would never come. Spark Connect does not show the plan.
-        frame = getattr(events[-1], "_jdf", None)
-        plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
-        counters.append(counter if plan is None or "CollectMetrics" in plan else None)
-    return Records(spark, streams, events, counters)
-
-
-def streams_of(pair: CheckpointPair, kafka: Sequence[Mapping[str, str]]) -> list[KafkaStream]:
-    """Return the records that each stream reads.
-
-    Raises:
-        UsageError: a stream has no subscription, or reads a topic that the job does not read.
-    """
-    return [_stream(pair, options) for options in kafka]
-
-
 def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Iterator[WarningText]:
     """Yield a warning if the job has read records of topics that no stream reads."""
     unread = set(pair.ranges) - {partition for stream in streams for partition in stream.ranges}
@@ -189,7 +155,16 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
         )
 
 
-def _stream(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
+def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
+    """Return the stream that reads the records of a subscription.
+
+    Args:
+        pair: the checkpoints.
+        options: the options of Spark's Kafka source.
+
+    Raises:
+        UsageError: the options have no subscription, or one to what the job does not read.
+    """
     partitions = pair.starts.keys() | pair.ends.keys() | pair.ranges.keys()
     topics = {topic for topic, _ in partitions}
     given = {name.lower(): value for name, value in options.items()}

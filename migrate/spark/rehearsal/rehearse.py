@@ -40,10 +40,10 @@ from migrate.model.errors import Refused, ServiceError, UsageError
 from migrate.model.log import timed
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
+from migrate.planning.state_proof import StateProof
 from migrate.spark.rehearsal.checkpoints import read_pair
-from migrate.spark.rehearsal.compare_state import StateComparison, compare_start, compare_state
-from migrate.spark.rehearsal.differences import describe_keys
-from migrate.spark.rehearsal.kafka_range import Parse, read_records, streams_of, unread_topics
+from migrate.spark.rehearsal.compare import Notes, compare_output, compare_state
+from migrate.spark.rehearsal.kafka_range import Parse, stream_of
 from migrate.spark.rehearsal.report import Rehearsal, make_rehearsal, other_states
 from migrate.spark.session import failure_of
 from migrate.spark.transfer.filled_state import (
@@ -56,20 +56,19 @@ from migrate.spark.transfer.filled_state import (
     frames_of,
     state_rows_of,
 )
+from migrate.spark.transfer.proof import Comparison, compare_with_expected
 from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spark_state import read_spark_state
 from migrate.spark.transfer.watermark import priming_warnings
 from migrate.state.column_types import quoted
 from migrate.storage.uris import AnyPath, local_path
-from migrate.targets.primed_log import last_batch, set_watermark, watermark_of
+from migrate.targets.primed_log import last_batch, watermark_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # In an error of Spark's Kafka source with failOnDataLoss, before and since Spark 4.0.
 _DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
-# The most lines about a state that differs before the records are read.
-_MOST_EXAMPLES = 3
 
 RowsOf = Callable[[str], Rows]
 ExpectedOf = Callable[[str], "DataFrame"]
@@ -132,42 +131,48 @@ def rehearse(
     if rows is None and not (watermark_ms is None and expected is None):
         raise UsageError("watermark_ms and expected: a query without state (rows=None) has neither")
     pair = read_pair(earlier, later, Choice(source=source, cluster=cluster))
-    streams = streams_of(pair, options)
+    streams = [stream_of(pair, stream_options) for stream_options in options]
     spark = SparkSession.builder.getOrCreate()
+    notes = Notes()
     with _work_folder(spark, scratch) as work, _translate_errors():
-        records = read_records(spark, streams, parsers)
+        for kafka_stream, parser in zip(streams, parsers, strict=True):
+            kafka_stream.parse(spark, parser)
+        events = [kafka_stream.events for kafka_stream in streams]
         files = FileQuery(query, work / "query", work / "streams", output_mode)
         output_files = work / "output" if rows is None or output is not None else None
-        state, not_compared = None, []
+        start = state = time = None
         if rows is None:
-            files.run(records.events, sink=_writer(output_files), follow_up=True)
+            files.run(events, sink=_writer(output_files), follow_up=True)
             if (files.location / "state").exists():
                 raise Refused("the query keeps state: rows must be a function of a checkpoint")
         else:
             first, last = (
-                _load_state(rows, expected, path, positions, records.events, work / name)
+                _load_state(rows, expected, path, positions, events, work / name)
                 for path, positions, name in (
                     (pair.earlier, pair.starts, "earlier"),
                     (pair.later, pair.ends, "later"),
                 )
             )
-            not_compared = list(other_states(pair.later, last.rows))
-            state = _run_stateful(files, first, last, records.events, watermark_ms, output_files)
-            not_compared += state.not_compared
-        counts = records.counts()
+            notes.not_compared.extend(other_states(pair.later, last.rows))
+            start, state = _run_stateful(
+                files, first, last, events, watermark_ms, output_files, notes
+            )
+            times = {stream.time for stream in state_rows_of(last.rows) if stream.time is not None}
+            time = times.pop() if len(times) == 1 else None
         written = None if output_files is None else spark.read.parquet(str(output_files))
-        events = [
-            spark.read.schema(frame.schema).parquet(str(files.files / str(stream_number)))
-            for stream_number, frame in enumerate(records.events)
-        ]
-        warnings = (
-            *pair.warnings,
-            *unread_topics(pair, streams),
-            *records.gaps(counts),
-            *(() if state is None else state.warnings),
-        )
         result = make_rehearsal(
-            pair, sum(counts), state, written, output, events, warnings, not_compared
+            pair,
+            streams,
+            [
+                spark.read.schema(frame.schema).parquet(str(files.files / str(stream_number)))
+                for stream_number, frame in enumerate(events)
+            ],
+            start,
+            state,
+            None if written is None or output is None else compare_output(written, output),
+            None if written is None else written.count(),
+            time,
+            notes,
         )
     print(result)
     return result
@@ -240,48 +245,47 @@ def _run_stateful(
     events: Sequence[DataFrame],
     watermark_ms: int | None,
     output_files: Path | None,
-) -> StateComparison:
-    """Run a query from the earlier state, and compare its state with the later state."""
+    notes: Notes,
+) -> tuple[StateProof, Comparison]:
+    """Run a query from the earlier state.
+
+    Returns:
+        The comparison of its state with Flink's before any record, and the one after the records.
+    """
     spark, location, work = events[0].sparkSession, files.location, files.files.parent
     with timed("running the query over the earlier state"):
         batch, has_watermark = fill_state(
             files, earlier.rows, watermark_ms, may_lack_watermark=True
         )
-        for filled in range(batch):
-            set_watermark(location, filled, watermark_ms or 0)
         state = read_spark_state(spark, location, batch - 1, work / "state of earlier")
-        flink_start, start = compare_start(state, *earlier)
+        start = compare_with_expected(state, *earlier)
+    if not start.proof.is_right:
+        examples = "; ".join(start.proof.examples)
+        text = f"at the earlier checkpoint, before any record: {start.proof}: {examples}"
+        notes.warnings.append(warning_text(WarningCode.WRONG_FROM_THE_START, text))
+    if watermark_ms is not None and not has_watermark:
+        text = "the query has no watermark (withWatermark): it takes every late record, and never "
+        notes.warnings.append(warning_text(WarningCode.WATERMARK, f"{text}removes a window"))
+    known_watermark = watermark_ms if has_watermark else None
+    notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
     with timed("running the query over the records"):
         files.run(events, sink=_writer(output_files), follow_up=True)
     with timed("comparing the states"):
         state = read_spark_state(spark, location, batch, work / "state of later")
-        compared = compare_state(
+        comparison = compare_state(
             state,
             *later,
-            flink_start,
+            start.flink,
             watermark_of(location, last_batch(location)) if has_watermark else None,
+            notes,
             keeps_windows=files.output_mode.lower() == "complete",
         )
-    warnings = [*priming_warnings(state_rows_of(earlier.rows), watermark_ms), *compared.warnings]
-    if watermark_ms is not None and not has_watermark:
-        warnings = [
-            warning_text(
-                WarningCode.WATERMARK,
-                "the query has no watermark (withWatermark): it takes every late record, and never "
-                "removes a window",
-            )
-        ]
-    if not start.proof.is_right:
-        examples = "; ".join(describe_keys(start, _MOST_EXAMPLES))
-        text = f"at the earlier checkpoint, before any record: {start.proof}: {examples}"
-        warnings.insert(0, warning_text(WarningCode.WRONG_FROM_THE_START, text))
-    not_compared = compared.not_compared
     if has_watermark:
-        not_compared += (
+        notes.not_compared.append(
             "which records are late: all were read in one batch, and the query drops a record only "
-            "by the watermark of an earlier batch",
+            "by the watermark of an earlier batch"
         )
-    return compared._replace(start=start.proof, warnings=tuple(warnings), not_compared=not_compared)
+    return start.proof, comparison
 
 
 def _writer(folder: Path | None) -> Sink | None:

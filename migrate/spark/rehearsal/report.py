@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from decoder.keyed_state import StateKind, read_keyed_states
 from migrate.model.wording import counted, join_some
 from migrate.planning.state_proof import StateProof
 from migrate.spark.rehearsal.checkpoints import CheckpointPair
-from migrate.spark.rehearsal.compare_output import compare_output
-from migrate.spark.rehearsal.compare_state import StateComparison
-from migrate.spark.rehearsal.differences import describe_wrong
+from migrate.spark.rehearsal.compare import Notes
+from migrate.spark.rehearsal.differences import describe_differences
+from migrate.spark.rehearsal.kafka_range import KafkaStream, unread_topics
 from migrate.spark.transfer.filled_state import Rows, state_rows_of
+from migrate.spark.transfer.proof import Comparison
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -69,60 +71,76 @@ class Rehearsal:
 
 def make_rehearsal(
     pair: CheckpointPair,
-    records: int,
-    state: StateComparison | None,
-    written: DataFrame | None,
-    output: DataFrame | None,
+    streams: Sequence[KafkaStream],
     events: Sequence[DataFrame],
-    warnings: tuple[str, ...],
-    not_compared: Sequence[str],
+    start: StateProof | None,
+    state: Comparison | None,
+    output: Comparison | None,
+    written: int | None,
+    time: str | None,
+    notes: Notes,
 ) -> Rehearsal:
-    """Compare the output, and make the report.
+    """Make the result of a rehearsal, and its report.
 
     Args:
         pair: the checkpoints.
-        records: the number of records that were read.
+        streams: the streams, whose events were used.
+        events: the files of each stream: rows made from state, and the events between the
+            checkpoints.
+        start: the comparison of the states before any record; None for a query without state.
         state: the comparison of the states; None for a query without state.
-        written: the rows that the query wrote; None if they were not kept.
-        output: the rows that Flink wrote; None if the user did not give them.
-        events: the events of each stream between the checkpoints.
-        warnings: what the user must know about the result.
-        not_compared: what was not compared, in addition to the output.
+        output: the comparison of the rows that were written; None if Flink's were not given.
+        written: the number of rows that the query wrote; None if they were not kept.
+        time: the events' column of event time; None if the state has no windows.
+        notes: what the comparisons do not show.
     """
-    out = None if written is None or output is None else compare_output(written, output)
-    rows = None if written is None else written.count()
-    nothing = StateProof(0, 0, 0, 0)
-    main = out if state is None else state.comparison
-    empty = events[0].sparkSession.createDataFrame(
-        [], "key STRUCT<>, flink STRUCT<>, spark STRUCT<>"
-    )
+    counts = [stream.count() for stream in streams]
+    gaps = (stream.gaps(number) for stream, number in zip(streams, counts, strict=True))
+    warnings = (*pair.warnings, *unread_topics(pair, streams), *chain(*gaps), *notes.warnings)
     lines = [
-        f"{pair.earlier} to {pair.later}: {counted(records, 'record')} of "
+        f"{pair.earlier} to {pair.later}: {counted(sum(counts), 'record')} of "
         f"{counted(len(pair.ranges), 'partition')}"
     ]
-    if rows is not None:
-        lines.append(f"the query wrote {counted(rows, 'row')}")
-    for title, comparison in (("state", state and state.comparison), ("output", out)):
-        if comparison is not None:
-            lines += [f"{title}: {comparison.proof}", *describe_wrong(comparison, events)]
-    lines += [f"warning: {warning}" for warning in warnings]
-    if out is None:
-        not_compared = [
-            *not_compared,
-            "what the query wrote, since Flink's output was not given (output)",
-        ]
-    lines += [f"not compared: {subject}" for subject in not_compared]
+    if written is not None:
+        lines.append(f"the query wrote {counted(written, 'row')}")
+    state_wrong, state_lines = _differences("state", state, events, time)
+    output_wrong, output_lines = _differences("output", output, events, None)
+    lines += [*state_lines, *output_lines, *(f"warning: {warning}" for warning in warnings)]
+    lines += [f"not compared: {subject}" for subject in notes.not_compared]
+    if output is None:
+        lines.append(
+            "not compared: what the query wrote, since Flink's output was not given (output)"
+        )
+    main = output if state is None else state
+    output_proof = None if output is None else output.proof
     return Rehearsal(
-        nothing if main is None else main.proof,
-        None if state is None else state.start,
-        records,
-        empty if main is None else main.wrong.drop("verdict"),
+        StateProof(0, 0, 0, 0) if main is None else main.proof,
+        start,
+        sum(counts),
+        output_wrong if state is None else state_wrong,
         warnings,
-        rows,
-        None if state is None or out is None else out.proof,
-        None if state is None or out is None else out.wrong.drop("verdict"),
+        written,
+        None if state is None else output_proof,
+        None if state is None or output is None else output_wrong,
         tuple(lines),
     )
+
+
+def _differences(
+    title: str, comparison: Comparison | None, events: Sequence[DataFrame], time: str | None
+) -> tuple[DataFrame, list[str]]:
+    """Return the differences as they are after the scratch is removed, and lines about them."""
+    if comparison is None:
+        schema = "key STRUCT<>, flink STRUCT<>, spark STRUCT<>"
+        return events[0].sparkSession.createDataFrame([], schema), []
+    lines = [f"{title}: {comparison.proof}"]
+    differences = comparison.differences
+    if comparison.proof.is_right:
+        wrong = differences.sparkSession.createDataFrame([], differences.schema)
+    else:
+        wrong = differences.localCheckpoint()
+        lines += describe_differences(wrong, events, time)
+    return wrong.drop("verdict"), lines
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[str]:

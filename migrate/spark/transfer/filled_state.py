@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.errors import Refused, UsageError
@@ -28,13 +28,6 @@ Rows = Sequence["StateRows | DataFrame"]
 Sink = Callable[["DataFrame", int], None]
 
 
-class FilledState(NamedTuple):
-    """A query's state after the rows: the number of batches, and whether it has a watermark."""
-
-    batches: int
-    has_watermark: bool
-
-
 @dataclass(frozen=True, slots=True)
 class FileQuery:
     """A query that reads each of its streams from a directory of files, in place of Kafka.
@@ -55,8 +48,8 @@ class FileQuery:
 
     def run(
         self, frames: Sequence[DataFrame], *, sink: Sink | None = None, follow_up: bool = False
-    ) -> dict[str, Any] | None:
-        """Write rows to new files, run the query over them, and return its last progress.
+    ) -> bool:
+        """Write rows to new files, run the query over them, and return if it has a watermark.
 
         Args:
             frames: the rows of each stream.
@@ -77,7 +70,8 @@ class FileQuery:
         writer = self.query(*streams).writeStream.outputMode(self.output_mode)
         writer = writer.format("noop") if sink is None else writer.foreachBatch(sink)
         with temporary_setting(spark, _NO_DATA_BATCHES, str(follow_up).lower()):
-            return run_available(writer, self.location)
+            progress = run_available(writer, self.location)
+        return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime
 
 
 def frames_of(rows: Rows) -> list[DataFrame]:
@@ -98,15 +92,17 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
             the savepoint of the rows.
         DecodeError: a savepoint cannot be read.
     """
-    check_time_to_live([stream for stream in rows if not isinstance(stream, StateRows)])
-    if problems := list(contradictions((stream.origin for stream in state_rows_of(rows)), starts)):
+    for stream in rows:
+        if not isinstance(stream, StateRows):
+            check_time_to_live(stream)
+    if problems := list(contradictions((item.origin for item in state_rows_of(rows)), starts)):
         raise Refused(problems)
 
 
 def fill_state(
     file_query: FileQuery, rows: Rows, watermark_ms: int | None, *, may_lack_watermark: bool = False
-) -> FilledState:
-    """Run a query over the rows of Flink's state.
+) -> tuple[int, bool]:
+    """Run a query over the rows of Flink's state, and write Flink's watermark into its logs.
 
     Args:
         file_query: the query, with a new checkpoint location.
@@ -114,25 +110,20 @@ def fill_state(
         watermark_ms: Flink's watermark.
         may_lack_watermark: whether ``watermark_ms`` is ignored if the query has no watermark.
 
+    Returns:
+        The number of batches, and whether the query has a watermark.
+
     Raises:
         UsageError, Refused: as for ``check_watermark``.
     """
-
-    def run(frames: Sequence[DataFrame]) -> bool:
-        has_watermark = _has_watermark(file_query.run(frames))
+    batches = [frames_of(rows)]
+    if any(stream.overlapping for stream in state_rows_of(rows)):
+        # After an empty batch, whose log has Flink's watermark, Spark drops rows for windows that
+        # Flink has fired: they are late.
+        batches.insert(0, [frame.limit(0) for frame in batches[0]])
+    for number, frames in enumerate(batches):
+        has_watermark = file_query.run(frames)
         if has_watermark or not may_lack_watermark:
             check_watermark(has_watermark, watermark_ms, state_rows_of(rows))
-        return has_watermark
-
-    frames, batches = frames_of(rows), 1
-    if any(stream.overlapping for stream in state_rows_of(rows)):
-        # Flink's watermark is written into the log of an empty batch. So the next batch drops rows
-        # for windows that Flink has fired: they are late.
-        run([frame.limit(0) for frame in frames])
-        set_watermark(file_query.location, 0, watermark_ms or 0)
-        batches = 2
-    return FilledState(batches, run(frames))
-
-
-def _has_watermark(progress: dict[str, Any] | None) -> bool:
-    return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime
+        set_watermark(file_query.location, number, watermark_ms or 0)
+    return len(batches), has_watermark

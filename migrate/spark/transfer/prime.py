@@ -50,7 +50,7 @@ from migrate.spark.transfer.filled_state import (
     frames_of,
     state_rows_of,
 )
-from migrate.spark.transfer.proof import find_expected
+from migrate.spark.transfer.proof import compare_with_expected
 from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spark_state import read_spark_state
 from migrate.spark.transfer.watermark import priming_warnings, window_hint
@@ -156,7 +156,7 @@ def prime(
             with timed("comparing Spark's state with Flink's"):
                 spark = frames_of(rows)[0].sparkSession
                 state = read_spark_state(spark, stage, batches - 1, work / "state")
-                proof = find_expected(state, rows, expected).proof
+                proof = compare_with_expected(state, rows, expected).proof
             if not proof.is_right:
                 raise Refused([*proof.problems(), *window_hint(proof, state_rows_of(rows))])
             if not proof.right and expected is None:

@@ -1,17 +1,20 @@
-"""The proof of a primed state: a comparison of Spark's state with Flink's, key by key."""
+"""A comparison of Spark's state with Flink's, key by key."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType
+from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType, StructType
 
-from migrate.model.errors import Refused
+from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
+from migrate.spark.transfer.exact_cast import cast_exactly
 from migrate.spark.transfer.flat_state import (
     DEDUPLICATE,
     OPERATORS_WITH_COMPUTED_EXPECTATION,
@@ -27,16 +30,26 @@ if TYPE_CHECKING:
 _MAX_EXAMPLES = 3
 
 
-class Expectation(NamedTuple):
-    """The state that Spark should have, in the columns of ``SparkState``, and the comparison."""
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of Spark's state with Flink's.
 
-    frame: DataFrame
+    Attributes:
+        proof: the numbers of keys.
+        flink: Flink's entries, in the columns of ``SparkState``.
+        differences: the entries that are not right: ``key``, ``flink`` and ``spark`` (structs; null
+            where the key is missing), and ``verdict``: ``wrong``, ``missing`` in Spark, or
+            ``unexpected``.
+    """
+
     proof: StateProof
+    flink: DataFrame
+    differences: DataFrame
 
 
-def find_expected(
+def compare_with_expected(
     state: SparkState, rows: Sequence[StateRows | DataFrame], expected: DataFrame | None
-) -> Expectation:
+) -> Comparison:
     """Compare Spark's state with the expected state, which may be computed from the rows.
 
     Args:
@@ -45,12 +58,12 @@ def find_expected(
         expected: the expected state; None if it can be computed from the rows.
 
     Raises:
-        Refused: the expected state is not given and cannot be computed from the rows, or its
-            columns cannot be matched with the fields of Spark's state.
+        Refused: the expected state is not given and cannot be computed from the rows, or the rows
+            cannot be matched with the fields of Spark's state.
+        UsageError: as for ``to_spark_columns``.
     """
     if expected is not None:
-        frame = name_columns(expected, state)
-        return Expectation(frame, compare(state, frame))
+        return compare(state, to_spark_columns(expected, state))
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     if len(state_rows) != 1:
         raise Refused(
@@ -62,14 +75,14 @@ def find_expected(
             f"the query keeps the state of {state.description}, which these rows do not tell: make "
             "rows of your own, and say what is expected"
         )
-    candidates: list[Expectation] = []
-    for order in value_orders(state_rows[0].values):
-        frame = _expected(state_rows[0], state, order)
-        candidate = Expectation(frame, compare(state, frame))
-        if candidate.proof.is_right:
-            return candidate
-        candidates.append(candidate)
-    return max(candidates, key=lambda candidate: candidate.proof.right)
+    (stream,) = state_rows
+    keys = [stream.keys[number] for number in key_order(stream.keys, state)]
+    comparisons = []
+    for order in value_orders(stream.values):
+        comparisons.append(compare(state, _expected(stream, state, order), keys=keys))
+        if comparisons[-1].proof.is_right:
+            break
+    return max(comparisons, key=lambda comparison: comparison.proof.right)
 
 
 # -- the expected state --------------------------------------------------------------------------
@@ -188,17 +201,54 @@ def _check_keys(types: Sequence[DataType], state: SparkState) -> None:
         )
 
 
-def name_columns(expected: DataFrame, state: SparkState) -> DataFrame:
-    """Rename the columns of the user's expected state to those of Spark's state, by position."""
+def to_spark_columns(
+    expected: DataFrame, state: SparkState, *, in_spark_units: bool = True
+) -> DataFrame:
+    """Return the user's expected state in the columns and types of Spark's state.
+
+    Columns are matched by position: the key, the window if the key has one, the value.
+
+    Args:
+        expected: the expected state.
+        state: Spark's state.
+        in_spark_units: whether the values are as Spark stores them (see ``to_spark_sum``).
+
+    Raises:
+        UsageError: there are more or fewer columns, the window is not a struct of start and end, or
+            a type cannot be cast exactly.
+    """
     names = state.key_columns + state.value_columns
     if len(names) != len(expected.columns):
-        raise Refused(
-            f"expected has {counted(len(expected.columns), 'column')}, and the state "
-            f"{len(names)}: {_list_fields(state.keys)}{', a window' * state.has_window}, "
-            f"{_list_fields(state.values)}"
+        raise UsageError(
+            f"expected: {counted(len(expected.columns), 'column')}, and Spark's state has "
+            f"{len(names)}: the key {_list_fields(state.keys)}{', a window' * state.has_window}, "
+            f"the value {_list_fields(state.values)}; name each with --expect"
         )
-    _check_keys([field.dataType for field in expected.schema.fields[: len(state.keys)]], state)
-    return expected.toDF(*names)
+    expected = expected.toDF(*names)
+    if state.has_window:
+        expected = _with_timestamps(expected)
+    for name, field in zip(state.value_columns, state.values, strict=True):
+        if not in_spark_units:
+            flink_type = expected.schema[name].dataType
+            expected = expected.withColumn(name, to_spark_sum(F.col(name), flink_type, field))
+        expected = cast_exactly(expected, name, field.type, name)
+    for number, field in enumerate(state.keys):
+        expected = cast_exactly(expected, f"k{number}", field.type, f"k{number}")
+    return expected
+
+
+def _with_timestamps(expected: DataFrame) -> DataFrame:
+    """Return the expected state with its window as a struct of timestamps."""
+    type_ = expected.schema["window"].dataType
+    if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
+        raise UsageError(
+            f"expected: the window is {type_.simpleString()}, not a struct of start and end: "
+            "named_struct('start', …, 'end', …)"
+        )
+    if isinstance(type_.fields[0].dataType, LongType):
+        bounds = (F.timestamp_millis(f"window.{bound}").alias(bound) for bound in type_.names)
+        return expected.withColumn("window", F.struct(*bounds))
+    return expected
 
 
 def _list_fields(fields: Sequence[Field]) -> str:
@@ -208,58 +258,70 @@ def _list_fields(fields: Sequence[Field]) -> str:
 # -- the comparison ------------------------------------------------------------------------------
 
 
-def compare(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> StateProof:
+def compare(
+    state: SparkState,
+    flink: DataFrame,
+    *,
+    keys: Sequence[str] | None = None,
+    is_sample: bool = False,
+) -> Comparison:
     """Compare Spark's state with Flink's entries.
 
     Args:
         state: Spark's state.
         flink: Flink's entries, with the columns of Spark's state.
+        keys: the names of the key's parts in the differences; by default Spark's names.
         is_sample: whether ``flink`` is a sample. Then keys that only Spark has are no errors. If
             the sample is empty, Flink's state is empty too, and Spark's must be.
     """
-    joined = join_states(state, flink, is_sample=is_sample)
+    names = [field.name for field in state.keys] if keys is None else keys
+    joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer")
     # Flink may have several rows for a key, because an expression may map two keys to one. If one
     # of these rows is "wrong", so is the key: F.max returns "wrong", which sorts after "right".
     by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
     counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
     if is_sample and not counts:
-        return compare(state, flink)
-    examples: list[str] = []
-    if counts.keys() - {"right"}:
-        wrong_rows = joined.where("verdict <> 'right'").select(
-            *(F.col(name).cast("STRING").alias(name) for name in ("key", "flink", "spark")),
-            "verdict",
-        )
-        examples = [
-            f"{row['verdict']}: key {row['key']}: Flink {row['flink']}, Spark {row['spark']}"
-            for row in wrong_rows.take(_MAX_EXAMPLES)
-        ]
+        return compare(state, flink, keys=keys)
+    differences = joined.where("verdict <> 'right'")
     verdicts = ("right", "wrong", "missing", "unexpected")
-    right_keys, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)
-    return StateProof(
-        right_keys, wrong, missing, None if is_sample else unexpected, tuple(examples)
+    right, wrong, missing, unexpected = (counts.get(verdict, 0) for verdict in verdicts)
+    proof = StateProof(right, wrong, missing, None if is_sample else unexpected)
+    if not proof.is_right:
+        proof = replace(proof, examples=tuple(describe_keys(differences, _MAX_EXAMPLES)))
+    return Comparison(proof, flink, differences)
+
+
+def describe_keys(differences: DataFrame, most: int) -> list[str]:
+    """Return a text about each of the first keys that are not right, in the order of the keys."""
+    sides = (
+        F.to_json(side, {"ignoreNullFields": "false"}).alias(side)
+        for side in ("key", "flink", "spark")
     )
+    first = differences.orderBy("key").limit(most).select("verdict", *sides)
+    return [
+        f"{verdict}: {key}: Flink {flink or 'nothing'}, Spark {spark or 'nothing'}"
+        for verdict, key, flink, spark in first.collect()
+    ]
 
 
-def join_states(state: SparkState, flink: DataFrame, *, is_sample: bool = False) -> DataFrame:
+def _join(state: SparkState, flink: DataFrame, keys: Sequence[str], join_type: str) -> DataFrame:
     """Return a row for each key of Spark's state and each of Flink's entries.
 
-    The columns are ``key``, ``flink`` and ``spark`` (structs; null where the key is missing; a
-    first field that is always 1 precedes the values), and ``verdict``: ``right``, ``wrong``,
-    ``missing`` in Spark, or ``unexpected``.
-
-    Args:
-        state: Spark's state.
-        flink: Flink's entries, with the columns of Spark's state.
-        is_sample: whether to leave out the keys that only Spark has.
+    The columns are those of ``Comparison.differences``, whose verdict may also be ``right``.
     """
-    join_type = "left_outer" if is_sample else "full_outer"
-    key, values = state.key_columns, state.value_columns
-    flink_rows = flink.select(
-        F.struct(*key).alias("flink_key"), F.struct(F.lit(1), *values).alias("flink")
-    )
+    key_names = [*_unique(keys), *["window"] * state.has_window]
+    key = [
+        F.col(column).alias(name) for column, name in zip(state.key_columns, key_names, strict=True)
+    ]
+    value_names = _unique([field.name for field in state.values])
+    value = [
+        F.col(column).alias(name)
+        for column, name in zip(state.value_columns, value_names, strict=True)
+    ]
+    value = value or [F.lit(True).alias("seen")]  # a deduplication keeps no values
+    flink_rows = flink.select(F.struct(*key).alias("flink_key"), F.struct(*value).alias("flink"))
     spark_rows = state.frame.select(
-        F.struct(*key).alias("spark_key"), F.struct(F.lit(1), *values).alias("spark")
+        F.struct(*key).alias("spark_key"), F.struct(*value).alias("spark")
     )
     same_key = F.col("flink_key").eqNullSafe(F.col("spark_key"))
     return flink_rows.join(spark_rows, same_key, join_type).select(
@@ -272,3 +334,12 @@ def join_states(state: SparkState, flink: DataFrame, *, is_sample: bool = False)
         .otherwise("wrong")
         .alias("verdict"),
     )
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return names with a number after each that is repeated: sum, count, sum_2."""
+    unique: list[str] = []
+    for name in names:
+        others = (f"{name}_{number}" for number in count(2))
+        unique.append(name if name not in unique else next(n for n in others if n not in unique))
+    return unique

@@ -10,7 +10,7 @@ Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapStat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import TYPE_CHECKING
@@ -109,12 +109,14 @@ def leave_out_expired(
     Raises:
         Refused, UsageError, DecodeError: as for ``unexpired``.
     """
+    if ttl_ms is ...:
+        check_time_to_live(state)
+        return state, None
     if not may_expire(state):
-        if isinstance(ttl_ms, int):
+        if ttl_ms is not None:
             raise UsageError("ttl_ms: this state has no time to live; leave ttl_ms out")
         return state, None
-    check_time_to_live([state], ttl_ms)
-    if not isinstance(ttl_ms, int):
+    if ttl_ms is None:
         return mark_unexpired(state), ExpiredEntries(None)
     if ttl_ms < 1:
         raise UsageError(f"ttl_ms {ttl_ms}: not a time to live; None keeps every entry")
@@ -142,11 +144,9 @@ def leave_out_expired(
     return kept, ExpiredEntries(ttl_ms, expired, stop, doubtful)
 
 
-def check_time_to_live(states: Sequence[DataFrame], ttl_ms: TimeToLive = ...) -> None:
-    """Raise Refused if a state has a time to live that the user has not given."""
-    if ttl_ms is not ...:
-        return
-    for state in filter(may_expire, states):
+def check_time_to_live(state: DataFrame) -> None:
+    """Raise Refused if a state has a time to live, which the user has not given."""
+    if may_expire(state):
         origin = origin_of(state)
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
         raise Refused(

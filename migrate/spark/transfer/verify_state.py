@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import StructType
 
 from migrate.inputs.spark_log import kafka_seeds, logged_batches
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.planning.state_proof import StateProof
+from migrate.spark.frames import read_keyed_state
 from migrate.spark.session import failure_of, runs_on_spark, session
-from migrate.spark.state_frame import read_keyed_state
-from migrate.spark.transfer.exact_cast import cast_exactly
 from migrate.spark.transfer.flat_state import SparkState
 from migrate.spark.transfer.origin import origin_of
-from migrate.spark.transfer.proof import compare, key_order, to_spark_sum
+from migrate.spark.transfer.proof import compare, key_order, to_spark_columns
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.spark.transfer.windows import session_windows, unfired_windows
@@ -95,7 +94,7 @@ def verify_state(
         expected = _expected(flink, expect, spark_state)
         if sample is not None:
             expected = expected.orderBy(F.xxhash64(*spark_state.key_columns)).limit(sample)
-        return compare(spark_state, expected, is_sample=sample is not None)
+        return compare(spark_state, expected, is_sample=sample is not None).proof
 
 
 def _work_directory(
@@ -156,32 +155,10 @@ def _flink_state(
 
 def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:
     """Return Flink's entries in the columns of Spark's state."""
-    expected = (
-        _select(flink, expect)
-        if expect is not None
-        else flink.selectExpr(*_part_expressions(flink, state))
-    )
-    names = state.key_columns + state.value_columns
-    if len(expected.columns) != len(names):
-        keys = ", ".join(map(str, state.keys)) or "nothing"
-        values = ", ".join(map(str, state.values))
-        raise UsageError(
-            f"{len(expected.columns)} columns of Flink's, and Spark's state has {len(names)}: by "
-            f"{keys}{', a window' * state.has_window}, it keeps {values or 'nothing'}; name each "
-            "with --expect"
-        )
-    expected = expected.toDF(*names)
-    if expect is None:
-        for name, field in zip(state.value_columns, state.values, strict=True):
-            type_ = expected.schema[name].dataType
-            expected = expected.withColumn(name, to_spark_sum(F.col(name), type_, field))
-    if state.has_window:
-        expected = _with_timestamps(expected)
-    fields = {f"k{number}": field for number, field in enumerate(state.keys)}
-    fields |= zip(state.value_columns, state.values, strict=True)
-    for name, field in fields.items():
-        expected = cast_exactly(expected, name, field.type, name)
-    return expected
+    if expect is not None:
+        return to_spark_columns(_select(flink, expect), state)
+    parts = flink.selectExpr(*_part_expressions(flink, state))
+    return to_spark_columns(parts, state, in_spark_units=False)
 
 
 def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
@@ -214,17 +191,3 @@ def _select(flink: DataFrame, expect: str) -> DataFrame:
         return flink.sparkSession.sql(f"SELECT {escaped} FROM {{flink}}", flink=flink)
     except AnalysisException as error:
         raise UsageError(f"--expect: {failure_of(error)}") from error
-
-
-def _with_timestamps(expected: DataFrame) -> DataFrame:
-    """Return the expected state with its window as a struct of timestamps."""
-    type_ = expected.schema["window"].dataType
-    if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
-        raise UsageError(
-            f"the window is told as {type_.simpleString()}: --expect wants a struct of start and "
-            "end, as named_struct('start', …, 'end', …)"
-        )
-    if isinstance(type_.fields[0].dataType, LongType):
-        bounds = (F.timestamp_millis(f"window.{bound}").alias(bound) for bound in type_.names)
-        return expected.withColumn("window", F.struct(*bounds))
-    return expected

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructType
 
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
-from migrate.spark.state_frame import read_keyed_state
+from migrate.spark.frames import read_keyed_state
 from migrate.state.listing import WINDOW_CONTENTS
 
 if TYPE_CHECKING:

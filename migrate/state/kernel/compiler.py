@@ -6,7 +6,7 @@ States that cannot be compiled are read by the plain reader (``decoder.keyed_sta
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from decoder.keyed_state import StateKind, types
@@ -50,19 +50,10 @@ def compile_program(
     # the other states.
     for other, info in enumerate(states if heap else ()):
         if other != number and info.reason is None:
-            added_to: tuple[list[Any], ...] = (
-                program.ops,
-                program.columns,
-                program.checks,
-                program.keys,
-            )
-            sizes, table_count = list(map(len, added_to)), program.table_count
-            try:
-                _Compiler(program, info, max_parallelism).add_entry(other, heap)
-            except CannotCompile:
-                program.starts[other], program.table_count = [-1, 0], table_count
-                for items, size in zip(added_to, sizes, strict=True):
-                    del items[size:]
+            attempt = program.copy()
+            with suppress(CannotCompile):
+                _Compiler(attempt, info, max_parallelism).add_entry(other, heap)
+                program = attempt
     return program
 
 

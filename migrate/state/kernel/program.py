@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 # The forms whose values are checked (``Buffers.check``): Flink does not write all bit patterns, or
 # the column cannot hold all values.
@@ -89,3 +89,9 @@ class Program:
     keys: list[Keys] = field(default_factory=list)
     map_entries: Node | None = None
     list_elements: Node | None = None
+
+    def copy(self) -> Program:
+        """Return a program to which operations and columns can be added without changing this."""
+        starts, ops, columns = [*self.starts], [*self.ops], [*self.columns]
+        checks, keys = [*self.checks], [*self.keys]
+        return replace(self, starts=starts, ops=ops, columns=columns, checks=checks, keys=keys)

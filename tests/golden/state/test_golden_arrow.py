@@ -13,7 +13,7 @@ import migrate
 from decoder.keyed_state import read_keyed_states
 from migrate.state.arrow import part_batches
 from migrate.state.column_types import arrow_schema
-from migrate.state.columns import columns
+from migrate.state.type_mapping import columns
 from migrate.storage.files import Files
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_golden_keyed_state import READ, class_needed

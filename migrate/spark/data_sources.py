@@ -1,0 +1,130 @@
+"""Checkpoints and keyed state as data sources of Spark 4.
+
+    spark.dataSource.register(FlinkCheckpointDataSource)
+    spark.read.format("flink_checkpoint").option("view", "positions").load("s3://bucket/flink")
+
+    spark.dataSource.register(FlinkStateDataSource)
+    spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
+
+When a query is planned, the driver finds the checkpoints, or reads a checkpoint's metadata and the
+headers of its state files. The executors read checkpoints, or ranges of key groups. An entry is
+always read completely, even if not all columns are selected.
+
+Filters are not pushed down: Spark applies them to the rows. To read less, use the options. A bug in
+Spark 4.1.1 prevents the use of pushed filters (``pushFilters``, from Spark 4.1 on): they also apply
+to later reads of the same DataFrame without a filter. Spark 4.1.1 keeps the filters with the
+source, which all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them
+with each scan.
+
+Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from migrate.fleet.options import parse_options
+from migrate.fleet.view_columns import VIEWS
+from migrate.model.errors import UsageError
+from migrate.spark.frames import checkpoint_schema, find_candidates, read_candidates, state_schema
+from migrate.state.views import Table, open_table, parse_state_options, read_chunk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class FlinkCheckpointDataSource(DataSource):
+    """The Flink checkpoints and savepoints below the loaded paths, in one of four views.
+
+    Options (``migrate.fleet.options``): ``view``, ``mode``, ``topic``, ``uid``, ``latestOnly``,
+    ``allowExternalFiles``, ``numPartitions``.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "flink_checkpoint"
+
+    def schema(self) -> StructType:
+        return checkpoint_schema(VIEWS[parse_options(self.options).view])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        _check_schema(schema, self.schema())
+        options = parse_options(self.options)
+        chunks = partial(find_candidates, _paths(self.options), options)
+        return _Reader(chunks, partial(read_candidates, options))
+
+
+class FlinkStateDataSource(DataSource):
+    """A keyed state of the loaded checkpoint, a list of its states, or its timers.
+
+    Options (``migrate.state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
+    ``timers``), ``key``, ``allowExternalFiles``.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "flink_state"
+
+    def schema(self) -> StructType:
+        return state_schema(self._table())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        _check_schema(schema, self.schema())
+        return _Reader(self._table().split, read_chunk)
+
+    def _table(self) -> Table:
+        # The opened table is kept in this object, which Spark pickles for its later processes.
+        table: Table | None = vars(self).get("_opened")
+        if table is None:
+            table = self._opened = _open(self.options)
+        return table
+
+
+class _Reader(DataSourceReader):
+    """A reader with a task for each chunk.
+
+    Args:
+        chunks: the function that returns the chunks.
+        read: the function that reads a chunk.
+    """
+
+    def __init__(
+        self, chunks: Callable[[], list[Any]], read: Callable[[Any], Iterator[pa.RecordBatch]]
+    ) -> None:
+        self._chunks = chunks
+        self._read = read
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(chunk) for chunk in self._chunks()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._read(partition.value)
+
+
+def _check_schema(schema: StructType, own: StructType) -> None:
+    if schema != own:
+        raise UsageError("the options determine the schema: choose columns by select")
+
+
+def _paths(options: Mapping[str, str]) -> list[str]:
+    """Return the loaded paths: Spark passes one path, or several as JSON."""
+    paths: list[str] = json.loads(options.get("paths", "[]"))
+    if (path := options.get("path")) is not None:
+        paths.append(path)
+    if not paths:
+        raise UsageError("no path: load(ROOT), or load([ROOT, …])")
+    return paths
+
+
+def _open(options: Mapping[str, str]) -> Table:
+    options = {name.lower(): value for name, value in options.items()}
+    path = options.pop("path", None)
+    if path is None or "paths" in options:
+        raise UsageError("one path: load(CHK)")
+    return open_table(path, parse_state_options(options))
