@@ -177,7 +177,7 @@ def test_each_value_is_told_by_its_own(
 ) -> None:
     state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, **told)
-    with pytest.raises(migrate.Refused, match=r"and the\s+rows tell"):
+    with pytest.raises(migrate.Refused, match=r"and the rows"):
         primed(query, rows)
 
 
@@ -309,7 +309,7 @@ def test_columns_with_other_names_than_sparks_are_refused(
         return events.selectExpr("b c", "a d").dropDuplicates(["c", "d"])
 
     with pytest.raises(
-        migrate.Refused, match=r"keeps its key as c bigint, d bigint, and Flink's is told as a, b"
+        migrate.Refused, match=r"keeps its key as c bigint, d bigint, and Flink's is a, b"
     ):
         primed(query, rows, output_mode="append")
 
@@ -477,7 +477,7 @@ def test_windows_kept_for_late_records_are_left_out(session: SparkSession) -> No
     assert (rows.fired.number, rows.expected.count()) == (11, 1)
     assert (rows.fired.last_end, rows.first_end) == (1_700_000_072_000, 1_700_000_086_000)
     # As with a trigger that does not wait for the end: no timer tells a window that has fired.
-    with pytest.raises(migrate.Refused, match="of 11 windows none waits for its end"):
+    with pytest.raises(migrate.Refused, match="none of 11 windows waits for its end"):
         aggregate_rows(
             state.where("namespace.end <= 1700000072000"),
             "name STRING, at TIMESTAMP",

@@ -81,8 +81,7 @@ def compare_state(
             which = "keeps (output mode complete)" if keeps_windows else "has fired"
             notes.not_compared.append(
                 f"{counted(fired, 'window')} that the query {which}, and Flink does not keep: "
-                "the state does not hold the rows that Flink wrote for them (the argument output "
-                "compares those rows)"
+                "only the argument output compares the rows that Flink wrote for them"
             )
     comparison = compare_with_expected(state, rows, expected)
     unexpected = comparison.proof.unexpected or 0

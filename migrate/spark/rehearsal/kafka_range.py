@@ -138,8 +138,8 @@ class KafkaStream:
                 yield warning_text(
                     WarningCode.OFFSET_GAPS,
                     f"{name}: {count} records at {counted(range_.end - start, 'offset')} from "
-                    f"{start} to {range_.end}: the others are control records of transactions, or "
-                    "were removed by compaction; Flink may have read what was compacted since",
+                    f"{start} to {range_.end}: the others are control records, or were compacted, "
+                    "maybe since Flink read them",
                 )
 
 

@@ -162,8 +162,7 @@ def prime(
             if not proof.right and expected is None:
                 raise Refused(
                     "no key of Flink's state is among the rows: the query would begin with an "
-                    "empty state; did a filter or a join remove them all? If Flink's state is "
-                    "empty, say so: expected, a DataFrame without rows"
+                    "empty state; if Flink's is empty, give a DataFrame without rows as expected"
                 )
     except PySparkException as error:
         raise Refused(f"Spark did not run the query over the rows: {failure_of(error)}") from error
@@ -210,9 +209,8 @@ def _target(checkpoint_location: str) -> LocalDirectory:
         raise UsageError(f"checkpoint_location: {error}") from error
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(
-            f"checkpoint_location {target.name}: a store without a rename cannot be given a state "
-            "whole; prime a directory on a disk that the executors share, and copy it there whole "
-            "before the query's first start"
+            f"checkpoint_location {target.name}: prime a directory on a disk that the executors "
+            "share, and copy it to the store before the query's first start"
         )
     check_free(target)
     return target

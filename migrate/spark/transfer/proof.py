@@ -72,8 +72,8 @@ def compare_with_expected(
         )
     if state.operator not in OPERATORS_WITH_COMPUTED_EXPECTATION:
         raise Refused(
-            f"the query keeps the state of {state.description}, which these rows do not tell: make "
-            "rows of your own, and say what is expected"
+            f"the query keeps the state of {state.description}, which does not follow from these "
+            "rows: make rows of your own, and say what is expected"
         )
     (stream,) = state_rows
     keys = [stream.keys[number] for number in key_order(stream.keys, state)]
@@ -115,8 +115,13 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         order: indexes of ``rows.values``; one of the orders that ``value_orders`` yields.
     """
     keys = key_order(rows.keys, state)
-    types = [field.dataType for field in rows.expected.schema.fields]
-    _check_keys([types[number] for number in keys], state)
+    types = [rows.expected.schema[f"k{number}"].dataType for number in keys]
+    if types != [field.type for field in state.keys]:
+        names = ", ".join(type_.simpleString() for type_ in types) or "empty"
+        raise Refused(
+            f"the key of Spark's state is {_list_fields(state.keys)}, and the rows' {names}: name "
+            "keys in the order of the query's groupBy, and no others"
+        )
     if ("window" in rows.expected.columns) != state.has_window:
         raise Refused("the query groups by a window, and the rows have none; or the other way")
     columns = [F.col(f"k{number}").alias(f"k{index}") for index, number in enumerate(keys)]
@@ -126,9 +131,8 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         name = f"v{order[match]}"
         column, flink_type = F.col(name), rows.expected.schema[name].dataType
         if field.in_average:
-            column = F.coalesce(
-                column, F.lit(0).cast(flink_type)
-            )  # the sum and the count of an average start at 0
+            # The sum and the count of an average start at 0.
+            column = F.coalesce(column, F.lit(0).cast(flink_type))
             if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
                 column = column * F.lit(10**flink_type.scale)  # Spark's sum is unscaled
         column = to_spark_sum(column, flink_type, field)
@@ -160,9 +164,9 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
     value_kinds = [(value.kind, value.in_average) for value in values]
     if Counter(field_kinds) != Counter(value_kinds):
         raise Refused(
-            f"the state of the query has the fields {_list_fields(fields)}, and the rows tell "
-            f"{', '.join(map(str, values)) or 'none'}: tell a value for each field (counts and "
-            "averages are told apart), or say what the state must hold (expected)"
+            f"the query's state has the fields {_list_fields(fields)}, and the rows "
+            f"{', '.join(map(str, values)) or 'none'}: name a value for each field, or say what "
+            "the state must hold (expected)"
         )
     indexes = {
         kind: iter([index for index, value_kind in enumerate(value_kinds) if value_kind == kind])
@@ -185,20 +189,11 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
         return [names.index(name) for name in spark_names]
     if state.operator == DEDUPLICATE and len(spark_names) > 1:
         raise Refused(
-            f"dropDuplicates keeps its key as {_list_fields(state.keys)}, and Flink's is told as "
-            f"{', '.join(names) or 'nothing'}: name the same columns, or tell prime (expected) "
-            "or verify (--expect) what the state must hold in this order"
+            f"dropDuplicates keeps its key as {_list_fields(state.keys)}, and Flink's is "
+            f"{', '.join(names) or 'none'}: name the same columns, or give the state in this order "
+            "(expected, --expect)"
         )
     return list(range(len(names)))
-
-
-def _check_keys(types: Sequence[DataType], state: SparkState) -> None:
-    if list(types) != [field.type for field in state.keys]:
-        names = ", ".join(type_.simpleString() for type_ in types) or "empty"
-        raise Refused(
-            f"the key of Spark's state is {_list_fields(state.keys)}, and the rows' {names}: name "
-            "keys in the order of the query's groupBy, and no others"
-        )
 
 
 def to_spark_columns(

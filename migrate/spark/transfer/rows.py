@@ -322,8 +322,7 @@ def _check_row_count(entries: DataFrame, most_rows: int) -> int | None:
     (totals,) = entries.agg(F.sum("n").alias("rows"), first.alias("first")).collect()
     if (totals["rows"] or 0) > most_rows:
         raise Refused(
-            f"{totals['rows']} records are counted, and {most_rows} rows are the most: let the "
-            "query sum a weight in place of count(*), 1 for each of Kafka's records; then an "
-            "entry is one row, whose weight is its count (sums={'weight': …})"
+            f"{totals['rows']} rows would be made, more than most_rows, {most_rows}: let the query "
+            "sum a weight, 1 for each record of Kafka, in place of count(*) (sums={'weight': …})"
         )
     return None if totals["first"] is None else int(totals["first"])

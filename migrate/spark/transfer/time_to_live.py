@@ -136,9 +136,8 @@ def leave_out_expired(
     if doubtful and copied_from is not None:
         raise Refused(
             f"{counted(doubtful, 'entry', 'entries')} expired between {iso_time(newest)}, the last "
-            f"access in the state, and {iso_time(stop)}, when _metadata was written. The "
-            f"checkpoint is a copy of {copied_from}: give the time of the stop (stopped_at_ms, "
-            "--stopped-at)"
+            f"access, and {iso_time(stop)}, when _metadata was written; the checkpoint is a copy "
+            f"of {copied_from}: give the time of the stop (stopped_at_ms, --stopped-at)"
         )
     kept = mark_unexpired(_used_after(state, stop - ttl_ms))
     return kept, ExpiredEntries(ttl_ms, expired, stop, doubtful)
@@ -150,10 +149,9 @@ def check_time_to_live(state: DataFrame) -> None:
         origin = origin_of(state)
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
         raise Refused(
-            f"{name} has a time to live: Flink starts an expired key anew, and Spark would go "
-            "on from its old value. The duration is in the job's code (StateTtlConfig, "
-            "table.exec.state.ttl): give it in milliseconds as ttl_ms (--ttl), or None (none) "
-            "to keep every entry"
+            f"{name} has a time to live, after which Flink starts a key anew, and Spark does not: "
+            "give the milliseconds of the job's code (StateTtlConfig, table.exec.state.ttl) as "
+            "ttl_ms (--ttl), or None (none) to keep every entry"
         )
 
 

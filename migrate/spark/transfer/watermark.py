@@ -42,8 +42,7 @@ def check_watermark(
     if pending is not None and watermark_ms >= pending:
         raise Refused(
             f"watermark_ms {watermark_ms}: Flink keeps a window that ends at {pending}, so its "
-            "watermark was lower; Spark would close that window at once and drop its later "
-            "records"
+            "watermark was lower; Spark would drop the window's later records"
         )
     fired = max((stream.fired.last_end for stream in rows if stream.fired.last_end), default=None)
     if fired is not None and watermark_ms < fired:

@@ -93,9 +93,8 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
     kept = state.join(unfired, same, "left_semi")
     if fired["number"] and kept.isEmpty():
         raise Refused(
-            f"of {counted(fired['number'], 'window')} none waits for its end: either Flink has "
-            "fired all of them, and there is nothing to take along, or their trigger does not "
-            "fire at the end (a CountTrigger, say), and Spark has no such windows"
+            f"none of {counted(fired['number'], 'window')} waits for its end: Flink has fired all "
+            "of them, or has a trigger (CountTrigger) that Spark does not have"
         )
     return kept, FiredWindows(fired["number"], fired["last"])
 
@@ -125,9 +124,9 @@ def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None)
     ).collect()
     if timer["offset"] and first_end != timer["first"] + 1:
         raise Refused(
-            f"the first window ends at {first_end}, and Flink's timer for it is at "
-            f"{timer['first']}: over a TIMESTAMP_LTZ SQL keeps windows by the wall clock of "
-            "table.local-time-zone; let window give the instants, by to_utc_timestamp"
+            f"the first window ends at {first_end}, and its timer is at {timer['first']}: SQL "
+            "keeps windows over TIMESTAMP_LTZ in the time of table.local-time-zone; convert "
+            "window with to_utc_timestamp"
         )
 
 
