@@ -69,7 +69,7 @@ def _summary(chk: str, extraction: Extraction) -> str:
 
     If there are positions, the line also has the next command.
     """
-    positions = sum(len(source.positions) for source in extraction.sources)
+    positions = sum(len(source.position_fields) for source in extraction.sources)
     severities = Counter(finding.severity for finding in extraction.findings)
     summary = ", ".join(
         [

@@ -76,7 +76,7 @@ def listed_source(
         parallelism=1,
         max_parallelism=1,
         discovery_finished={None: starts_others},
-        positions=tuple(
+        position_fields=tuple(
             _position(topic, partition, start)
             for (topic, partition), start in sorted(positions.starts.items())
         ),

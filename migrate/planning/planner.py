@@ -181,7 +181,7 @@ def _select_positions(source: Source, policies: Policies) -> Source:
     kept = policies.partitions
     return replace(
         source,
-        positions=tuple(
+        position_fields=tuple(
             position._replace(topic=policies.topic_map.get(position.topic, position.topic))
             for position in source.positions
             if kept is None or position.partition in kept.get(position.topic, frozenset())

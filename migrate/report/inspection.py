@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
-from migrate.model.positions import Position, PositionState
+from migrate.model.positions import PositionFields, PositionState
 from migrate.report.text import LINES_AT_ONCE, csv_pieces
 
 # The names of attributes to report. The fields of the reports in ``schemas`` have the same names.
@@ -32,9 +32,6 @@ _CSV_COLUMNS = (
     *("cluster", "topic", "partition", "state", "next_offset", "stopping_offset", "subtask"),
 )
 _SOURCE_CELLS = attrgetter("operator_id", "name", "uid", "kind.value")
-_POSITION_CELLS = attrgetter(
-    *("cluster", "topic", "partition", "state.value", "next_offset", "stopping_offset", "subtask")
-)
 
 
 # -- JSON ----------------------------------------------------------------------------------------
@@ -83,7 +80,7 @@ def _source_pieces(source: Source) -> Iterator[str]:
     """Yield a source in pieces of text; its positions come last, each on one line."""
     yield _fields(source, _SOURCE).removesuffix("\n    }")
     yield ',\n      "positions": '
-    lines = _position_lines(source.positions)
+    lines = _position_lines(source.position_fields)
     opening = "[\n        "
     while some := list(islice(lines, LINES_AT_ONCE)):
         yield opening
@@ -92,26 +89,20 @@ def _source_pieces(source: Source) -> Iterator[str]:
     yield "[]\n    }" if opening.startswith("[") else "\n      ]\n    }"
 
 
-def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
+def _position_lines(positions: Iterable[PositionFields]) -> Iterator[str]:
     """Yield each position as the JSON of a ``PositionReport``, faster than with ``json.dumps``."""
-    heads = _Heads()
+    states = {state: json.dumps(state) for state in PositionState}
+    topic_of_head, cluster_of_head, head = None, None, ""
     for topic, partition, state, start, stop, subtask, cluster, _ in positions:
-        head, after_partition = heads[cluster, topic, state]
+        if topic != topic_of_head or cluster != cluster_of_head:
+            topic_of_head, cluster_of_head = topic, cluster
+            head = f'{{"cluster": {json.dumps(cluster)}, "topic": {json.dumps(topic)}, '
         yield (
-            f"{head}{partition}{after_partition}{start if isinstance(start, int) else 'null'}, "
+            f'{head}"partition": {partition}, "state": {states[state]}, '
+            f'"next_offset": {start if isinstance(start, int) else "null"}, '
             f'"stopping_offset": {"null" if stop is None else stop}, '
             f'"subtask": {"null" if subtask is None else subtask}}}'
         )
-
-
-class _Heads(dict[tuple[str | None, str, PositionState], tuple[str, str]]):
-    """A cache of the text before and after the partition: many positions differ only in numbers."""
-
-    def __missing__(self, key: tuple[str | None, str, PositionState]) -> tuple[str, str]:
-        cluster, topic, state = map(json.dumps, key)
-        head = f'{{"cluster": {cluster}, "topic": {topic}, "partition": '
-        texts = self[key] = (head, f', "state": {state}, "next_offset": ')
-        return texts
 
 
 # -- CSV -----------------------------------------------------------------------------------------
@@ -120,8 +111,12 @@ class _Heads(dict[tuple[str | None, str, PositionState], tuple[str, str]]):
 def inspection_csv(extraction: Extraction) -> Iterator[str]:
     """Yield a header, and a row for each position, in pieces of text."""
     rows = (
-        (*_SOURCE_CELLS(source), *_POSITION_CELLS(position))
+        (
+            *_SOURCE_CELLS(source),
+            *(cluster, topic, partition, state.value),
+            *(start if isinstance(start, int) else None, stop, subtask),
+        )
         for source in extraction.sources
-        for position in source.positions
+        for topic, partition, state, start, stop, subtask, cluster, _ in source.position_fields
     )
     return csv_pieces(_CSV_COLUMNS, rows)

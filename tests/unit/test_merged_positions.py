@@ -23,7 +23,9 @@ def _merged(
 ) -> list[Position]:
     enumerator = None if entries is None else EnumeratorState(3, tuple(entries), True)
     splits = tuple(ReaderSplit(subtask, split) for subtask, split in held)
-    return list(merged_positions(KafkaSource(splits, enumerator), "east"))
+    return [
+        Position(*fields) for fields in merged_positions(KafkaSource(splits, enumerator), "east")
+    ]
 
 
 def _entry(

@@ -517,7 +517,7 @@ def _apart(
     def source(name: str, positions: PositionSet, cluster: str | None) -> Source:
         found = listed_source(name, name, positions, starts_others=True)
         moved = tuple(one._replace(cluster=cluster) for one in found.positions)
-        return replace(found, positions=moved)
+        return replace(found, position_fields=moved)
 
     change = SourceChange("a", {ClusterPartition(cluster, "t", 1): 9}, (), ())
     beside = [

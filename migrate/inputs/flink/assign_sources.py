@@ -74,7 +74,7 @@ def _flink_sources(
     return [
         replace(
             by_id[operator_id],
-            positions=tuple(p for p in by_id[operator_id].positions if p.topic in taken),
+            position_fields=tuple(p for p in by_id[operator_id].positions if p.topic in taken),
         )
         for operator_id, taken in topics.items()
     ]

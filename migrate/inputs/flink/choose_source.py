@@ -159,7 +159,7 @@ def restrict_to_topics(
             if policies.topic_map.get(position.topic, position.topic) in topics | matching
         )
         if kept:
-            yield replace(source, positions=kept)
+            yield replace(source, position_fields=kept)
 
 
 def operator_id_of(uid: str) -> str:

@@ -6,8 +6,8 @@ state is finished, not yet assigned, or unresolved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections import defaultdict
+from collections.abc import Iterable
 from itertools import compress
 
 from decoder import KafkaSource, ReaderSplit
@@ -22,6 +22,7 @@ from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
 from migrate.model.positions import (
     Marker,
     Position,
+    PositionFields,
     PositionState,
     TopicPartition,
     unresolved_position,
@@ -29,53 +30,44 @@ from migrate.model.positions import (
 
 _NEXT = PositionState.NEXT
 _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.COMMITTED}
-# Creates a Position from a tuple of its fields (or from a Position), in half the time of a call of
-# the class: a source may have 100,000 positions.
-_position: Callable[[tuple[object, ...]], Position] = partial(tuple.__new__, Position)
 
 
-def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Position]:
-    """Return the positions of one cluster, sorted by topic and partition.
+def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[PositionFields]:
+    """Return the fields of the positions of one cluster, sorted by topic and partition.
 
     A reader's split takes precedence over the enumerator's entry, whose start may be outdated.
     """
-    known: dict[str, dict[int, tuple[object, ...]]] = {}  # the fields of positions
-    duplicates: set[TopicPartition] = set()
+    known: defaultdict[str, dict[int, PositionFields]] = defaultdict(dict)
     for subtask, topic, partition, start, stop in split_fields(state.reader_splits):
-        of_topic = known.get(topic)
-        if of_topic is None:
-            of_topic = known[topic] = {}
-        if partition in of_topic:
-            duplicates.add((topic, partition))
-        elif start >= 0:
-            of_topic[partition] = (topic, partition, _NEXT, start, stop, subtask, cluster, "")
-        else:
-            of_topic[partition] = _unread_position(
-                Split(topic, partition, start, stop), subtask, cluster
+        # Not a call of _reader_position, which would double the time.
+        known[topic][partition] = (
+            (topic, partition, _NEXT, start, stop, subtask, cluster, "")
+            if start >= 0
+            else _reader_position(subtask, Split(topic, partition, start, stop), cluster)
+        )
+    if sum(map(len, known.values())) < len(state.reader_splits):
+        for copies in _group_duplicates(state.reader_splits):
+            subtask, first = copies[0]
+            known[first.topic][first.partition] = (
+                _ambiguous_position(copies, cluster)
+                if any(copy.split != first for copy in copies)
+                else _reader_position(subtask, first, cluster)
             )
-    for copies in _group_duplicates(state.reader_splits, duplicates):
-        first = copies[0].split
-        if any(copy.split != first for copy in copies):
-            known[first.topic][first.partition] = _ambiguous_position(copies, cluster)
     for entry in _entries_without_reader(state.enumerator, known):
         is_assigned = entry.status is AssignmentStatus.ASSIGNED
-        position = (
+        known[entry.topic][entry.partition] = (
             _finished_position(entry, cluster)
             if is_assigned
             else _unassigned_position(entry, cluster)
         )
-        known.setdefault(entry.topic, {})[entry.partition] = position
-    positions: list[Position] = []
-    for topic in sorted(known):
-        of_topic = known.pop(topic)
-        # Positions that are created in this order lie side by side in memory, which makes each
-        # later loop over them faster.
-        positions += map(_position, map(of_topic.__getitem__, sorted(of_topic)))
+    positions: list[PositionFields] = []
+    for _, of_topic in sorted(known.items()):
+        positions += map(of_topic.__getitem__, sorted(of_topic))
     return positions
 
 
 def _entries_without_reader(
-    enumerator: EnumeratorState | None, known: Mapping[str, Mapping[int, object]]
+    enumerator: EnumeratorState | None, known: defaultdict[str, dict[int, PositionFields]]
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
 
@@ -85,29 +77,25 @@ def _entries_without_reader(
     if enumerator is None:
         return []
     entries = enumerator.entries
-    unknown = [
-        partition not in known.get(topic, ()) for topic, partition in listed_partitions(entries)
-    ]
+    unknown = [partition not in known[topic] for topic, partition in listed_partitions(entries)]
     return list(compress(entries, unknown)) if any(unknown) else []
 
 
-def _group_duplicates(
-    reader_splits: Iterable[ReaderSplit], duplicates: set[TopicPartition]
-) -> Iterable[list[ReaderSplit]]:
+def _group_duplicates(reader_splits: Iterable[ReaderSplit]) -> list[list[ReaderSplit]]:
     """Return the splits of each duplicate topic-partition; only damaged state has duplicates."""
-    copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in duplicates}
-    for reader_split in reader_splits if duplicates else ():
-        place = (reader_split.split.topic, reader_split.split.partition)
-        if place in copies:
-            copies[place].append(reader_split)
-    return copies.values()
+    groups: defaultdict[TopicPartition, list[ReaderSplit]] = defaultdict(list)
+    for reader_split in reader_splits:
+        groups[reader_split.split.topic, reader_split.split.partition].append(reader_split)
+    return [splits for splits in groups.values() if len(splits) > 1]
 
 
-def _unread_position(split: Split, subtask: int, cluster: str | None) -> Position:
-    """Return the position of a split from which no record was read yet."""
-    topic, partition, stop = split.topic, split.partition, split.stopping_offset
-    if split.starting_offset in _MARKERS:
-        marker = _MARKERS[split.starting_offset]
+def _reader_position(subtask: int, split: Split, cluster: str | None) -> Position:
+    """Return the position of a reader's split."""
+    topic, partition, start, stop = split
+    if start >= 0:
+        return Position(topic, partition, _NEXT, start, stop, subtask, cluster)
+    if start in _MARKERS:
+        marker = _MARKERS[start]
         state = PositionState(marker.value)
         return Position(topic, partition, state, marker, stop, subtask, cluster)
     reason = "its start was not initialised yet when the checkpoint was taken"

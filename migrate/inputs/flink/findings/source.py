@@ -15,7 +15,7 @@ from decoder import (
 )
 from migrate.inputs.flink.source import KafkaState, Source
 from migrate.model.finding import Code, Finding
-from migrate.model.positions import Marker, PositionState
+from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import counted
 
 # The metadata version of Flink up to 1.10.
@@ -65,13 +65,16 @@ def findings_of_source(
 
 def _position_findings(source: Source) -> Iterator[Finding]:
     """Yield the findings about positions that are unresolved, or at ``latest`` or ``committed``."""
-    without_offset = [p for p in source.positions if p.state is not _NEXT]
+    # Without the objects: a source may have 100,000 positions.
+    without_offset = [
+        Position(*fields) for fields in source.position_fields if fields[2] is not _NEXT
+    ]
     unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
         yield Finding(
             Code.UNRESOLVED_POSITIONS,
-            f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
+            f"{len(unresolved)} of {len(source.position_fields)} positions cannot be told from the "
             f"state; the first is {first.topic}-{first.partition}"
             f"{_on_cluster(first.cluster)}: {first.reason}",
             source.operator_id,
