@@ -20,6 +20,7 @@ _KEYS = {
     "flink-rest": "flink.rest",
     "sink": "sink",
     "sink-writer": "sink-writer",
+    "spark-source": "spark-source",
     **{str(field.alias): f"move.{field.alias}" for field in MoveSpec.model_fields.values()},
 }
 # This option has no key in the spec.

@@ -20,7 +20,7 @@ from migrate.model.wording import counted
 from migrate.moves.job_stopped import interval_of, refuse_running_jobs, wait_for_checkpoint
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request, move_request
-from migrate.moves.plan import check_plan, other_command_error, plan_move, recheck_plan
+from migrate.moves.plan import check_plan, load_plan, other_command_error, plan_move, recheck_plan
 from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
@@ -113,10 +113,9 @@ class GroupChange:
         if confirm is not None:
             confirm()
         recheck_plan(self._request, self.plan)  # confirm may have waited for the user's answer
-        config = self._request.target_kafka.config()
         with timed(f"committing for group {self.group.name}"):
             return commit(
-                config,
+                self._request.target_kafka.config(),
                 self.group.name,
                 new_offsets,
                 self.group,
@@ -167,15 +166,19 @@ def commit_group(
         OSError: with ``execute``, the rollback file could not be written; nothing was committed.
     """
     if group is None:
-        plan, group = _group_of(plan)
+        if plan is None:
+            raise UsageError("name the consumer group with --group G")
+        plan, name = load_plan(plan)
+        group = plan.target.group
+        if group is None:
+            raise other_command_error(name, plan)
     request = move_request(target_of(group), arguments)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     if flink_rest is not None:
         check_address(flink_rest)
     check_sink_of_a_job(sink)
     if plan is None:
-        chosen_input = read_input(chk, request)
-        move = plan_move(chosen_input, request)
+        move = plan_move(read_input(chk, request), request)
     else:
         move = check_plan(chk, request, plan)
     if sink is None and move.origin.kind == "batch":
@@ -184,32 +187,8 @@ def commit_group(
     return replace(change, outcome=change.execute()) if execute else change
 
 
-def _group_of(plan: AnyPath | Plan | None) -> tuple[Plan, str]:
-    """Return the plan, read from its file if necessary, and the plan's consumer group.
-
-    Raises:
-        UsageError: there is no plan, or it is not a plan for a group.
-        InputError: the plan cannot be read.
-    """
-    if plan is None:
-        raise UsageError("name the consumer group with --group G")
-    name = "this"
-    if not isinstance(plan, Plan):
-        from migrate.planning.plan_file import read_plan
-
-        name = os.fspath(plan)
-        plan = read_plan(local_path(name))
-    if plan.target.group is None:
-        raise other_command_error(name, plan)
-    return plan, plan.target.group
-
-
 def _prepare(
-    request: Request,
-    move: Plan,
-    path: Path | None,
-    flink_rest: str | None,
-    allow_moved_on: bool,
+    request: Request, move: Plan, path: Path | None, flink_rest: str | None, allow_moved_on: bool
 ) -> GroupChange:
     from migrate.targets.group.commit import write_obstacles
 
@@ -228,13 +207,7 @@ def _prepare(
         if not allow_moved_on:
             refusals = (*refusals, *_refuse_going_back(before, move, newest_change))
     return GroupChange(
-        before,
-        move,
-        newest_change,
-        refusals,
-        path,
-        _request=request,
-        _interval=interval,
+        before, move, newest_change, refusals, path, _request=request, _interval=interval
     )
 
 
@@ -260,22 +233,15 @@ def _refuse_going_back(
 ) -> Iterator[str]:
     """Refuse to set consumers back to lower offsets: they would read records again."""
     ours = newest_change
-    if ours is not None and ours.file.change != "commit":
-        ours = None
-    if ours is not None and ours.progress is ChangeProgress.APPLIED:
-        return  # nobody else has committed since our change
-    back = [
-        saved.current - saved.next_offset
-        for saved in move.partitions
-        if saved.current is not None
-        and saved.next_offset is not None
-        and saved.next_offset < saved.current
-    ]
-    if ours is None or ours.progress is not ChangeProgress.MOVED_ON:
+    if ours is None or ours.file.change != "commit":
         yield from moved_on_refusals(group, move.next_offsets)
-    elif back:
-        yield (
-            f"the group has moved on since {ours.path} was written: {len(back)} of its offsets "
-            f"would go back, and up to {counted(sum(back), 'record')} would be read again; add "
-            "--allow-moved-on to go back all the same"
-        )
+    elif ours.progress is ChangeProgress.MOVED_ON:
+        back = [-by for planned in move.partitions if (by := planned.difference or 0) < 0]
+        if back:
+            yield (
+                f"the group has moved on since {ours.path} was written: {len(back)} of its offsets "
+                f"would go back, and up to {counted(sum(back), 'record')} would be read again; add "
+                "--allow-moved-on to go back all the same"
+            )
+    elif ours.progress is not ChangeProgress.APPLIED:  # then others have committed since
+        yield from moved_on_refusals(group, move.next_offsets)

@@ -40,7 +40,6 @@ _TOO_LONG = 60.0
 _FIXED_JOB_ID = "0" * 32
 
 _STOP_IS_PROOF = "a stop with a savepoint is proof in itself"
-_WAYS_TO_PROVE = f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}"
 
 
 def interval_of(plan: Plan) -> float | None:
@@ -68,8 +67,18 @@ def refuse_running_jobs(
     Raises:
         FlinkRestError: the JobManager did not answer, or denied the request.
     """
-    jobs = _ask_flink(flink_rest) if flink_rest is not None else None
-    running = tuple(_running_refusal(job) for job in jobs or () if not job.ended)
+    jobs = None
+    if flink_rest is not None:
+        from migrate.inputs.flink.rest_api import known_jobs
+
+        with timed(f"asking Flink at {redact_url(flink_rest)}"):
+            jobs = known_jobs(flink_rest)
+    running = tuple(
+        f"Flink still has job {job.job_id} ({job.name}), {job.state}; if it is the one that moves, "
+        "stop it with a savepoint first, or leave --flink-rest out"
+        for job in jobs or ()
+        if not job.ended
+    )
     if running:
         return running
     if plan.origin.kind == "batch":
@@ -77,12 +86,8 @@ def refuse_running_jobs(
     elif plan.origin.stopped:
         log.info(STOPPED_WITH_SAVEPOINT)
     elif jobs is None:
-        warn(
-            WarningCode.JOB_MAY_RUN,
-            "cannot tell whether the job still runs; if it does, it overwrites these offsets at "
-            "its next checkpoint",
-        )
-        log.info(f"{_wait_text(interval)}; {_WAYS_TO_PROVE}")
+        why = "; if it does, it overwrites these offsets at its next checkpoint"
+        _warn_job_may_run(why, interval, f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}")
     else:
         _report_own_job(plan.origin.pointer, jobs, interval)
     return ()
@@ -94,16 +99,17 @@ def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | No
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:
         log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
-        return
-    if own or job_id is None:
-        why = (
-            "that JobManager runs no job, and the checkpoint's path does not show whether its job "
-            "was there"
-        )
+    elif own or job_id is None:
+        why = ": that JobManager runs no job, and the checkpoint's path does not show its job"
+        _warn_job_may_run(why, interval, _STOP_IS_PROOF)
     else:
-        why = f"that JobManager does not know job {job_id}, which wrote this checkpoint"
-    warn(WarningCode.JOB_MAY_RUN, f"cannot tell whether the job still runs: {why}")
-    log.info(f"{_wait_text(interval)}; {_STOP_IS_PROOF}")
+        why = f": that JobManager does not know job {job_id}, which wrote this checkpoint"
+        _warn_job_may_run(why, interval, _STOP_IS_PROOF)
+
+
+def _warn_job_may_run(why: str, interval: float | None, proof: str) -> None:
+    warn(WarningCode.JOB_MAY_RUN, f"cannot tell whether the job still runs{why}")
+    log.info(f"{_wait_text(interval)}; {proof}")
 
 
 def _wait_text(interval: float | None) -> str:
@@ -147,17 +153,3 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
 
 def _wait_seconds(interval: float) -> float:
     return max(_INTERVALS * interval, _SHORTEST)
-
-
-def _ask_flink(url: str) -> Sequence[FlinkJob]:
-    from migrate.inputs.flink.rest_api import known_jobs
-
-    with timed(f"asking Flink at {redact_url(url)}"):
-        return known_jobs(url)
-
-
-def _running_refusal(job: FlinkJob) -> str:
-    return (
-        f"Flink still has job {job.job_id} ({job.name}), {job.state}; if it is the one "
-        "that moves, stop it with a savepoint first, or leave --flink-rest out"
-    )

@@ -51,8 +51,7 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
         BrokerError: the broker did not answer, or denied the request.
     """
     request = move_request(target_of(group), arguments)
-    chosen_input = read_input(chk, request)
-    return plan_move(chosen_input, request)
+    return plan_move(read_input(chk, request), request)
 
 
 def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
@@ -77,14 +76,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
             "--plan FILE already says what moves: name no CHK, and no option that chooses or "
             "allows something; to change the plan, make a new one with --plan-out"
         )
-    if isinstance(plan, Plan):
-        plan.check()
-        name = "this"
-    else:
-        from migrate.planning.plan_file import read_plan
-
-        name = os.fspath(plan)
-        plan = read_plan(local_path(name))
+    plan, name = load_plan(plan)
     if plan.target != request.target:
         raise other_command_error(name, plan)
     if plan.cluster_id is not None and not request.kafka.is_given:
@@ -105,8 +97,24 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     return replace(plan, snapshot=snapshot)
 
 
+def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
+    """Return a saved plan, and its name for messages: its file, or "this" for a ``Plan``.
+
+    Raises:
+        Refused: the ``Plan`` has refusals.
+        InputError: the file cannot be read.
+    """
+    if isinstance(plan, Plan):
+        plan.check()
+        return plan, "this"
+    from migrate.planning.plan_file import read_plan
+
+    name = os.fspath(plan)
+    return read_plan(local_path(name)), name
+
+
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error of a plan for another command; ``name`` is its file, or "this"."""
+    """Return the error of a plan for another command; ``name`` is as of ``load_plan``."""
     command = shlex.join(plan.target.command)
     way_out = f": apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")
@@ -142,26 +150,22 @@ def _recheck(
     snapshot, moved = None, list[str]()
     own = plan.in_job_cluster()
     if plan.cluster_id is not None:
-        pattern = plan.topic_pattern
         question = Question(
             frozenset(own.topics),
             plan.source_group or plan.origin.group,
-            request.target.group if not plan.is_translated else None,
-            pattern=topic_pattern(pattern) if pattern is not None else None,
+            None if plan.is_translated else request.target.group,
+            pattern=topic_pattern(plan.topic_pattern) if plan.topic_pattern is not None else None,
         )
         snapshot = ask_broker(request.kafka.config(), question)
         moved += find_cluster_changes(own, snapshot)
     ran_on = list(find_progress(own, snapshot, _newer_checkpoints(plan.origin)))
     if plan.is_translated:
-        there = ask_broker(
-            request.to_kafka.config(),
-            Question(frozenset(plan.topics), target_group=request.target.group),
-        )
-        moved += find_cluster_changes(plan.in_target_cluster(), there)
+        question = Question(frozenset(plan.topics), target_group=request.target.group)
+        snapshot = ask_broker(request.to_kafka.config(), question)
+        moved += find_cluster_changes(plan.in_target_cluster(), snapshot)
         if not moved:
             changes = TranslationChanges(plan, request.kafka.config(), request.to_kafka.config())
             moved += [*changes.other_places, *changes.unproved]
-        snapshot = there
     if plan.origin.kind == "batch" and (since := batches_since(plan)):
         ran_on.append(since)
     lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 
 from migrate.inputs.flink.assign_sources import Assignment, assign_sources
+from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
+from migrate.model.policies import Policies
 from migrate.model.warning import WarningCode, warn
+from migrate.model.wording import join_some
 from migrate.moves.load_inputs import ChosenInput
 from migrate.moves.options import Request
-from migrate.moves.pipeline import make_move
+from migrate.moves.pipeline import Move, make_move
 from migrate.planning import Plan
-from migrate.planning.assignment import (
-    refuse_unassigned_sources,
-    refuse_unassigned_topics,
-    refuse_unnamed_clusters,
-)
+from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
 
+# The maximum number of Spark sources that a warning names.
 _SHOWN = 5
 # The highest number of a Spark source that is accepted.
 _MAX_NUMBER = 9999
@@ -51,8 +53,8 @@ def plan_streams(
     warnings = move.report(labels)
     _report_assignment(assignment)
     refusals = [
-        *refuse_unnamed_clusters(assignment.assigned, move.snapshot, request.policies),
-        *refuse_unassigned_topics(assignment, request.policies),
+        *_refuse_unnamed_clusters(assignment.assigned, move),
+        *_refuse_unassigned_topics(assignment.assigned, assignment, request.policies),
         *(
             f"{label}: {reason}"
             for label, plan in zip(labels, move.plans, strict=True)
@@ -95,11 +97,8 @@ def plan_as_one(
     move.report()
     _report_assignment(assignment)
     (plan,) = move.plans
-    refusals = [
-        *refuse_unassigned_sources(assignment, request.policies),
-        *refuse_unassigned_topics(assignment, request.policies),
-    ]
-    if refusals:
+    all_sources = [*assignment.left_out, *assignment.assigned]
+    if refusals := list(_refuse_unassigned_topics(all_sources, assignment, request.policies)):
         raise Refused([*refusals, *map(str, plan.refusals)])
     if len(names) == 1:
         return plan, {number: frozenset(plan.topics) for number in names}
@@ -145,12 +144,48 @@ def _report_assignment(assignment: Assignment) -> None:
             )
     last = max(assignment.by_number)
     if unseeded := sorted(set(range(last)) - assignment.by_number.keys()):
-        numbers = ", ".join(map(str, unseeded[:_SHOWN])) + (" …" if unseeded[_SHOWN:] else "")
         warn(
             WarningCode.UNSEEDED_STREAM,
-            f"streams of the query before {last} start without a seed: {numbers}; a Kafka stream "
-            "among them starts at its own startingOffsets",
+            f"streams of the query before {last} start without a seed: "
+            f"{join_some(map(str, unseeded), _SHOWN)}; a Kafka stream among them starts at its own "
+            "startingOffsets",
         )
     for source in assignment.left_out:
         names = ", ".join(sorted(source.topics))
         log.info(f"note: operator {source.operator_id} ({names}) goes to no Spark source")
+
+
+def _refuse_unnamed_clusters(sources: Sequence[Source], move: Move) -> Iterator[str]:
+    """Refuse topics that several sources read, perhaps on two clusters.
+
+    Without a broker, nothing is refused: each Spark source then gets its own positions.
+    """
+    if move.snapshot is None or move.request.policies.one_cluster:
+        return
+    way_out = (
+        "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b: each "
+        "Spark source then starts at its own positions, and these are not checked"
+    )
+    for topic in shared_topics(sources):
+        if topic.may_be_two_topics:
+            yield str(replace(topic.refuse_unnamed_cluster(), way_out=way_out))
+
+
+def _refuse_unassigned_topics(
+    sources: Sequence[Source], assignment: Assignment, policies: Policies
+) -> Iterator[str]:
+    """Refuse topics of these Flink sources that should move, but go to no Spark source."""
+    taken = {
+        (part.operator_id, topic)
+        for part in chain.from_iterable(assignment.by_number.values())
+        for topic in part.topics
+    }
+    for source in sources:
+        for topic in sorted(source.topics):
+            moves = policies.partitions is None or topic in policies.partitions
+            if moves and (source.operator_id, topic) not in taken:
+                yield (
+                    f"topic {topic} of operator {source.operator_id} goes to no Spark source, so "
+                    f"nothing would read its records; name it too (--spark-source N=topic:{topic}),"
+                    " or choose what moves with --source or --partitions"
+                )

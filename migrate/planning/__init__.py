@@ -11,8 +11,7 @@ there is one, the flag that allows the move anyway.
 
 ``plan_file`` saves a plan. Before a saved plan is applied, ``recheck`` compares it with the
 cluster, and ``compare_origin`` with the checkpoint. ``verify`` checks where a target started, and
-``diff`` compares two position sets. ``assignment`` refuses sources and topics that no stream of a
-Spark query would read.
+``diff`` compares two position sets.
 """
 
 from migrate.planning.new_topics import may_have_a_pattern

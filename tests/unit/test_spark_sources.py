@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate.cutover.spec_keys import with_spec_keys
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
 from migrate.model.positions import SPARK
@@ -162,15 +163,18 @@ def test_a_number_that_is_left_out_is_said(chk: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "partitions", "left"),
     [
-        ({0: ["both"], 1: ["rest"]}, None, ["02" * 16]),
-        ({0: ["rest"]}, None, ["01" * 16, "02" * 16]),
+        ({0: ["both"], 1: ["rest"]}, None, [("a", "02" * 16)]),
+        ({0: ["rest"]}, None, [("a", "01" * 16), ("b", "01" * 16), ("a", "02" * 16)]),
         ({0: ["rest"]}, {"c": {0}}, []),
-        ({0: ["rest"], 1: ["other"]}, {"c": {0}, "a": {0}}, ["01" * 16]),
+        ({0: ["rest"], 1: ["other"]}, {"c": {0}, "a": {0}}, [("a", "01" * 16)]),
         ({0: ["both"], 1: ["other"], 2: ["rest"]}, None, []),
     ],
 )
 def test_a_source_of_a_job_that_is_stopped_is_not_left_behind(
-    chk: Path, names: dict[int, list[str]], partitions: dict[str, set[int]] | None, left: list[str]
+    chk: Path,
+    names: dict[int, list[str]],
+    partitions: dict[str, set[int]] | None,
+    left: list[tuple[str, str]],
 ) -> None:
     """Seen: its records were read by nobody, and a note said so."""
     request = move_request(SPARK, {"partitions": partitions})
@@ -179,8 +183,9 @@ def test_a_source_of_a_job_that_is_stopped_is_not_left_behind(
         plan_as_one(read_input(chk, request), request, names)
     except Refused as refused:
         told = list(refused.reasons)
-    found = [one for one in told if "goes to no Spark source, so that" in one]
+    found = [one for one in told if "goes to no Spark source, so" in one]
     assert len(found) == len(left)
-    for reason, operator in zip(found, left, strict=True):
-        assert reason.startswith(f"operator {operator} (")
-        assert "move.partitions" in reason
+    for reason, (topic, operator) in zip(found, left, strict=True):
+        assert reason.startswith(f"topic {topic} of operator {operator} goes")
+        assert "spark-source N=topic:" in with_spec_keys(reason)
+        assert "move.partitions" in with_spec_keys(reason)
