@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,11 +17,8 @@ from migrate.inputs.spark_query import query_start
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.positions import (
-    GROUP_PREFIX,
-    SPARK_PREFIX,
-    PositionSet,
-)
+from migrate.model.policies import Policies
+from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX, PositionSet
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, similar_names
 from migrate.moves.options import Kafka, SideArguments, choice, kafka, target_connection
@@ -30,8 +27,8 @@ from migrate.moves.translate import TranslationChanges, check_target_kafka
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
-from migrate.planning.shared_topics import shared_topics
-from migrate.planning.verify import Verification, verify_group, verify_log, verify_query
+from migrate.planning.shared_topics import refuse_shared_topics, shared_topics
+from migrate.planning.verify import Verification, verify_group, verify_query
 from migrate.storage.uris import check_no_credentials, local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX, is_translated
 
@@ -114,48 +111,42 @@ def verify(
         from migrate.spark.resume_check import check_pyspark
 
         check_pyspark()
-    if os.fspath(moved).startswith((SPARK_PREFIX, GROUP_PREFIX)):
-        swapped = f"{redact_url(target)} {redact_url(os.fspath(moved))}"
-        raise UsageError(f"the checkpoint comes first: verify {swapped}")
-    exists = os.path.exists(moved)  # noqa: PTH110 - Path.exists raises for a very long name
-    if not exists and (similar := _similar_name(os.fspath(moved), ("plan", "group", "spark"))):
-        raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
+    moved = os.fspath(moved)
+    _check_order(moved, target)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
     chosen = choice(arguments)
-    expected = _expected(os.fspath(moved), chosen, one_cluster)
-    if expected.plan is not None:
-        if to_kafka.is_given or job.is_given or not expected.plan.is_translated:
-            check_target_kafka(expected.plan, to_kafka)
-    elif to_kafka.is_given:
+    if moved.startswith(_PLAN):
+        expected = _expected_by_plan(moved, chosen, one_cluster)
+    else:
+        expected = _expected_by_checkpoint(moved, chosen, one_cluster)
+    plan = expected.plan
+    if plan is None and to_kafka.is_given:
         raise _translated_error(target)
-    broker = to_kafka.broker if to_kafka.is_given else job.broker
-    if not target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
-        check_no_credentials(target, InputError)
-        if similar := _similar_name(target, ("spark", "group")):
-            raise UsageError(f"{target}: no such target; did you mean {similar}?")
-        raise UsageError(
-            f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
-            f"or group:{target}; the checkpoint comes before it"
-        )
-    side = parse_side(target)
+    if plan is not None and (to_kafka.is_given or job.is_given or not plan.is_translated):
+        check_target_kafka(plan, to_kafka)
+    side = _parse_target(target)
     if (run or state) and side.kind is not SideKind.SPARK:
         raise UsageError("--run and --state are about a Spark query: each goes with spark:DIR")
-    group = side.what if side.kind is SideKind.GROUP else None
-    if broker is None and group is not None:
+    broker = to_kafka.broker if to_kafka.is_given else job.broker
+    if broker is None and side.kind is SideKind.GROUP:
         raise broker_needed(side.label)
     if broker is None and run:
         raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
-    snapshot = _ask(broker, expected, group)
+    snapshot = _ask(broker, expected, side)
     if side.kind is SideKind.SPARK:
         verification = _verify_query(side, expected, snapshot, broker if run else None, spark_conf)
     else:
         verification = _verify_group(side, expected, snapshot)
-    if expected.plan is not None:
-        check = compare_with_origin(expected.plan, allow_external_files=chosen.allow_external_files)
+    if plan is not None:
+        check = compare_with_origin(plan, allow_external_files=chosen.allow_external_files)
         if to_kafka.is_given:
-            differing = tuple(_compare_records(expected.plan, job, to_kafka))
-            check = replace(check, differences=(*check.differences, *differing))
-        verification = replace(_only_planned(verification, expected.plan), plan=check)
+            differences = (*check.differences, *_compare_records(plan, job, to_kafka))
+            check = replace(check, differences=differences)
+        verification = replace(verification, plan=check)
+        if plan.only_some_partitions:
+            partitions = verification.partitions
+            kept = tuple(row for row in partitions if row.topic_partition in plan.next_offsets)
+            verification = replace(verification, partitions=kept)
     if state is None:
         return verification
     from migrate.spark.transfer.verify_state import verify_state
@@ -163,11 +154,11 @@ def verify(
     operator, slash, name = state.partition("/")
     if not (operator and slash and name):
         raise UsageError(f"--state {state!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
-    if expected.plan is not None:
+    if plan is not None:
         raise UsageError("--state is of a savepoint: not with plan:FILE")
     with timed(f"comparing state {state} with {side.label}"):
         proof = verify_state(
-            os.fspath(moved),
+            moved,
             side.what,
             operator,
             name,
@@ -181,6 +172,41 @@ def verify(
     return replace(verification, state=proof)
 
 
+def _check_order(moved: str, target: str) -> None:
+    """Refuse a target in the place of the checkpoint, and a mistyped prefix of the checkpoint."""
+    if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+        swapped = f"{redact_url(target)} {redact_url(moved)}"
+        raise UsageError(f"the checkpoint comes first: verify {swapped}")
+    exists = os.path.exists(moved)  # noqa: PTH110 - Path.exists raises for a very long name
+    if not exists and (similar := _similar_name(moved, ("plan", "group", "spark"))):
+        raise UsageError(f"{moved}: no such checkpoint or plan; did you mean {similar}?")
+
+
+def _parse_target(target: str) -> Side:
+    """Parse the target's name.
+
+    Raises:
+        UsageError: it is neither ``spark:DIR`` nor ``group:NAME``.
+        InputError: its URL contains credentials.
+    """
+    if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+        return parse_side(target)
+    check_no_credentials(target, InputError)
+    if similar := _similar_name(target, ("spark", "group")):
+        raise UsageError(f"{target}: no such target; did you mean {similar}?")
+    raise UsageError(
+        f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
+        f"or group:{target}; the checkpoint comes before it"
+    )
+
+
+def _similar_name(name: str, prefixes: Collection[str]) -> str:
+    """Return a name with the prefix that was probably meant, or "" if no prefix is similar."""
+    prefix, colon, rest = name.partition(":")
+    similar = similar_names(prefix, prefixes) if colon and prefix not in prefixes else ()
+    return f"{similar[0]}:{rest}" if similar else ""
+
+
 class _Expected(NamedTuple):
     """The expected start of a target.
 
@@ -192,63 +218,55 @@ class _Expected(NamedTuple):
 
     positions: PositionSet
     new_at_earliest: bool
-    plan: Plan | None
+    plan: Plan | None = None
+
+    def recreated(self, snapshot: ClusterSnapshot | None) -> Sequence[str]:
+        """Return the topics that were created again since the plan was made."""
+        if self.plan is None or snapshot is None:
+            return ()
+        return recreated_topics(self.plan.in_target_cluster(), snapshot)
 
 
-def _similar_name(name: str, prefixes: Collection[str]) -> str:
-    """Return a name with the prefix that was probably meant, or "" if no prefix is similar."""
-    prefix, colon, rest = name.partition(":")
-    similar = similar_names(prefix, prefixes) if colon and prefix not in prefixes else ()
-    return f"{similar[0]}:{rest}" if similar else ""
+def _expected_by_plan(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
+    """Read the expected start from ``plan:FILE``.
+
+    Raises:
+        UsageError: an option about a checkpoint is given, or no file is named.
+        InputError: the plan cannot be read.
+    """
+    from migrate.planning.plan_file import read_plan
+
+    for option, is_set in (
+        ("--source", choice.source is not None),
+        ("--cluster", choice.cluster is not None),
+        ("--one-cluster", one_cluster),
+    ):
+        if is_set:
+            raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
+    if moved == _PLAN:
+        raise UsageError(f"{moved!r}: nothing follows {_PLAN}")
+    plan = read_plan(local_path(moved.removeprefix(_PLAN)))
+    return _Expected(PositionSet(moved, plan.next_offsets), False, plan)
 
 
-def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
-    """Read the expected start of the target.
+def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
+    """Read the expected start from a checkpoint.
 
     Raises:
         Refused: several sources read one topic, at different positions or perhaps on two clusters.
-        UsageError: an option about a checkpoint is combined with a plan.
     """
-    if moved.startswith(_PLAN):
-        from migrate.planning.plan_file import read_plan
-
-        options = {
-            "--source": choice.source is not None,
-            "--cluster": choice.cluster is not None,
-            "--one-cluster": one_cluster,
-        }
-        for option, is_set in options.items():
-            if is_set:
-                raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
-        if moved == _PLAN:
-            raise UsageError(f"{moved!r}: nothing follows {_PLAN}")
-        plan = read_plan(local_path(moved.removeprefix(_PLAN)))
-        return _Expected(PositionSet(moved, plan.next_offsets), False, plan)
-    extraction = read(moved, allow_external_files=choice.allow_external_files)
-    chosen = choose(extraction, choice)
+    chosen = choose(read(moved, allow_external_files=choice.allow_external_files), choice)
+    for refusal in refuse_shared_topics(shared_topics(chosen), Policies(one_cluster=one_cluster)):
+        same = "" if one_cluster else "or if they read the same Kafka cluster, add --one-cluster, "
+        raise Refused(
+            f"{moved}: {refusal.what}; choose one with --source OPERATOR_ID, {same}or verify the "
+            "plan that was applied (plan:FILE)"
+        )
     at_earliest = all(source.starts_absent_partitions_at_log_start for source in chosen)
-    shared = shared_topics(chosen)
-    for topic in shared:
-        if one_cluster and topic.differing:
-            raise Refused(
-                f"{moved}: {topic.refuse_disagreement().what}; choose one with --source "
-                "OPERATOR_ID, or verify the plan that was applied (plan:FILE)"
-            )
-    positions = source_positions(moved, chosen)
-    for topic in shared:
-        if topic.may_be_two_topics and not one_cluster:
-            raise Refused(
-                f"{moved}: {len(topic.sources)} sources read topic {topic.name} "
-                f"({topic.readers_text}), and their state does not name their Kafka cluster; "
-                "choose one with --source OPERATOR_ID, or if they read the same Kafka cluster, add "
-                "--one-cluster, or verify the plan that was applied (plan:FILE)"
-            )
-    return _Expected(positions, at_earliest, None)
+    return _Expected(source_positions(moved, chosen), at_earliest)
 
 
-def _ask(
-    broker: KafkaConfig | None, expected: _Expected, group: str | None
-) -> ClusterSnapshot | None:
+def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> ClusterSnapshot | None:
     """Ask the broker for the logs of the topics and for the group; return None without a broker.
 
     Raises:
@@ -256,12 +274,12 @@ def _ask(
     """
     if broker is None:
         return None
-    plan = expected.plan.in_target_cluster() if expected.plan is not None else None
-    topics = valid_topics(expected.positions.topics)
-    snapshot = ask_broker(broker, Question(topics, group))
+    group = side.what if side.kind is SideKind.GROUP else None
+    snapshot = ask_broker(broker, Question(valid_topics(expected.positions.topics), group))
+    plan = expected.plan
     if plan is None or plan.cluster_id is None:
         return snapshot
-    if other := other_cluster(plan, snapshot):
+    if other := other_cluster(plan.in_target_cluster(), snapshot):
         raise Refused(other)
     return snapshot
 
@@ -273,26 +291,18 @@ def _translated_error(target: str) -> Refused:
     )
 
 
-def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Iterator[str]:
-    """Yield the partitions whose first records differ in the two clusters."""
+def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
+    """Return the partitions whose first records differ in the two clusters."""
     if not job.is_given:
         log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
-        return
+        return ()
     changes = TranslationChanges(plan, job.config(), to_kafka.config())
-    yield from changes.other_places
     if changes.unproved:
-        first = changes.unproved[0]
         log.info(
             f"note: the records of {counted(len(changes.unproved), 'partition')} cannot be "
-            f"compared any more (the first is {first})"
+            f"compared any more (the first is {changes.unproved[0]})"
         )
-
-
-def _recreated(expected: _Expected, snapshot: ClusterSnapshot | None) -> Sequence[str]:
-    """Return the topics that were created again since the plan was made."""
-    if expected.plan is None or snapshot is None:
-        return ()
-    return recreated_topics(expected.plan.in_target_cluster(), snapshot)
+    return changes.other_places
 
 
 def _verify_query(
@@ -317,14 +327,13 @@ def _verify_query(
         query = replace(query, start_positions=_run(side, run_with, settings or {}))
     if snapshot is None:
         warn(WarningCode.NOT_CHECKED, NOT_CHECKED)
-    verification = verify_query(
+    return verify_query(
         expected.positions,
         query,
         snapshot.topics if snapshot is not None else None,
         new_at_earliest=expected.new_at_earliest,
-        recreated=_recreated(expected, snapshot),
+        recreated=expected.recreated(snapshot),
     )
-    return verify_log(verification, query.seeds, query.batches)
 
 
 def _run(side: Side, broker: KafkaConfig, settings: Mapping[str, str]) -> PositionSet:
@@ -355,14 +364,5 @@ def _verify_group(
         snapshot.topics,
         new_at_earliest=expected.new_at_earliest,
         metadata_prefix=METADATA_PREFIX,
-        recreated=_recreated(expected, snapshot),
+        recreated=expected.recreated(snapshot),
     )
-
-
-def _only_planned(verification: Verification, plan: Plan) -> Verification:
-    """Drop the partitions that the plan does not move, if the user chose partitions."""
-    if not plan.only_some_partitions:
-        return verification
-    moved = plan.next_offsets
-    kept = (row for row in verification.partitions if row.topic_partition in moved)
-    return replace(verification, partitions=tuple(kept))

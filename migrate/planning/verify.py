@@ -177,11 +177,11 @@ def verify_query(
     new_at_earliest: bool,
     recreated: Container[str] = (),
 ) -> Verification:
-    """Check where a Spark query started, or will start.
+    """Check where a Spark query started, or will start, and its committed batches.
 
     Args:
         expected: the positions at which the checkpoint ended, or those of a plan.
-        query: where the query started.
+        query: where the query started, and its committed batches.
         logs: the log ranges of the broker's partitions; None without a broker.
         new_at_earliest: whether partitions that ``expected`` lacks, of topics that it has, must
             start at the log start.
@@ -192,7 +192,7 @@ def verify_query(
     if not query.continuous:
         starts = {
             (topic, partition): 0
-            for topic in expected.topics & query.start_positions.topics
+            for topic in expected.topics & reads
             for partition, log in (logs or {}).get(topic, {}).items()
             if log.start == 0
         }
@@ -209,7 +209,7 @@ def verify_query(
         and (log := log_of(logs or {}, partition.topic, partition.partition)) is not None
         and log.start > partition.started
     ]
-    return Verification(
+    verification = Verification(
         query.start_positions.label,
         partitions,
         query.has_run,
@@ -217,6 +217,7 @@ def verify_query(
         passed_by_log_start=tuple(passed),
         other_topics=() if reads & expected.topics else tuple(sorted(reads)),
     )
+    return verify_log(verification, query.seeds, query.batches)
 
 
 def verify_log(
@@ -232,7 +233,7 @@ def verify_log(
     (``REPEATED``).
 
     Args:
-        verification: the result of ``verify_query`` for the query's start.
+        verification: the verification of the query's start.
         seeds: the seeded offsets, by source.
         batches: (number, end offsets by source) of each committed batch, the oldest first.
     """

@@ -211,7 +211,7 @@ def test_sources_of_one_topic_that_name_no_cluster_are_not_one_checkpoint(tmp_pa
     assert _verify_seed().code == 0
     refused = migrate("verify", chk, "spark:query")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "their state does not name their Kafka cluster; choose one with" in refused.stderr
+    assert "their state does not name their Kafka cluster: on two clusters" in refused.stderr
     assert migrate("verify", chk, "spark:query", "--source", "01" * 16).code == 0
 
 
