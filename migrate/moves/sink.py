@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
@@ -59,16 +59,21 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
         if writer is not None:
             raise UsageError("--sink-writer goes with --sink")
         return ()
-    name, memory = _read_memory(sink)
-    refusals = [*_file_sink_refusals(name, memory), *_known_name_refusals(name, memory, writer)]
-    if refusals:
+    name, memory, warnings = _read_memory(sink)
+    if refusals := list(_refusals(name, memory, writer)):
         raise Refused(refusals)
-    _report_formats(name, memory)
-    _report_new_names(memory)
-    warnings = (
-        *_unknown_format_warnings(name, memory),
-        *_known_name_warnings(name, memory, writer),
-    )
+    for kind, what in (
+        (WriterKind.QUERY, "queries by their ids"),
+        (WriterKind.COMMIT_USER, "commit users"),
+        (WriterKind.FLINK_JOB, "Flink jobs by their ids"),
+    ):
+        if writers := memory.last_numbers(kind):
+            log.info(
+                f"it remembers {what} ({len(writers)}): a new query is none of them, and has "
+                "nothing skipped on their account"
+            )
+    if writer is None:
+        warnings += _other_name_warnings(name, memory)
     return _warn(warnings)
 
 
@@ -91,7 +96,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
             f"after batch {batch}; --sink DIR looks"
         )
         return
-    name, memory = _read_memory(sink)
+    name, memory, warnings = _read_memory(sink)
     ahead = [
         writer
         for writer in memory.remembered
@@ -101,12 +106,10 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     ]
     if ahead:
         raise Refused(
-            [
-                f"{name} remembers batch {ahead[0].last}, and the query would go on with batch "
-                f"{batch + 1}: it would skip what that one writes; name a new directory"
-            ]
+            f"{name} remembers batch {ahead[0].last}, and the query would go on with batch "
+            f"{batch + 1}: it would skip what that one writes; name a new directory"
         )
-    _warn(tuple(_unknown_format_warnings(name, memory)))
+    _warn(warnings)
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
@@ -118,124 +121,105 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
     """
     if sink is None:
         return ()
-    name, memory = _read_memory(sink)
-    _report_formats(name, memory)
-    return _warn(
-        (
-            *_unknown_format_warnings(name, memory),
-            *_flink_job_warnings(name, memory),
-            *_file_sink_warnings(name, memory),
+    name, memory, warnings = _read_memory(sink)
+    if jobs := memory.last_numbers(WriterKind.FLINK_JOB):
+        text = (
+            f"{name} remembers checkpoints of Flink's {_listed(jobs)}: it may drop the records of "
+            "a job of such an id that starts without its state"
         )
-    )
+        warnings.append(warning_text(Code.SINK_MEMORY, text))
+    if memory.last_numbers(WriterKind.FILES):
+        text = (
+            f"{name} is the file sink of a Spark query (_spark_metadata): Spark does not read the "
+            "files that Flink adds there"
+        )
+        warnings.append(warning_text(WarningCode.SINK_HIDES_FILES, text))
+    return _warn(warnings)
 
 
-def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory]:
-    """Return the sink's name, and what the sink remembers."""
+def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
+    """Read what the sink remembers, and log its formats.
+
+    Returns:
+        The sink's name, what it remembers, and warnings about what could not be read.
+    """
     directory = named_location("--sink", sink)
+    name = directory.name
     try:
-        with timed(f"reading {directory.name}"):
-            return directory.name, sink_memory(*directory.to_read)
+        with timed(f"reading {name}"):
+            memory = sink_memory(*directory.to_read)
     except UnreadableSink as error:
-        raise Refused([f"--sink {directory.name}: {error}"]) from error
-
-
-def _warn(warnings: tuple[WarningText, ...]) -> tuple[WarningText, ...]:
-    for warning in warnings:
-        log.warning(warning)
-    return warnings
-
-
-def _report_formats(name: str, memory: SinkMemory) -> None:
+        raise Refused(f"--sink {name}: {error}") from error
+    unread = [f"{name} was not read completely: {why}" for why in memory.unread]
     if memory.empty:
         log.info(f"{name}: nothing is there yet, so the sink remembers no batch")
+    elif not memory.formats:
+        unread.append(
+            f"{name} is a sink of an unknown kind: it may skip what is written under numbers that "
+            "it remembers"
+        )
     for format in memory.formats:
         log.info(f"{name}: {format}")
+    return name, memory, [warning_text(WarningCode.SINK_UNKNOWN, text) for text in unread]
 
 
-def _report_new_names(memory: SinkMemory) -> None:
-    """Log the remembered writers whose names a new query never has."""
-    for kind, what in (
-        (WriterKind.QUERY, "queries by their ids"),
-        (WriterKind.COMMIT_USER, "commit users"),
-        (WriterKind.FLINK_JOB, "Flink jobs by their ids"),
+def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
+    for warning in warnings:
+        log.warning(warning)
+    return tuple(warnings)
+
+
+def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
+    """Refuse a sink that would skip the first batches of a new query.
+
+    A file sink skips those of every query. The others skip those of a query with a known name.
+    """
+    scope = " of every query that sets none" if writer is None else ""
+    identifier = DEFAULT_IDENTIFIER if writer is None else writer
+    for kind, key, what, under, way_out in (
+        (
+            WriterKind.FILES,
+            "",
+            "is the file sink of another query, and remembers its batches up to",
+            "(_spark_metadata)",
+            "name a new directory for the sink, and read both",
+        ),
+        (
+            WriterKind.HUDI,
+            identifier,
+            "is a Hudi table, and remembers batch",
+            f"of the checkpoint identifier {identifier!r}{scope}",
+            "set hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and give "
+            "that name here too (--sink-writer)",
+        ),
+        (
+            WriterKind.TXN_APP,
+            writer,
+            "is a Delta table, and remembers version",
+            f"of txnAppId {writer!r}",
+            "take a new txnAppId",
+        ),
     ):
-        if writers := memory.last_numbers(kind):
-            log.info(
-                f"it remembers {what} ({len(writers)}): a new query is none of them, and has "
-                "nothing skipped on their account"
+        last = memory.last_numbers(kind).get(key) if key is not None else None
+        if last is not None:
+            yield (
+                f"{name} {what} {last} {under}: a new query's batches 0 to {last} would be skipped "
+                f"without a word, and their records lost; {way_out}"
             )
 
 
-def _unknown_format_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    if not memory.formats and not memory.empty:
-        yield warning_text(
-            WarningCode.SINK_UNKNOWN,
-            f"{name} is a sink of an unknown kind: it may skip what is written under numbers that "
-            "it remembers",
-        )
-    for why in memory.unread:
-        yield warning_text(WarningCode.SINK_UNKNOWN, f"{name} was not read completely: {why}")
-
-
-def _file_sink_refusals(name: str, memory: SinkMemory) -> Iterator[str]:
-    for last in memory.last_numbers(WriterKind.FILES).values():
-        yield (
-            f"{name} is the file sink of another query, and remembers its batches up to {last} "
-            f"(_spark_metadata): a new query's batches 0 to {last} would be skipped without a "
-            "word, and their records lost; name a new directory for the sink, and read both"
-        )
-
-
-def _known_name_refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
-    """Yield refusals if the sink remembers the name under which the query writes."""
-    identifiers, apps = (
-        memory.last_numbers(WriterKind.HUDI),
-        memory.last_numbers(WriterKind.TXN_APP),
-    )
-    identifier = DEFAULT_IDENTIFIER if writer is None else writer
-    if identifier in identifiers:
-        last = identifiers[identifier]
-        scope = " of every query that sets none" if writer is None else ""
-        yield (
-            f"{name} is a Hudi table, and remembers batch {last} of the checkpoint identifier "
-            f"{identifier!r}{scope}: batches 0 to {last} of a new query would be skipped without "
-            "a word, and their records lost; set "
-            "hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and give "
-            "that name here too (--sink-writer)"
-        )
-    if writer in apps:
-        yield (
-            f"{name} is a Delta table, and remembers version {apps[writer]} of txnAppId "
-            f"{writer!r}: versions 0 to {apps[writer]} of a new query would be skipped without a "
-            "word, and their records lost; take a new txnAppId"
-        )
-
-
-def _known_name_warnings(
-    name: str, memory: SinkMemory, writer: str | None
-) -> Iterator[WarningText]:
-    """Yield warnings about the remembered names, if the query's name is not known."""
-    if writer is not None:
-        return
+def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
+    """Warn of the remembered names, if it is not known under which name the query writes."""
     for what, setting, kind in (
         ("checkpoint identifier", "a query that sets", WriterKind.HUDI),
         ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),
     ):
         if writers := memory.last_numbers(kind):
-            yield warning_text(
-                WarningCode.SINK_WRITER,
+            text = (
                 f"{name} remembers batches of {what} {_listed(writers)}: it skips the batches of "
-                f"{setting} such a name, up to that number",
+                f"{setting} such a name, up to that number"
             )
-
-
-def _flink_job_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    if jobs := memory.last_numbers(WriterKind.FLINK_JOB):
-        yield warning_text(
-            Code.SINK_MEMORY,
-            f"{name} remembers checkpoints of Flink's {_listed(jobs)}: it may drop the records of "
-            "a job of such an id that starts without its state",
-        )
+            yield warning_text(WarningCode.SINK_WRITER, text)
 
 
 def _listed(writers: Mapping[str, int]) -> str:
@@ -245,12 +229,3 @@ def _listed(writers: Mapping[str, int]) -> str:
         for writer, last in writers.items()
     ]
     return join_some(named, _NAMED)
-
-
-def _file_sink_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    if memory.last_numbers(WriterKind.FILES):
-        yield warning_text(
-            WarningCode.SINK_HIDES_FILES,
-            f"{name} is the file sink of a Spark query (_spark_metadata): Spark does not read the "
-            "files that Flink adds there",
-        )

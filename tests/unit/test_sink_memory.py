@@ -114,7 +114,7 @@ def test_the_command_asks_for_the_name(
     (tmp_path / "plan.json").unlink(missing_ok=True)
     refused = migrate(*asked, "--sink-writer", "orders")
     assert (refused.code, refused.stdout) == (4, "")
-    assert "versions 0 to 4 of a new query would be skipped" in refused.stderr
+    assert "a new query's batches 0 to 4 would be skipped" in refused.stderr
     assert migrate(*asked, "--sink-writer", "other").code == 0
 
 
