@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
@@ -126,8 +126,7 @@ def _check_at_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
     return rows
 
 
-# Fields of a planned partition that are the same in the file.
-_PARTITION_FIELDS = SavedPartition.model_fields.keys() - {"translation"}
+# Fields of the file that are computed from other fields.
 _COMPUTED_FIELDS = {"difference", "records_left"}
 
 
@@ -179,27 +178,13 @@ def plan_file(plan: Plan) -> PlanFile:
         group=plan.target.group,
         warnings=list(plan.warnings),
         partitions=[
-            SavedPartition(
-                **{name: getattr(planned, name) for name in _PARTITION_FIELDS},
-                translation=_copy_fields(SavedTranslation, planned.translation),
-            )
+            SavedPartition.model_validate(planned, from_attributes=True)
             for planned in plan.partitions
         ],
         sha256="0" * 64,
         **{name: getattr(plan, name) for name in _SAME_FIELDS},
     )
     return file.model_copy(update={"sha256": checksum(file.model_dump(mode="json"))})
-
-
-_Kind = TypeVar("_Kind")
-
-
-def _copy_fields(
-    kind: Callable[..., _Kind], translation: Translation | SavedTranslation | None
-) -> _Kind | None:
-    if translation is None:
-        return None
-    return kind(**{name: getattr(translation, name) for name in SavedTranslation.model_fields})
 
 
 def checksum(content: Mapping[str, Any]) -> str:
@@ -235,32 +220,25 @@ def read_plan(path: Path) -> Plan:
         )
     edited = raw.get("version") == VERSION and raw.get("sha256") != checksum(raw)
     name = f"plan of version {VERSION}"
+    problem = ""
     try:
         saved = parse(PlanFile, content, path, name)
     except InputError as error:
-        if edited:
-            raise _edited_error(path, str(error).removeprefix(f"{path}: not a {name}: ")) from error
-        raise
+        if not edited:
+            raise
+        problem = f" ({str(error).removeprefix(f'{path}: not a {name}: ')})"
     if edited:
-        raise _edited_error(path)
+        raise InputError(
+            f"{path}: the plan was edited after it was saved: its checksum does not match"
+            f"{problem}; make a new one with --plan-out and the options for the change"
+        )
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)
+    kind = _kind_of(checkpoint.pointer)
     return Plan(
-        Origin(
-            _kind_of(checkpoint.pointer),
-            checkpoint.pointer,
-            checkpoint.id,
-            newer,
-            checkpoint.stopped,
-        ),
+        Origin(kind, checkpoint.pointer, checkpoint.id, newer, checkpoint.stopped),
         target_of(saved.group),
-        tuple(
-            PlannedPartition(
-                **{name: getattr(row, name) for name in _PARTITION_FIELDS - _COMPUTED_FIELDS},
-                translation=_copy_fields(Translation, row.translation),
-            )
-            for row in saved.partitions
-        ),
+        tuple(map(_planned_partition, saved.partitions)),
         warnings=tuple(saved.warnings),
         operators=tuple(checkpoint.operators),
         source_cluster=checkpoint.cluster,
@@ -269,13 +247,11 @@ def read_plan(path: Path) -> Plan:
     )
 
 
-def _edited_error(path: Path, problem: str = "") -> InputError:
-    """Return the error for a plan with a wrong checksum; ``problem`` is another problem of it."""
-    return InputError(
-        f"{path}: the plan was edited after it was saved: its checksum does not match"
-        f"{f' ({problem})' if problem else ''}; make a new one with --plan-out and the options for "
-        "the change"
-    )
+def _planned_partition(row: SavedPartition) -> PlannedPartition:
+    fields = row.model_dump(exclude=_COMPUTED_FIELDS)
+    if row.translation is not None:
+        fields["translation"] = Translation(**fields["translation"])
+    return PlannedPartition(**fields)
 
 
 def _raw_plan(content: bytes) -> Mapping[str, Any]:

@@ -21,6 +21,17 @@ NOT_CHECKED = "not checked against Kafka; add -b HOST:PORT"
 _MAX_NAMED = 20
 # Verdicts whose problem texts contain the partition's offsets, and so differ for each partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
+_OTHER_BROKERS = "name the job's brokers with --bootstrap-servers, or "
+_LEAVE_OUT = f"{_OTHER_BROKERS}leave it out with --gone skip"
+# What the user can do about a partition whose problem has a verdict of its own.
+_WAYS_OUT = {
+    Verdict.EXPIRED: "move from a newer checkpoint, or go on after the gap with --on-expired "
+    "earliest",
+    Verdict.BEYOND_END: f"{_OTHER_BROKERS}skip to the end with --on-beyond-end latest",
+    Verdict.TOPIC_GONE: _LEAVE_OUT,
+    Verdict.PARTITION_GONE: _LEAVE_OUT,
+    Verdict.NEW_PARTITION: "choose with --new-partitions earliest or latest",
+}
 
 
 def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
@@ -40,35 +51,20 @@ def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusa
 
 def _way_out(planned: PlannedPartition) -> str:
     """Return what the user can do about a partition with a problem."""
-    match planned.verdict:
-        case Verdict.EXPIRED:
-            return "move from a newer checkpoint, or go on after the gap with --on-expired earliest"
-        case Verdict.BEYOND_END:
-            return (
-                "name the job's brokers with --bootstrap-servers, or skip to the end with "
-                "--on-beyond-end latest"
-            )
-        case Verdict.TOPIC_GONE | Verdict.PARTITION_GONE:
-            return (
-                "name the job's brokers with --bootstrap-servers, or leave it out with --gone skip"
-            )
-        case _:
-            pass
-    if planned.verdict is Verdict.NEW_PARTITION or planned.operator_id is None:
-        return "choose with --new-partitions earliest or latest"
+    if (way_out := _WAYS_OUT.get(planned.verdict)) is not None:
+        return way_out
+    if planned.operator_id is None:
+        return _WAYS_OUT[Verdict.NEW_PARTITION]
     choose = "choose with --unresolved earliest|latest|committed|timestamp:T"
-    has_broker = planned.log_end is not None
     match planned.position:
         case Marker.EARLIEST:
             return "add --bootstrap-servers HOST:PORT"
         case Marker.COMMITTED:
-            needed = "" if has_broker else "--bootstrap-servers HOST:PORT "
+            needed = "--bootstrap-servers HOST:PORT " if planned.log_end is None else ""
             return f"name Flink's own with {needed}--source-group GROUP, or {choose}"
         case Marker.LATEST:
-            return (
-                "move from a later checkpoint, which has its offset once it has had a record, or "
-                + choose
-            )
+            later = "move from a later checkpoint, which has its offset once it has had a record"
+            return f"{later}, or {choose}"
         case _:
             return choose
 
@@ -105,28 +101,21 @@ def collect_warnings(
 
 def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningText]:
     """Yield warnings of records that the move may lose or repeat."""
-    suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
-    if suspects:
+    if suspects := [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]:
         yield warning_text(
             WarningCode.MAYBE_RECREATED,
             f"{counted(len(suspects), 'partition')} may be of a topic that was deleted and created "
             f"again (the first is {suspects[0].name}): the records there may be others",
         )
-    older = [planned for planned in partitions if planned.undiscovered]
-    if older:
-        first = older[0]
+    if older := [planned for planned in partitions if planned.undiscovered]:
         yield warning_text(
             WarningCode.UNLISTED_PARTITION,
             f"{counted(len(older), 'partition')} held records before the checkpoint, which does "
-            f"not list them (the first is {first.name}: up to {first.undiscovered})",
+            f"not list them (the first is {older[0].name}: up to {older[0].undiscovered})",
         )
-    beyond = [planned for planned in partitions if planned.ran_on_by]
-    if beyond:
-        yield warning_text(
-            Code.RAN_ON, f"{_describe_ran_on(beyond)}: these records will be emitted again"
-        )
-    merged = [planned for planned in partitions if planned.read_already]
-    if merged:
+    if beyond := _describe_ran_on(partitions):
+        yield warning_text(Code.RAN_ON, f"{beyond}: these records will be emitted again")
+    if merged := [planned for planned in partitions if planned.read_already]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
             f"--merge-sources min: {counted(sum(p.read_already for p in merged), 'record')} of "
@@ -134,8 +123,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
             f"{merged[0].name}: from {merged[0].next_offset}, and one source had reached "
             f"{merged[0].reached})",
         )
-    partly = [planned for planned in partitions if planned.unknown_to_some]
-    if partly:
+    if partly := [planned for planned in partitions if planned.unknown_to_some]:
         yield warning_text(
             WarningCode.MERGED_POSITIONS,
             f"--merge-sources min: a source of the topic lacks {counted(len(partly), 'partition')} "
@@ -145,10 +133,9 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
 
 def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
     """Refuse the move if Flink's own group proves that the job ran on."""
-    beyond = [planned for planned in partitions if planned.ran_on_by]
-    if beyond:
+    if beyond := _describe_ran_on(partitions):
         yield Refusal(
-            f"{_describe_ran_on(beyond)}, and what Flink emitted since would be emitted again",
+            f"{beyond}, and what Flink emitted since would be emitted again",
             "move from a newer checkpoint, or add --allow-ran-on to repeat them",
         )
 
@@ -156,7 +143,7 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
 def target_group_warnings(
     origin: Origin, snapshot: ClusterSnapshot | None, partitions: Iterable[PlannedPartition]
 ) -> Iterator[WarningText]:
-    """Yield a warning that the group is new, and warnings of records that it will repeat or skip.
+    """Yield a warning of a new group, and warnings of records that the group repeats or skips.
 
     These are no refusals: the user wants to move the group. If the group was moved before, its
     consumers may have read records since then.
@@ -217,12 +204,9 @@ def refuse_missing_partitions(
         topic = policies.topic_map.get(old, old)
         missing = sorted(n for n in policies.partitions[old] if (topic, n) not in planned)
         if missing:
-            more = f" (and {len(missing) - 1} more of the topic)" if len(missing) > 1 else ""
-            yield Refusal(
-                f"--partitions: neither the checkpoint nor the broker has {topic}-{missing[0]}"
-                f"{more}",
-                "name those there are",
-            )
+            names = join_some((f"{topic}-{number}" for number in missing), 1)
+            text = f"--partitions: neither the checkpoint nor the broker has {names}"
+            yield Refusal(text, "name those there are")
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[WarningText]:
@@ -268,17 +252,12 @@ def partial_topic_warnings(
     """
     if policies.partitions is None:
         return
-    known: dict[str, set[int]] = {topic: set() for topic in policies.partitions}
-    for source in chosen:
-        for position in source.positions:
-            if position.topic in known:
-                known[position.topic].add(position.partition)
+    known = {position.topic_partition for source in chosen for position in source.positions}
     incomplete = []
-    for old, partitions in known.items():
+    for old, moving in policies.partitions.items():
         new = policies.topic_map.get(old, old)
-        if snapshot is not None:
-            partitions |= snapshot.topics.get(new, {}).keys()
-        if partitions - policies.partitions[old]:
+        there = snapshot.topics.get(new, {}) if snapshot is not None else {}
+        if ({number for topic, number in known if topic == old} | there.keys()) - moving:
             incomplete.append(new)
     if incomplete:
         yield warning_text(
@@ -288,7 +267,11 @@ def partial_topic_warnings(
         )
 
 
-def _describe_ran_on(beyond: Sequence[PlannedPartition]) -> str:
+def _describe_ran_on(partitions: Iterable[PlannedPartition]) -> str:
+    """Return how far Flink's group has committed beyond the positions, or an empty text."""
+    beyond = [planned for planned in partitions if planned.ran_on_by]
+    if not beyond:
+        return ""
     first = beyond[0]
     return (
         "the job ran on after this checkpoint: Flink's group has committed "
