@@ -142,64 +142,35 @@ class _CopySearch:
             results |= self._compare(compacted, _COMPARED_AT_MOST, match_compacted)
         return results
 
-    def _partition_in_new(self, partition: TopicPartition) -> TopicPartition:
-        topic, number = partition
-        return self._names.get(topic, topic), number
-
     def _compare(
         self,
         positions: Mapping[TopicPartition, int],
         most: int,
         find_position: Callable[[Surroundings, Surroundings], Match],
     ) -> dict[TopicPartition, Translated]:
+        """Compare at most ``most`` records on each side of each position."""
         if not positions:
             return {}
+        copy_of = {(topic, n): (self._names.get(topic, topic), n) for topic, n in positions}
         around = self._old.around(positions, most, most)
-        firsts = self._first_offsets_at_time(
-            {p: _nearest(records) for p, records in around.items()}
-        )
-        runs = self._read_around(firsts, most, _SEARCHED)
+        times = {copy_of[partition]: _nearest_time(around[partition]) for partition in positions}
+        firsts = self._new.offsets_at(times)
+        runs = self._new.around(firsts, most, _SEARCHED)
         results = {}
         for partition, position in positions.items():
-            copies = runs[partition]
-            match = find_position(around[partition], copies)
+            copy, own = copy_of[partition], around[partition]
+            copies = runs[copy]
+            match = find_position(own, copies)
             if match.outcome is MatchOutcome.NOT_FOUND:
-                starts = self._further_starts(partition, position, firsts[partition], copies)
-                for start in starts:
-                    copies = self._read_around({partition: start}, most, _SEARCHED_AT_MOST)[
-                        partition
-                    ]
-                    match = find_position(around[partition], copies)
+                for start in self._further_starts(partition, position, firsts[copy], copies):
+                    copies = self._new.around({copy: start}, most, _SEARCHED_AT_MOST)[copy]
+                    match = find_position(own, copies)
                     if match.outcome is not MatchOutcome.NOT_FOUND:
                         break
-            if match.outcome is MatchOutcome.NOT_FOUND and around[partition].records:
-                out_of_reach = self._out_of_reach_match(
-                    partition, position, around[partition], copies
-                )
-                match = out_of_reach if out_of_reach is not None else match
+            if match.outcome is MatchOutcome.NOT_FOUND and own.records:
+                match = self._out_of_reach_match(partition, position, own, copies) or match
             results[partition] = Translated(match, copies.is_to_end)
         return results
-
-    def _first_offsets_at_time(
-        self, records: Mapping[TopicPartition, Record | None]
-    ) -> dict[TopicPartition, int]:
-        """Return the first offset of the new log at or after the time of the given record.
-
-        If there is no record, return the offset at or after time 0.
-        """
-        times = {
-            self._partition_in_new(partition): record.timestamp if record is not None else 0
-            for partition, record in records.items()
-        }
-        firsts = self._new.offsets_at(times)
-        return {partition: firsts[self._partition_in_new(partition)] for partition in records}
-
-    def _read_around(
-        self, starts: Mapping[TopicPartition, int], before: int, after: int
-    ) -> dict[TopicPartition, Surroundings]:
-        starts_in_new = {self._partition_in_new(partition): at for partition, at in starts.items()}
-        copies = self._new.around(starts_in_new, before, after)
-        return {partition: copies[self._partition_in_new(partition)] for partition in starts}
 
     def _further_starts(
         self, partition: TopicPartition, position: int, first: int, copies: Surroundings
@@ -249,6 +220,10 @@ class _CopySearch:
         return next((record.offset for record in records if record.is_copied_as(copy)), None)
 
 
-def _nearest(around: Surroundings) -> Record | None:
-    """Return the first record after a position, or else the last one before it."""
-    return next(iter((*around.after[:1], *around.before[-1:])), None)
+def _nearest_time(around: Surroundings) -> int:
+    """Return the time of the first record after a position, or else of the last one before it.
+
+    Return 0 if there is no record.
+    """
+    nearest = [*around.after[:1], *around.before[-1:]]
+    return nearest[0].timestamp if nearest else 0

@@ -23,7 +23,7 @@ from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request, move_request
 from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT, make_move
 from migrate.moves.plan_origin import batches_since
-from migrate.moves.translate import TranslationChanges, check_target_kafka
+from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import find_cluster_changes, find_progress
 from migrate.storage.files import Files, MissingExtra
@@ -164,8 +164,10 @@ def _recheck(
         snapshot = ask_broker(request.to_kafka.config(), question)
         moved += find_cluster_changes(plan.in_target_cluster(), snapshot)
         if not moved:
-            changes = TranslationChanges(plan, request.kafka.config(), request.to_kafka.config())
-            moved += [*changes.other_places, *changes.unproved]
+            for lines in find_translation_changes(
+                plan, request.kafka.config(), request.to_kafka.config()
+            ):
+                moved += lines
     if plan.origin.kind == "batch" and (since := batches_since(plan)):
         ran_on.append(since)
     lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]

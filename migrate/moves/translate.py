@@ -19,10 +19,9 @@ from migrate.model.positions import (
 )
 from migrate.moves.find_copies import translate_positions
 from migrate.moves.options import Kafka, Request
-from migrate.planning import Plan, PlannedPartition
+from migrate.planning import Plan
 from migrate.planning.match_records import MatchOutcome
-from migrate.planning.plan import Translation
-from migrate.planning.translation import Translated, refuse_topics, translated_plan
+from migrate.planning.translation import refuse_topics, translated_plan
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -97,10 +96,8 @@ def translate_side(
     for (topic, partition), start in left.starts.items():
         log = log_of(logs, topic, partition)
         offset = resolve(start, log)
-        copied = there.get(names.get(topic, topic), {})
-        if log is None or offset is None or len(copied) != len(logs[topic]):
-            continue
-        if log.covers(offset):
+        same_numbers = len(there.get(names.get(topic, topic), {})) == len(logs.get(topic, {}))
+        if log is not None and offset is not None and log.covers(offset) and same_numbers:
             positions[topic, partition] = offset
     translated = translate_positions(positions, old, new, names)
     starts: dict[TopicPartition, Start] = {}
@@ -117,53 +114,43 @@ def translate_side(
     return PositionSet(left.label, starts, left.note)
 
 
-class TranslationChanges:
-    """What has changed since a plan was translated: its positions are looked for again.
-
-    Attributes:
-        other_places: a line for each position that is at another place now.
-        unproved: a text for each position without proof now.
+def find_translation_changes(
+    plan: Plan, old: KafkaConfig, new: KafkaConfig
+) -> tuple[list[str], list[str]]:
+    """Look again for the positions of a translated plan.
 
     Args:
         plan: the saved plan.
         old: librdkafka's properties for the job's cluster.
         new: the same for the target's cluster.
+
+    Returns:
+        A line for each position that is at another place now, and one for each without proof now.
     """
-
-    def __init__(self, plan: Plan, old: KafkaConfig, new: KafkaConfig) -> None:
-        self.other_places: list[str] = []
-        self.unproved: list[str] = []
-        positions = plan.in_job_cluster().next_offsets
-        logs = ask_logs(old, {topic for topic, _ in positions})
-        held = {
-            partition: position
-            for partition, position in positions.items()
-            if (log := log_of(logs, *partition)) is not None and log.covers(position)
-        }
-        translated = translate_positions(held, old, new, plan.topic_map, were_proved=True)
-        for planned in plan.partitions:
-            if (proof := planned.translation) is not None and planned.next_offset is not None:
-                result = translated.get((proof.topic, planned.partition))
-                self._add(planned, proof, planned.next_offset, result)
-
-    def _add(
-        self,
-        planned: PlannedPartition,
-        proof: Translation,
-        next_offset: int,
-        translated: Translated | None,
-    ) -> None:
-        if translated is None:
-            self.unproved.append(f"{planned.name}: the job's cluster no longer has the records")
-            return
-        match = translated.match
-        if match.next_offset is None:
-            reason = match.reason or match.outcome.value
-            self.unproved.append(f"{planned.name}: {reason}")
+    other_places, unproved = [], []
+    positions = plan.in_job_cluster().next_offsets
+    logs = ask_logs(old, {topic for topic, _ in positions})
+    kept = {
+        partition: position
+        for partition, position in positions.items()
+        if (log := log_of(logs, *partition)) is not None and log.covers(position)
+    }
+    translated = translate_positions(kept, old, new, plan.topic_map, were_proved=True)
+    for planned in plan.partitions:
+        proof, next_offset = planned.translation, planned.next_offset
+        if proof is None or next_offset is None:
+            continue
+        result = translated.get((proof.topic, planned.partition))
+        match = result.match if result is not None else None
+        if match is None:
+            unproved.append(f"{planned.name}: the job's cluster no longer has the records")
+        elif match.next_offset is None:
+            unproved.append(f"{planned.name}: {match.reason or match.outcome.value}")
         elif match.outcome is MatchOutcome.AMBIGUOUS is not proof.outcome:
-            self.unproved.append(f"{planned.name}: its records are there more than once now")
+            unproved.append(f"{planned.name}: its records are there more than once now")
         elif not match.agrees_with(next_offset):
-            self.other_places.append(
+            other_places.append(
                 f"{planned.name}: the next record after {proof.next_offset} in the job's cluster "
                 f"is at {match.next_offset} there, and the plan has {next_offset}"
             )
+    return other_places, unproved

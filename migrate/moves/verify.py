@@ -23,7 +23,7 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, similar_names
 from migrate.moves.options import Kafka, SideArguments, choice, kafka, target_connection
 from migrate.moves.plan_origin import compare_with_origin
-from migrate.moves.translate import TranslationChanges, check_target_kafka
+from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
@@ -296,13 +296,13 @@ def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
     if not job.is_given:
         log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
         return ()
-    changes = TranslationChanges(plan, job.config(), to_kafka.config())
-    if changes.unproved:
+    other_places, unproved = find_translation_changes(plan, job.config(), to_kafka.config())
+    if unproved:
         log.info(
-            f"note: the records of {counted(len(changes.unproved), 'partition')} cannot be "
-            f"compared any more (the first is {changes.unproved[0]})"
+            f"note: the records of {counted(len(unproved), 'partition')} cannot be compared any "
+            f"more (the first is {unproved[0]})"
         )
-    return changes.other_places
+    return other_places
 
 
 def _verify_query(

@@ -128,8 +128,7 @@ def make_plan(
     if not refusals and all(partition.next_offset is None for partition in partitions):
         refusals.append(_refuse_empty(chosen, policies))
     planned_topics = {partition.topic for partition in partitions}
-    source_group = snapshot.source_group if snapshot is not None else None
-    topic_ids = snapshot.topic_ids if snapshot is not None else {}
+    there = snapshot if snapshot is not None else ClusterSnapshot({})
     return Plan(
         plan_input.origin,
         target,
@@ -145,9 +144,9 @@ def make_plan(
             *other_brokers_warnings(moved, bootstrap_servers),
             *(partial_topic_warnings(chosen, snapshot, policies) if target == SPARK else ()),
         ),
-        cluster_id=snapshot.cluster_id if snapshot is not None else None,
-        topic_ids={topic: topic_ids[topic] for topic in topic_ids if topic in planned_topics},
-        source_group=source_group.name if source_group is not None else None,
+        cluster_id=there.cluster_id,
+        topic_ids={topic: n for topic, n in there.topic_ids.items() if topic in planned_topics},
+        source_group=there.source_group.name if there.source_group is not None else None,
         allow_ran_on=policies.allow_ran_on,
         only_some_partitions=policies.partitions is not None,
         topic_pattern=policies.topic_pattern.text if policies.topic_pattern is not None else None,
@@ -223,15 +222,16 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
     sources do not have the partition, all records from the log start to the next offset count as
     lost.
     """
+    next_offsets = []
     for planned in plans:
         if planned.next_offset is None:
             return planned  # a problem or a skip in one source applies to the partition
-    lowest = min(plans, key=_next_offset)
-    start = _next_offset(lowest)
+        next_offsets.append(planned.next_offset)
+    start = min(next_offsets)
+    lowest = plans[next_offsets.index(start)]
+    above = [(planned, at - start) for planned, at in zip(plans, next_offsets, strict=True)]
     reached = [planned.reached for planned in plans if planned.reached is not None]
-    lost: int | None = max(
-        max(0, (planned.lost or 0) - (_next_offset(planned) - start)) for planned in plans
-    )
+    lost: int | None = max(max(0, (planned.lost or 0) - by) for planned, by in above)
     if unknown_to_some:
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
@@ -241,13 +241,8 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
         reached=max(reached) if len(reached) == len(plans) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
-        repeated=max((planned.repeated or 0) + _next_offset(planned) - start for planned in plans),
+        repeated=max((planned.repeated or 0) + by for planned, by in above),
     )
-
-
-def _next_offset(planned: PlannedPartition) -> int:
-    assert planned.next_offset is not None  # _merge has already returned if it is None
-    return planned.next_offset
 
 
 def _new_partitions(
