@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from migrate.fleet.candidates import Candidate, mark_newest
+from migrate.fleet.candidates import mark_newest
 from migrate.fleet.discovery import discover
-from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob
-from migrate.fleet.scan_run import AskBroker, Progress, ScanSummary, scan_locally
+from migrate.fleet.inventory import Inventory
+from migrate.fleet.scan_run import Progress, scan_locally
 from migrate.fleet.write_tables import Output, TableFormat, check_output
 from migrate.inputs.ask_broker import ask_broker
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
@@ -22,7 +20,6 @@ from migrate.model.warning import WarningCode, warn
 from migrate.moves.options import kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files
-from migrate.storage.new_file import write_new
 from migrate.storage.uris import check_no_credentials, is_uri, local_path
 
 if TYPE_CHECKING:
@@ -57,8 +54,7 @@ def scan(
         output: a new or empty directory, below which the tables ``checkpoints``, ``positions``,
             ``operators`` and ``findings`` are written.
         format: the file format of the tables.
-        plans: a new or empty directory, to which the plans are saved; ``plan_each`` says which jobs
-            get no plan.
+        plans: a new or empty directory for plans; ``save_plans`` says which jobs get none.
         group: the name of the consumer groups to plan for; ``{job}`` in the name is replaced by the
             job's id. If it is None, the plans are for Spark.
         master: the Spark master to run on, for example ``spark://host:7077``.
@@ -76,9 +72,10 @@ def scan(
     broker = kafka(arguments)
     table_format = parse_choice(TableFormat, "--format", format)
     if plans is not None:
-        from migrate.moves.scan_plans import check_plans
+        from migrate.moves.scan_plans import check_plans, save_plans
 
-        check_plans(local_path(os.fspath(plans)), group, broker=broker.is_given)
+        plans = local_path(os.fspath(plans))
+        check_plans(plans, group, broker=broker.is_given)
     elif group is not None:
         raise UsageError("--group says for which groups --plans DIR is to plan: add that")
     if not roots:
@@ -86,12 +83,14 @@ def scan(
     if master is not None:
         check_no_credentials(master, UsageError, "--master")
     on_spark = runs_on_spark(master)
-    tables = None
-    if output is not None:
-        tables = _output(os.fspath(output), table_format, on_spark)
+    tables = _output(os.fspath(output), table_format, on_spark) if output is not None else None
     with timed("looking for checkpoints"):
         candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
-    _check_any(candidates)
+    failures = [candidate.failure for candidate in candidates if candidate.failure is not None]
+    if failures and len(failures) == len(candidates):
+        raise InputError("; ".join(failure.message for failure in failures))
+    if not candidates:
+        warn(WarningCode.NO_CHECKPOINT, "found no checkpoint and no savepoint")
     candidates = mark_newest(candidates)
 
     def ask(topics: set[str]) -> ClusterSnapshot:
@@ -99,7 +98,13 @@ def scan(
 
     ask_about = ask if broker.is_given else None
     if on_spark:
-        summary = _scan_on_spark(master, candidates, tables, ask_about, progress)
+        with ExitStack() as stack:
+            with timed("starting Spark"):
+                spark = stack.enter_context(session(master))
+            from migrate.spark.scan_on_spark import scan_on_spark
+
+            with timed("scanning"):
+                summary = scan_on_spark(spark, candidates, tables, ask_about, progress)
     else:
         with timed("scanning"):
             summary = scan_locally(candidates, tables, ask_about, progress)
@@ -107,24 +112,8 @@ def scan(
         log.info(f"wrote {tables.directory}")
     saved = None
     if plans is not None:
-        saved = _plan(summary.jobs, local_path(os.fspath(plans)), group, progress, **arguments)
+        saved = save_plans(summary.jobs, plans, group, progress, **arguments)
     return Inventory(tuple(summary.jobs), summary.checkpoints, summary.unreadable, saved)
-
-
-def _scan_on_spark(
-    master: str | None,
-    candidates: Sequence[Candidate],
-    output: Output | None,
-    ask_broker: AskBroker | None,
-    progress: Progress | None,
-) -> ScanSummary:
-    with ExitStack() as stack:
-        with timed("starting Spark"):
-            spark = stack.enter_context(session(master))
-        from migrate.spark.scan_on_spark import scan_on_spark
-
-        with timed("scanning"):
-            return scan_on_spark(spark, candidates, output, ask_broker, progress)
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
@@ -145,30 +134,3 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     if known is not None and files.list_directory(known):
         raise Refused([f"{output} is not empty; name a new directory for the tables"])
     return tables
-
-
-def _check_any(candidates: Sequence[Candidate]) -> None:
-    failures = [candidate.failure for candidate in candidates if candidate.failure is not None]
-    if failures and len(failures) == len(candidates):
-        raise InputError("; ".join(failure.message for failure in failures))
-    if not candidates:
-        warn(WarningCode.NO_CHECKPOINT, "found no checkpoint and no savepoint")
-
-
-def _plan(
-    jobs: Sequence[ScannedJob],
-    directory: Path,
-    group: str | None,
-    progress: Progress | None,
-    **arguments: Unpack[KafkaArguments],
-) -> dict[str, JobPlan]:
-    from migrate.moves.scan_plans import INDEX, index, plan_each
-
-    plans: dict[str, JobPlan] = {}
-    for pointer, plan in plan_each(jobs, directory, group, **arguments):
-        plans[pointer] = plan
-        if progress is not None:
-            progress("planned", len(plans), len(jobs))
-    write_new(directory / INDEX, index(jobs, plans))
-    log.info(f"wrote {directory}: {INDEX} tells the plan of each job, or why it has none")
-    return plans

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, cast
 
 from decoder import DecodeError
 from migrate.fleet.inventory import JobPlan, ScannedJob
+from migrate.fleet.scan_run import Progress
 from migrate.model.errors import MigrateError, Refused, UsageError
+from migrate.model.log import log
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import move_request
 from migrate.moves.pipeline import make_move
 from migrate.planning import Plan, Verdict
+from migrate.storage.new_file import write_new
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,17 +76,25 @@ def _not_writable(directory: Path, error: OSError) -> UsageError:
     )
 
 
-def plan_each(
+def save_plans(
     jobs: Sequence[ScannedJob],
     directory: Path,
     group: str | None,
+    progress: Progress | None = None,
     **arguments: Unpack[KafkaArguments],
-) -> Iterator[tuple[str, JobPlan]]:
-    """Plan each job, save the plan, and yield it with the job's pointer.
+) -> dict[str, JobPlan]:
+    """Plan each job, save its plan and an index of the plans; return the plans by job pointer.
 
     No plan is saved if the job has an obstacle, if another job would have the same group, if the
     planning fails (the broker does not answer, for example), or if the plan has refusals or needs a
     person's decision. The result has the reasons instead.
+
+    Args:
+        jobs: the jobs of an inventory.
+        directory: the directory for the plans.
+        group: the name of the consumer groups, with ``{job}`` for the job's id; None for Spark.
+        progress: called after each job.
+        arguments: see ``KafkaArguments``.
 
     Raises:
         UsageError: the directory cannot be created.
@@ -102,24 +113,31 @@ def plan_each(
             return JobPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
         if target is not None and labels[job.label] > 1:
             # Job ids are not always distinct: in application mode they may all be zeros.
-            reason = (
-                f"{labels[job.label]} jobs would have this one group: plan each by commit-group"
-            )
+            reason = f"{labels[job.label]} jobs would have this group: plan each by commit-group"
             return JobPlan(target, None, reasons=(reason,))
         try:
             return _save_plan(job, move_request(target_of(target), move), directory)
         except DecodeError as error:  # readable at the scan, but not now
             return JobPlan(target, None, reasons=(str(error),))
+        except (MigrateError, OSError) as error:
+            return JobPlan(target, None, reasons=(str(error),), failure=error)
         except Exception as error:  # even a bug of ours must not stop the other jobs
-            return JobPlan(target, None, reasons=(_describe(error),), failure=error)
+            reason = f"internal error: {type(error).__name__}: {error}"
+            return JobPlan(target, None, reasons=(reason,), failure=error)
 
+    plans: dict[str, JobPlan] = {}
     pool = ThreadPoolExecutor(_THREADS)
     try:
         for job, plan in zip(jobs, pool.map(plan_job, jobs), strict=True):
-            yield job.pointer, plan
+            plans[job.pointer] = plan
+            if progress is not None:
+                progress("planned", len(plans), len(jobs))
     finally:
         # Waiting for the threads could deadlock (see ``decoder.operator_state.fetch``).
         pool.shutdown(wait=False, cancel_futures=True)
+    write_new(directory / INDEX, _index(jobs, plans))
+    log.info(f"wrote {directory}: {INDEX} tells the plan of each job, or why it has none")
+    return plans
 
 
 def _save_plan(job: ScannedJob, request: Request, directory: Path) -> JobPlan:
@@ -142,15 +160,9 @@ def _undecided(plan: Plan) -> Iterator[str]:
         first = suspects[0]
         yield (
             f"suspect: {counted(len(suspects), 'partition')} may be of a topic created again (the "
-            f"first is {first.name}, at {first.next_offset}): the records "
-            "there may be others; look, and plan this job by its own command"
+            f"first is {first.name}, at {first.next_offset}); look, and plan this job by its own "
+            "command"
         )
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, MigrateError | OSError):
-        return str(error)
-    return f"internal error: {type(error).__name__}: {error}"
 
 
 def file_name(job: ScannedJob) -> str:
@@ -165,17 +177,13 @@ def file_name(job: ScannedJob) -> str:
     return f"{_UNSAFE.sub('_', label)[:_MAX_LABEL]}-{digest[:_DIGITS]}.json"
 
 
-def index(jobs: Iterable[ScannedJob], plans: dict[str, JobPlan]) -> str:
+def _index(jobs: Iterable[ScannedJob], plans: dict[str, JobPlan]) -> str:
     """Return a CSV text with a row for each job: its plan's file, or why there is none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(INDEX_COLUMNS)
     for job in jobs:
         plan = plans[job.pointer]
-        writer.writerow(
-            (
-                *(job.pointer, job.job_id, plan.group, plan.file),
-                *("; ".join(plan.warnings), "; ".join(plan.reasons)),
-            )
-        )
+        warnings, reasons = "; ".join(plan.warnings), "; ".join(plan.reasons)
+        writer.writerow((job.pointer, job.job_id, plan.group, plan.file, warnings, reasons))
     return text.getvalue()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from migrate.fleet.inventory import ScannedJob
-from migrate.moves.scan_plans import plan_each
+from migrate.moves.scan_plans import INDEX, save_plans
 from migrate.planning.plan_file import read_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -59,12 +59,12 @@ def test_a_suspect_job_of_a_fleet_is_not_planned_before_somebody_has_decided(
     os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
     jobs = [ScannedJob(str(one), str(one.parent), None) for one in (chk, fresh)]
     servers = broker.bootstrap_servers
-    made = dict(plan_each(jobs, tmp_path / "plans", None, bootstrap_servers=servers))
+    made = save_plans(jobs, tmp_path / "plans", None, bootstrap_servers=servers)
     suspect, planned = made[str(chk)], made[str(fresh)]
     assert (suspect.file, suspect.failure) == (None, None)
     (reason,) = suspect.reasons
     assert reason.startswith("suspect: 2 partitions may be of a topic created again")
-    assert [path.name for path in (tmp_path / "plans").iterdir()] == [planned.file]
+    assert {path.name for path in (tmp_path / "plans").iterdir()} == {planned.file, INDEX}
     assert (
         "2 partitions may be of a topic that was deleted and created again"
         in _save(broker, chk, tmp_path / "plan.json").stderr

@@ -26,7 +26,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.moves import load_inputs
 from migrate.moves import scan as scanning
 from migrate.moves.options import Request
-from migrate.moves.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
+from migrate.moves.scan_plans import INDEX, INDEX_COLUMNS, check_plans, file_name, save_plans
 from migrate.report.scan import inventory_table, summary_lines
 from migrate.spark.session import failure_of
 from migrate.storage.files import Files
@@ -217,7 +217,7 @@ def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
         *(_UNALIGNED, _UNREADABLE),
     ]
     delete_as_flink(str(vanished))
-    plans = dict(plan_each(jobs, tmp_path / "plans", None))
+    plans = save_plans(jobs, tmp_path / "plans", None)
     assert list(plans) == [job.pointer for job in jobs]
     alone = tmp_path / "alone.json"
     assert migrate("to-spark", known, "--plan-out", alone).code == 0
@@ -230,12 +230,12 @@ def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
         return plan
 
     assert saved(tmp_path / "plans" / file) == saved(alone)
-    assert [path.name for path in (tmp_path / "plans").iterdir()] == [file]
+    assert {path.name for path in (tmp_path / "plans").iterdir()} == {file, INDEX}
     assert "no such file" in plans[str(vanished)].reasons[0]
     assert "only a broker can resolve" in plans[str(earliest)].reasons[0]
     assert plans[_UNALIGNED.pointer].reasons == ("7 bytes",)
     assert plans[_UNREADABLE.pointer].reasons == ("/e/c/chk-2: cut short",)
-    rows = list(csv.DictReader(io.StringIO(index(jobs, plans))))
+    rows = list(csv.DictReader((tmp_path / "plans" / INDEX).open()))
     assert tuple(rows[0]) == INDEX_COLUMNS
     assert [row["plan"] for row in rows] == [file, "", "", "", ""]
 
@@ -257,7 +257,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
 
     monkeypatch.setattr(load_inputs, "choose", choose)
     jobs = [on_a_directory, unlucky, good]
-    plans = dict(plan_each(jobs, tmp_path / "plans", None))
+    plans = save_plans(jobs, tmp_path / "plans", None)
     file = plans[good.pointer].file
     assert file is not None and (tmp_path / "plans" / file).is_file()
     assert plans[on_a_directory.pointer].file is None
@@ -289,12 +289,12 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
     jobs = [
         ScannedJob(f"/e/{team}/{zeros}/chk-7", f"/e/{team}/{zeros}", zeros) for team in ("x", "y")
     ]
-    plans = dict(plan_each(jobs, tmp_path / "plans", "spark-{job}"))
+    plans = save_plans(jobs, tmp_path / "plans", "spark-{job}")
     for job in jobs:
         plan = plans[job.pointer]
         assert (plan.group, plan.file) == (f"spark-{zeros}", None)
-        assert "2 jobs would have this one group" in plan.reasons[0]
-    assert list((tmp_path / "plans").iterdir()) == []
+        assert "2 jobs would have this group" in plan.reasons[0]
+    assert [path.name for path in (tmp_path / "plans").iterdir()] == [INDEX]
 
 
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
