@@ -23,10 +23,7 @@ from migrate.storage.files import Files
 from migrate.storage.uris import is_within
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
-from migrate.targets.savepoint.changes import (
-    left_out_refusal,
-    source_change,
-)
+from migrate.targets.savepoint.changes import left_out_refusal, source_change
 from migrate.targets.savepoint.state_mismatch import position_warnings
 from migrate.targets.seed import check_free
 from migrate.targets.source_options import SparkSource
@@ -98,9 +95,7 @@ def copy_query(
         refusals.append(left_out)
     if refusals:
         raise Refused(list(map(str, refusals)))
-    changed = {
-        (partition.topic, partition.partition): at for partition, at in change.new_offsets.items()
-    }
+    changed = {(key.topic, key.partition): at for key, at in change.new_offsets.items()}
     with timed(f"copying {directory}"):
         write_copy(directory, batch, changed, target.path, files)
     log.info(

@@ -90,25 +90,18 @@ def take_states_along(
     pointer = positions.checkpoint.pointer
     keyed = read_all_states(pointer, allow_external_files=choice.allow_external_files)
     states = take_states(keyed, names)
-    positions = _drop_findings_of_moved_state(positions, states.fully_taken_operators)
-    return checkpoint._replace(positions=positions), states
-
-
-def _drop_findings_of_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
-    """Drop ``STATE_NOT_MOVED`` for each operator in ``taken`` that has no operator state."""
-    moves = {
-        item.operator_id
-        for item in extraction.checkpoint.operators
-        if item.operator_id in taken and not item.operator_state_bytes
+    without_other_state = {
+        operator.operator_id
+        for operator in positions.checkpoint.operators
+        if not operator.operator_state_bytes
     }
-    return replace(
-        extraction,
-        findings=tuple(
-            item
-            for item in extraction.findings
-            if item.code is not Code.STATE_NOT_MOVED or item.operator_id not in moves
-        ),
+    all_state_moves = states.fully_taken_operators & without_other_state
+    findings = tuple(
+        finding
+        for finding in positions.findings
+        if finding.code is not Code.STATE_NOT_MOVED or finding.operator_id not in all_state_moves
     )
+    return checkpoint._replace(positions=replace(positions, findings=findings)), states
 
 
 def ask_about(

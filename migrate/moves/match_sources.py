@@ -13,9 +13,7 @@ from migrate.model.policies import Policies
 from migrate.moves.options import Request
 from migrate.planning import Refusal
 from migrate.planning.shared_topics import shared_topics
-from migrate.targets.savepoint.changes import (
-    left_out_refusal,
-)
+from migrate.targets.savepoint.changes import left_out_refusal
 
 
 class SourceMatch(NamedTuple):
@@ -90,23 +88,7 @@ def refuse_other_clusters(
         )
 
 
-def refuse_matches(
-    matches: Sequence[SourceMatch], all_side_sources: Sequence[Source], side: str, request: Request
-) -> Iterator[Refusal]:
-    """Refuse positions whose cluster is not known, and topics that no source takes over.
-
-    Args:
-        matches: each source of the savepoint, with the side's sources.
-        all_side_sources: the sources of the side.
-        side: the name of the side, as the user gave it.
-        request: what the user asked for.
-    """
-    yield from _refuse_unnamed_positions(matches)
-    yield from _refuse_unknown_clusters(matches, request)
-    yield from _refuse_topics_left_out(side, all_side_sources, matches, request)
-
-
-def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
+def refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
     """Refuse positions that name no cluster, if the savepoint reads several clusters."""
     clusters = {
         match.cluster
@@ -115,14 +97,14 @@ def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusa
         and any(match.cluster not in source.clusters for source in match.side_sources)
     }
     if len(clusters) > 1:
+        names = ", ".join(sorted(map(repr, clusters)))
         yield Refusal(
-            "the savepoint reads several Kafka clusters, among them "
-            + ", ".join(sorted(map(repr, clusters))),
+            f"the savepoint reads several Kafka clusters, among them {names}",
             "these positions name no cluster: choose theirs with --cluster ID",
         )
 
 
-def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
+def refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Refuse topics that several sources read, perhaps on different Kafka clusters.
 
     Without a broker, allow sources that take the positions of their own operator.
@@ -141,27 +123,22 @@ def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -
             yield topic.refuse_unnamed_cluster()
 
 
-def _refuse_topics_left_out(
-    name: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
+def refuse_topics_left_out(
+    side: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Refusal]:
     """Refuse topics of the side that no source of the savepoint takes over.
 
-    With ``--source``, only log these topics.
+    With ``--source``, only log these topics. ``side`` is the side's name as the user gave it.
     """
-    taken = {
-        position.topic
-        for match in matches
-        for source in match.side_sources
-        for position in source.positions
-    }
     own = {match.source.operator_id for match in matches}
     same = [source for source in all_side_sources if source.operator_id in own]
     # If the side is a checkpoint of the same job, only the topics of chosen sources count.
-    topics = topics_of(same or all_side_sources) - taken
+    topics = topics_of(same or all_side_sources)
+    topics -= topics_of(source for match in matches for source in match.side_sources)
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
     if topics and request.source is None:
-        yield left_out_refusal(name, topics)
+        yield left_out_refusal(side, topics)
     elif topics:
         log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
 

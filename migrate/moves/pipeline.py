@@ -57,22 +57,19 @@ class Move:
         """
         _report_origin(self.chosen_input.positions.origin, self.request)
         warnings = report_plans(self.plans, names, (*self.warnings, *more_warnings))
-        if self._may_miss_topics():
-            log.info(
-                "note: a job that finds its topics by a pattern may not have found the youngest "
-                "yet, and they cannot be seen here: --topic-pattern REGEX looks for them"
-            )
-        return warnings
-
-    def _may_miss_topics(self) -> bool:
         policies = self.request.policies
-        return (
+        if (
             self.request.target != SAVEPOINT
             and (policies.topic_pattern, policies.partitions) == (None, None)
             and self.snapshot is not None
             and self.chosen_input.positions.origin.kind == "checkpoint"
             and may_have_a_pattern(self.chosen_input.chosen)
-        )
+        ):
+            log.info(
+                "note: a job that finds its topics by a pattern may not have found the youngest "
+                "yet, and they cannot be seen here: --topic-pattern REGEX looks for them"
+            )
+        return warnings
 
 
 def make_move(

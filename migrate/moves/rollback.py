@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
-from migrate.moves.options import Kafka, kafka
+from migrate.moves.options import kafka
 from migrate.storage.new_file import check_new_file
 from migrate.storage.uris import local_path
 from migrate.targets.group import rollback_file as rollback_files
@@ -127,32 +127,20 @@ def rollback(
 
     file = local_path(os.fspath(file))
     change = rollback_files.read(file)
-    config = _brokers(change.bootstrap_servers, arguments).config()
+    brokers = kafka(arguments)
+    if not brokers.names_brokers:
+        brokers = replace(brokers, bootstrap_servers=change.bootstrap_servers)
+    config = brokers.config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
         preview = read_preview(config, file, change)
     progress = _PROGRESS[preview.progress].format(f"this {change.change}", change.created_at)
     log.info(f"group {change.group}: {progress}")
     for warning in preview.warnings:
         log.warning(warning)
-    group_rollback = GroupRollback(
-        preview,
-        (*preview.refusals, *(() if force else preview.unless_forced)),
-        # Beside ``file``: a later rollback looks in the folder of its file for earlier rollbacks.
-        local_path(os.fspath(rollback_file))
-        if rollback_file is not None
-        else rollback_files.default_path(change.group, file.parent),
-        _file=file,
-        _config=config,
-        _force=force,
-    )
-    return replace(group_rollback, outcome=group_rollback.execute()) if execute else group_rollback
-
-
-def _brokers(servers_in_file: str, arguments: KafkaArguments) -> Kafka:
-    """Return the brokers of the arguments or, if these name none, those of the file."""
-    connection = kafka(arguments)
-    return (
-        connection
-        if connection.names_brokers
-        else replace(connection, bootstrap_servers=servers_in_file)
-    )
+    # Beside ``file``: a later rollback looks in the folder of its file for earlier rollbacks.
+    path = rollback_files.default_path(change.group, file.parent)
+    if rollback_file is not None:
+        path = local_path(os.fspath(rollback_file))
+    refusals = (*preview.refusals, *(() if force else preview.unless_forced))
+    planned = GroupRollback(preview, refusals, path, _file=file, _config=config, _force=force)
+    return replace(planned, outcome=planned.execute()) if execute else planned

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
@@ -22,8 +23,10 @@ from migrate.moves.match_sources import (
     SourceMatch,
     check_topic_map,
     match_sources,
-    refuse_matches,
     refuse_other_clusters,
+    refuse_topics_left_out,
+    refuse_unknown_clusters,
+    refuse_unnamed_positions,
 )
 from migrate.moves.options import move_request
 from migrate.moves.pipeline import make_move, report_plans
@@ -60,7 +63,7 @@ class NewSavepoint:
     """
 
     path: str
-    partitions: Mapping[str, tuple[PlannedPartition, ...]] = field(repr=False)
+    partitions: Mapping[str, Sequence[PlannedPartition]] = field(repr=False)
     warnings: tuple[str, ...] = ()
 
 
@@ -97,8 +100,10 @@ def to_flink(
     """
     request = move_request(SAVEPOINT, arguments)
     directory = _output_directory(out)
+    path, _ = directory.to_read
     old = read(str(savepoint), allow_external_files=request.allow_external_files)
-    _check_outside(directory, old.checkpoint.pointer)
+    if is_within(path, old.checkpoint.pointer):
+        raise Refused(f"{path} lies in the savepoint itself; name a directory elsewhere")
     chosen, unknown = choose_leniently(old, request)
     topics = topics_of(chosen)
     side = side_input(
@@ -127,8 +132,8 @@ def to_flink(
         )
     if not request.to_kafka.is_given:
         check_topic_map(policies.topic_map, from_side, all_side_sources, chosen)
-    used = list({id(source): source for match in matches for source in match.side_sources}.values())
     parts = [match.side_sources for match in matches]
+    used = list(chain.from_iterable(parts))
     move = make_move(request, ChosenInput(side, used), parts, into=old, ignore_other_sources=True)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
@@ -136,23 +141,21 @@ def to_flink(
     changes: list[SourceChange] = []
     shared_topic_notes: list[WarningText] = []
     for match, plan in zip(matches, move.plans, strict=True):
+        own = match.source
         own_plan = replace(plan.in_job_cluster(), snapshot=move.snapshot)
-        change = source_change(match.source, match.cluster, own_plan, from_side, policies)
+        change = source_change(own, match.cluster, own_plan, from_side, policies)
         if request.source is None or policies.partitions is None:
-            others = [
-                source for source in old.sources if source.operator_id != match.source.operator_id
-            ]
-            change, notes = remove_partitions_of_others(change, match.source, match.cluster, others)
+            others = [source for source in old.sources if source.operator_id != own.operator_id]
+            change, notes = remove_partitions_of_others(change, own, match.cluster, others)
             shared_topic_notes += notes
         changes.append(change)
+    ignore_others = request.source is not None
     refusals, warnings = check_savepoint(
-        old,
-        chosen,
-        move.snapshot,
-        policies,
-        ignore_other_sources=request.source is not None,
+        old, chosen, move.snapshot, policies, ignore_other_sources=ignore_others
     )
-    refusals += refuse_matches(matches, all_side_sources, from_side, request)
+    refusals += refuse_unnamed_positions(matches)
+    refusals += refuse_unknown_clusters(matches, request)
+    refusals += refuse_topics_left_out(from_side, all_side_sources, matches, request)
     refusals += _plan_refusals(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = state_mismatches(changes, old, side.origin, allowed=allow_state_mismatch)
@@ -173,14 +176,11 @@ def to_flink(
     if refusals:
         raise Refused(list(dict.fromkeys(map(str, refusals))))
     new_offsets: dict[str, dict[ClusterPartition, int | None]] = {}
-    partitions: dict[str, tuple[PlannedPartition, ...]] = {}
+    partitions: dict[str, list[PlannedPartition]] = {}
     for change in changes:
         new_offsets.setdefault(change.operator_id, {}).update(change.new_offsets)
-        partitions[change.operator_id] = (
-            *partitions.get(change.operator_id, ()),
-            *change.partitions,
-        )
-    new, (path, _) = directory.for_spark, directory.to_read
+        partitions.setdefault(change.operator_id, []).extend(change.partitions)
+    new = directory.for_spark
     with timed(f"writing {new}"):
         write_savepoint(
             old.checkpoint, new_offsets, path, allow_external_files=request.allow_external_files
@@ -203,24 +203,12 @@ def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
             f"--out {directory.name}: a store without a rename cannot be given a savepoint whole "
             "through its mount; name its URL, or a local directory, and copy it there"
         )
-    names = directory.names()
+    names, name = directory.names(), directory.for_spark
     if names is None:
-        raise Refused(
-            [
-                f"{directory.for_spark} is a file or a symbolic link, or lies in a file; name a "
-                "new one"
-            ]
-        )
+        raise Refused(f"{name} is a file or a symbolic link, or lies in a file; name a new one")
     if names:
-        raise Refused([f"{directory.for_spark} is not empty; name a new directory"])
+        raise Refused(f"{name} is not empty; name a new directory")
     return directory
-
-
-def _check_outside(directory: LocalDirectory | RemoteDirectory, pointer: str) -> None:
-    """Refuse a directory inside the old savepoint, which must not be changed."""
-    path, _ = directory.to_read
-    if is_within(path, pointer):
-        raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
 
 
 def _plan_refusals(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
