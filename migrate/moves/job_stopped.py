@@ -140,7 +140,8 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
         log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
         with timed("waiting for a checkpoint"):
             time.sleep(wait)
-    if not recheck_plan(request, plan):
+    _, ran_on = recheck_plan(request, plan)
+    if ran_on:
         return
     seconds = (datetime.now(timezone.utc) - plan.made_at).total_seconds()
     group = plan.source_group

@@ -85,7 +85,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
     log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     if plan.origin.stopped and plan.target.group is None:
         log.info(STOPPED_WITH_SAVEPOINT)
-    snapshot, _ = _recheck(request, plan, "; make a new plan with --plan-out")
+    snapshot, _ = recheck_plan(request, plan, "; make a new plan with --plan-out")
     for warning in plan.warnings:
         log.warning(warning)
     if plan.cluster_id is not None and not plan.topic_ids:
@@ -120,24 +120,15 @@ def other_command_error(name: str, plan: Plan) -> UsageError:
     return UsageError(f"{name} is a plan for {command}{way_out}")
 
 
-def recheck_plan(request: Request, plan: Plan) -> bool:
-    """Check just before writing that the plan still holds.
-
-    Returns:
-        False if the job has run on, which ``allow_ran_on`` permits; otherwise True.
-
-    Raises:
-        Refused: the cluster or the group has changed; or the job has run on, and
-            ``allow_ran_on`` is not set.
-    """
-    _, ran_on = _recheck(request, plan, "")
-    return not ran_on
-
-
-def _recheck(
-    request: Request, plan: Plan, way_out: str
+def recheck_plan(
+    request: Request, plan: Plan, way_out: str = ""
 ) -> tuple[ClusterSnapshot | None, list[str]]:
-    """Check that a plan still holds.
+    """Check that a plan still holds; just before writing, it is checked again.
+
+    Args:
+        request: the options of the move.
+        plan: the plan.
+        way_out: the end of each line of a refusal.
 
     Returns:
         The cluster as it is now (None if the plan was made without a broker), and the signs that

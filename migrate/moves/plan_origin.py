@@ -61,7 +61,13 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
                 )
             return extraction.sources
         case "batch":
-            return [_source_after_batch(plan)]
+            files = Files()
+            directory, operator_id = _find_query(plan, files)
+            if not files.is_file(offsets_path(directory, origin.number)):
+                missing = f"its log does not hold batch {origin.number} any more"
+                raise InputError(f"{directory}: {missing}")
+            positions = positions_after(origin.pointer, directory, origin.number, files)
+            return [listed_source(operator_id, "Spark query", positions, starts_others=True)]
         case "positions":
             side = parse_side(origin.pointer)
             if side.kind not in FILE_READERS:
@@ -70,16 +76,6 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             return [
                 replace(source, operator_id=name) for source in sources for name in plan.operators
             ]
-
-
-def _source_after_batch(plan: Plan) -> Source:
-    """Return the positions of the plan's Spark query after the plan's batch, as a source."""
-    origin, files = plan.origin, Files()
-    directory, operator_id = _find_query(plan, files)
-    if not files.is_file(offsets_path(directory, origin.number)):
-        raise InputError(f"{directory}: its log does not hold batch {origin.number} any more")
-    positions = positions_after(origin.pointer, directory, origin.number, files)
-    return listed_source(operator_id, "Spark query", positions, starts_others=True)
 
 
 def batches_since(plan: Plan) -> str:

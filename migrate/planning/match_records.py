@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import takewhile
 
 from migrate.model.record import Record, Surroundings
 
@@ -88,7 +89,9 @@ def match_records(old: Surroundings, new: Surroundings) -> Match:
             "another producer"
         )
     places = search.drop_equal_records(places)
-    return search.match_at(places[0]) if len(places) == 1 else search.ambiguous_match(places)
+    if len(places) > 1:
+        return search.match(MatchOutcome.AMBIGUOUS, places[0], places[-1] - places[0])
+    return search.match_at(places[0])
 
 
 def not_found_match(reason: str) -> Match:
@@ -174,41 +177,30 @@ class _Search:
         """Return the match of the only place."""
         _, after = self._agreement(place)
         if after:
-            return self._match(MatchOutcome.PROVED, place)
+            return self.match(MatchOutcome.PROVED, place)
         rest = self._run[place:]
         if rest and rest[-1].digest in self._consumed:
             # The mirror went back, and copies consumed records a second time.
-            return Match(MatchOutcome.LAGGING, records=self._missing_after(rest[-1]))
+            digests = [record.digest for record in self._before]
+            return Match(MatchOutcome.LAGGING, records=digests[::-1].index(rest[-1].digest))
         if not rest and not self._new.is_to_end:
             return not_found_match("too many records have the same time")
-        return self._match(MatchOutcome.AT_END, place)
+        return self.match(MatchOutcome.AT_END, place)
 
-    def _match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
+    def match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
+        """Return the match at a place."""
         before, after = self._agreement(place)
         is_end = place == len(self._run)
         next_offset = self._new.next_offset if is_end else self._run[place].offset
         lowest = self._run[place - 1].offset + 1 if place else None
         return Match(outcome, next_offset, before, after, records, lowest=lowest)
 
-    def _missing_after(self, copied: Record) -> int:
-        """Return the number of consumed records after the last one that is copied."""
-        digests = [record.digest for record in self._before]
-        return digests[::-1].index(copied.digest)
-
-    def ambiguous_match(self, places: Sequence[int]) -> Match:
-        """Return the first of several places, and the number of records up to the last one."""
-        return self._match(MatchOutcome.AMBIGUOUS, places[0], places[-1] - places[0])
-
 
 def _count_equal(
     records: Iterator[Record] | Sequence[Record], copies: Iterator[Record] | Sequence[Record]
 ) -> int:
-    count = 0
-    for record, copy in zip(records, copies, strict=False):
-        if not record.is_copied_as(copy):
-            break
-        count += 1
-    return count
+    pairs = zip(records, copies, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].is_copied_as(pair[1]), pairs))
 
 
 def match_without_place(old: Surroundings, new: Surroundings) -> Match:

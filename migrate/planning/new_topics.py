@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
-from migrate.inputs.flink.source import Source, SourceKind
+from migrate.inputs.flink.source import Source, SourceKind, topics_of
 from migrate.inputs.plan_input import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
@@ -48,7 +48,7 @@ def pattern_to_ask(
         return None  # a Spark query looks for new topics itself; other inputs have no pattern
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
-        frozenset(topic for source in plan_input.sources for topic in source.topics),
+        frozenset(topics_of(plan_input.sources)),
     )
 
 
@@ -86,7 +86,7 @@ def topic_pattern_warnings(
                 f"topics by a pattern, add --topic-pattern, such as '{pattern.text}'",
             )
         return
-    if not pattern.matching({topic for source in chosen for topic in source.topics}):
+    if not pattern.matching(topics_of(chosen)):
         yield warning_text(
             WarningCode.PATTERN_UNMATCHED,
             f"--topic-pattern {pattern.text!r} matches no topic of the checkpoint: is it the "

@@ -111,7 +111,7 @@ def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
 
 def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
     """Refuse a new name that another topic of the sources has, unless that topic is renamed too."""
-    topics = {topic for source in chosen for topic in source.topics}
+    topics = topics_of(chosen)
     for old, new in sorted(policies.topic_map.items()):
         if old in topics and new in topics and new not in policies.topic_map:
             yield Refusal(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
@@ -41,7 +42,7 @@ from migrate.planning.shared_topics import (
     refuse_shared_topics,
     shared_topics,
 )
-from migrate.planning.transactions import resolve_transactions, transactions_to_ask
+from migrate.planning.transactions import resolve_transactions
 
 DEFAULT_POLICIES: Policies = Policies()
 
@@ -68,10 +69,11 @@ def make_question(
         target: where the positions go.
         into: the savepoint or query that takes over the positions; None for a new target.
     """
-    topics, transactions = topics_to_ask(chosen, policies), set(transactions_to_ask(plan_input))
+    topics = topics_of(_select_positions(source, policies) for source in chosen)
+    transactions = set(chain.from_iterable(plan_input.pending.values()))
     if into is not None:
         topics |= topics_of(into.sources)
-        transactions |= set(transactions_to_ask(into))
+        transactions |= set(chain.from_iterable(into.pending.values()))
     return Question(
         frozenset(topics),
         source_group,
@@ -168,11 +170,6 @@ def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in known[:_MAX_NAMED])
         text += f"; the checkpoint holds {names}{', …' if known[_MAX_NAMED:] else ''}"
     return Refusal(text)
-
-
-def topics_to_ask(chosen: Iterable[Source], policies: Policies) -> set[str]:
-    """Return the topics that a snapshot must contain, by their names in the target."""
-    return {topic for source in chosen for topic in _select_positions(source, policies).topics}
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from decoder.urls import redact_url
-from migrate.inputs.flink.source import Source
+from migrate.inputs.flink.source import Source, topics_of
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
 from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
@@ -199,7 +199,9 @@ def refuse_missing_partitions(
     if policies.partitions is None or not partitions:
         return
     planned = {partition.topic_partition for partition in partitions}
-    topics = {topic for source in chosen for topic in source.topics}
+    topics = topics_of(chosen)
+    if policies.topic_pattern is not None:
+        topics.update(policies.topic_pattern.matching(policies.partitions))
     for old in sorted(topics & policies.partitions.keys()):
         topic = policies.topic_map.get(old, old)
         missing = sorted(n for n in policies.partitions[old] if (topic, n) not in planned)
@@ -233,7 +235,7 @@ def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Itera
 
     ``moved`` are the sources with only the positions that move, by topic names of the target.
     """
-    topics = {topic for source in moved for topic in source.topics}
+    topics = topics_of(moved)
     for old, new in sorted(policies.topic_map.items()):
         if new in topics and new != old:
             yield warning_text(

@@ -6,9 +6,8 @@ commits them only after the checkpoint is complete, and may fail before the comm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from decoder import PendingTransaction
 from migrate.inputs.plan_input import PlanInput
@@ -21,20 +20,6 @@ from migrate.planning.plan import Refusal
 _ByOutcome = Mapping[Outcome, Sequence[PendingTransaction]]
 
 
-class ResolvedFindings(NamedTuple):
-    """The findings that remain, the refusals, and notes about transactions that are committed."""
-
-    findings: list[Finding]
-    refusals: list[Refusal]
-    notes: list[str]
-
-
-def transactions_to_ask(plan_input: PlanInput) -> Iterator[PendingTransaction]:
-    """Yield the pending transactions of the input."""
-    for pending in plan_input.pending.values():
-        yield from pending
-
-
 def resolve_transactions(
     findings: Iterable[Finding],
     plan_input: PlanInput,
@@ -42,8 +27,10 @@ def resolve_transactions(
     policies: Policies,
     *,
     restored: bool = False,
-) -> ResolvedFindings:
+) -> tuple[list[Finding], list[Refusal], list[str]]:
     """Replace findings about pending transactions by the outcome of the transactions.
+
+    Return the remaining findings, refusals, and notes about transactions that are committed.
 
     ``restored``: whether the move restores the Flink job, which then commits those of its pending
     transactions that are not committed yet. If the brokers have aborted a transaction, the job logs
@@ -52,21 +39,22 @@ def resolve_transactions(
     Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
     checkpoints) @ connector 3.4.0-1.20.
     """
-    resolved = ResolvedFindings([], [], [])
+    remaining: list[Finding] = []
+    refusals: list[Refusal] = []
+    notes: list[str] = []
     for finding in findings:
         if finding.code is not Code.PENDING_TRANSACTIONS:
-            resolved.findings.append(finding)
+            remaining.append(finding)
             continue
         pending = plan_input.pending.get(finding.operator_id or "", ())
         by_outcome = _group_by_outcome(pending, snapshot)
-        refusal = _refuse_aborted(by_outcome) if restored else _refuse_lost(by_outcome)
+        refusal = _refuse_lost(by_outcome, restored=restored)
         if refusal is not None and not policies.allow_in_flight:
-            what = f"{finding.operator}: {refusal.what}"
-            resolved.refusals.append(replace(refusal, what=what))
+            refusals.append(replace(refusal, what=f"{finding.operator}: {refusal.what}"))
         elif refusal is not None:
-            resolved.findings.append(replace(finding, message=refusal.what))
+            remaining.append(replace(finding, message=refusal.what))
         elif pending and len(by_outcome[Outcome.COMMITTED]) == len(pending):
-            resolved.notes.append(
+            notes.append(
                 f"{_named(pending)} of {finding.operator} is committed, as the brokers' "
                 "transaction log shows, although the checkpoint has it as pending"
             )
@@ -76,13 +64,13 @@ def resolve_transactions(
                 f"{what} may not be committed yet: the restored job commits it, unless the brokers "
                 "have aborted it by then"
             )
-            resolved.findings.append(replace(finding, message=message))
+            remaining.append(replace(finding, message=message))
+        elif pending:
+            why = _why_unknown(by_outcome[Outcome.UNKNOWN], snapshot)
+            remaining.append(replace(finding, message=f"{finding.message}; {why}"))
         else:
-            message = finding.message
-            if pending:
-                message += f"; {_why_unknown(by_outcome[Outcome.UNKNOWN], snapshot)}"
-            resolved.findings.append(replace(finding, message=message))
-    return resolved
+            remaining.append(finding)
+    return remaining, refusals, notes
 
 
 def _group_by_outcome(
@@ -95,28 +83,26 @@ def _group_by_outcome(
     return by_outcome
 
 
-def _refuse_lost(by_outcome: _ByOutcome) -> Refusal | None:
-    """Return the refusal of open or aborted transactions, or None if there are none."""
-    if not by_outcome[Outcome.OPEN]:
-        return _refuse_aborted(by_outcome)
-    return Refusal(
-        f"{_named(by_outcome[Outcome.OPEN])} of a KafkaSink is still open on the brokers: what it "
-        "holds of the job's output is lost when it times out",
-        "restore the job from here once, let it commit, and stop it again with a savepoint; or "
-        "add --allow-in-flight to accept the loss",
-    )
+def _refuse_lost(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
+    """Return the refusal of transactions whose output is lost, or None if there are none.
 
-
-def _refuse_aborted(by_outcome: _ByOutcome) -> Refusal | None:
-    if not by_outcome[Outcome.ABORTED]:
-        return None
-    return Refusal(
-        f"{_named(by_outcome[Outcome.ABORTED])} of a KafkaSink was aborted on the brokers: the "
-        "output in it is lost, and a start from here does not read the records of that output "
-        "again",
-        "move from an older checkpoint, which repeats what was committed since; or add "
-        "--allow-in-flight to accept the loss",
-    )
+    The job commits its open transactions if it is ``restored``.
+    """
+    if by_outcome[Outcome.OPEN] and not restored:
+        return Refusal(
+            f"{_named(by_outcome[Outcome.OPEN])} of a KafkaSink is still open on the brokers: what "
+            "it holds of the job's output is lost when it times out",
+            "restore the job from here once, let it commit, and stop it again with a savepoint; or "
+            "add --allow-in-flight to accept the loss",
+        )
+    if by_outcome[Outcome.ABORTED]:
+        return Refusal(
+            f"{_named(by_outcome[Outcome.ABORTED])} of a KafkaSink was aborted on the brokers: its "
+            "output is lost, and a start from here does not read those records again",
+            "move from an older checkpoint, which repeats what was committed since; or add "
+            "--allow-in-flight to accept the loss",
+        )
+    return None
 
 
 def _why_unknown(unknown: Sequence[PendingTransaction], snapshot: ClusterSnapshot | None) -> str:

@@ -150,6 +150,17 @@ def test_topics_that_match_the_given_pattern_move(tmp_path: Path) -> None:
     assert _said(plan, "in the same way") == ["3 more topics move in the same way [new-topic]"]
 
 
+def test_a_named_partition_of_a_found_topic_that_is_nowhere_is_refused(tmp_path: Path) -> None:
+    """Without the refusal, the partitions that there are would move, and nothing would say so."""
+    named = {"t-new": frozenset({0, 3}), "t-none": frozenset({0})}
+    policies = Policies(topic_pattern=topic_pattern("t-.*"), partitions=named)
+    plan = _plan(tmp_path, {"t-new": _TAKEN}, policies)
+    assert [refusal.what for refusal in plan.refusals] == [
+        f"--partitions: neither the checkpoint nor the broker has {name}"
+        for name in ("t-new-3", "t-none-0")
+    ]
+
+
 @pytest.mark.parametrize(
     ("empty", "told"), [((), "its records have no time"), (("t-new",), "it has no record yet")]
 )

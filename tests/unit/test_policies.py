@@ -27,7 +27,7 @@ from migrate.model.policies import (
 )
 from migrate.model.positions import target_of
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan
-from migrate.planning.planner import topics_to_ask
+from migrate.planning.planner import make_question
 from migrate.planning.refusals_and_warnings import plan_lines
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -252,7 +252,7 @@ def test_topics_are_renamed_and_partitions_restricted(tmp_path: Path) -> None:
     chk = write_checkpoint(tmp_path / "c", source_operator(state))
     extraction = extract(read_checkpoint(chk))
     policies = Policies(topic_map={"old": "new"}, partitions={"old": frozenset({0, 2})})
-    assert topics_to_ask(extraction.sources, policies) == {"new"}
+    assert make_question(extraction, extraction.sources, policies).topics == {"new"}
     snapshot = ClusterSnapshot({"new": {n: LogRange(0, 9) for n in range(5)}})
     plan = make_plan(extraction, extraction.sources, snapshot, policies)
     assert not plan.refusals

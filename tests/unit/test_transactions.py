@@ -20,8 +20,7 @@ from migrate.model.cluster_snapshot import (
     Transaction,
 )
 from migrate.model.policies import Policies
-from migrate.planning import Plan, make_plan
-from migrate.planning.transactions import transactions_to_ask
+from migrate.planning import Plan, make_plan, make_question
 from migrate.targets.savepoint.state_mismatch import check_savepoint
 from tests.support.checkpoints import (
     SourceState,
@@ -98,7 +97,8 @@ def _job(directory: Path) -> Extraction:
     )
     source = source_operator(SourceState({0: splits("t", [4])}))
     extraction = extract(read_checkpoint(write_checkpoint(directory / "chk-7", source, sink)))
-    assert set(transactions_to_ask(extraction)) == {FIRST, SECOND}
+    asked = make_question(extraction, extraction.sources, Policies())
+    assert asked.transactions == {FIRST, SECOND}
     return extraction
 
 
