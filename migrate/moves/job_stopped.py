@@ -82,7 +82,7 @@ def refuse_running_jobs(
     if running:
         return running
     if plan.origin.kind == "batch":
-        log.info("Spark commits to no group: these offsets stand still until this is run again")
+        log.info("Spark commits to no group: these offsets stay until you run this again")
     elif plan.origin.stopped:
         log.info(STOPPED_WITH_SAVEPOINT)
     elif jobs is None:

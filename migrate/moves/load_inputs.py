@@ -17,7 +17,7 @@ from migrate.model.errors import InputError, UsageError
 from migrate.model.finding import Code
 from migrate.model.positions import SPARK
 from migrate.moves.options import Request
-from migrate.moves.state import read_all_states
+from migrate.moves.state import keyed_states
 from migrate.planning import check_topic_names, make_question, may_have_a_pattern
 from migrate.state.taken_states import TakenStates, take_states
 from migrate.storage.uris import AnyPath, check_no_credentials
@@ -88,7 +88,7 @@ def take_states_along(
     if not isinstance(positions, Extraction):
         raise UsageError(f"{positions.origin.pointer}: --state goes with a checkpoint (CHK)")
     pointer = positions.checkpoint.pointer
-    keyed = read_all_states(pointer, allow_external_files=choice.allow_external_files)
+    keyed = keyed_states(pointer, allow_external_files=choice.allow_external_files)
     states = take_states(keyed, names)
     without_other_state = {
         operator.operator_id

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
 
 
-def read_all_states(chk: AnyPath, *, allow_external_files: bool = False) -> KeyedStates:
-    """Return the keyed states of all operators, for arguments as of ``keyed_states``."""
-    pointer, files = os.fspath(chk), Files()
-    try:
-        with timed(f"reading {redact_url(pointer)}"):
-            return read_keyed_states(pointer, files, allow_external_files=allow_external_files)
-    except DecodeError as error:
-        raise_with_suggestion(pointer, error, files)
-        raise
-
-
 def keyed_states(
     chk: AnyPath, *, operator: str | None = None, allow_external_files: bool = False
 ) -> KeyedStates:
@@ -50,7 +39,13 @@ def keyed_states(
         UsageError: no operator with keyed state has this id, name or uid, or the extra that reads
             such a URL is not installed.
     """
-    keyed = read_all_states(chk, allow_external_files=allow_external_files)
+    pointer, files = os.fspath(chk), Files()
+    try:
+        with timed(f"reading {redact_url(pointer)}"):
+            keyed = read_keyed_states(pointer, files, allow_external_files=allow_external_files)
+    except DecodeError as error:
+        raise_with_suggestion(pointer, error, files)
+        raise
     return states_of_operator(keyed, operator)
 
 
@@ -74,7 +69,7 @@ def find_state(
         UsageError: there is no such operator or state, or an extra is missing.
         Refused: several operators have a state of this name.
     """
-    keyed = read_all_states(chk, allow_external_files=allow_external_files)
+    keyed = keyed_states(chk, allow_external_files=allow_external_files)
     keyed_state = choose_state(keyed, operator, state)
     keyed_state.check_readable()
     return keyed_state

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
-from migrate.model.positions import SPARK, Origin
+from migrate.model.positions import SPARK
 from migrate.moves.keep_state import copy_query, new_location
 from migrate.moves.load_inputs import read_input, take_states_along
 from migrate.moves.options import move_request
@@ -71,63 +71,61 @@ def to_spark(
         BrokerError: the broker did not answer, or denied the request.
         OSError: the checkpoint location cannot be written.
     """
-    sources: Sequence[SparkSource]
-    origin: Origin | None = None
     level = None
     if isolation_level is not None:
         level = parse_choice(IsolationLevel, "--isolation-level", isolation_level)
     request = move_request(SPARK, arguments)
-    if keep_state is not None and request.to_kafka.is_given:
-        raise UsageError("--keep-state: a copy of a query goes on in the query's own cluster")
-    target: Location | None
-    states, seed = None, None
-    if keep_state is None:
-        target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
-        if state and (chk is None or plan is not None or spark_source):
-            raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
-        if spark_source and (chk is None or plan is not None):
-            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
-        move = check_plan(chk, request, plan) if plan is not None else None
-        if move is None:
-            chosen_input = read_input(chk, request)
-            if state:
-                chosen_input, states = take_states_along(chosen_input, state, request)
-            if spark_source:
-                sources, more = plan_streams(chosen_input, request, spark_source)
-            else:
-                move = plan_move(chosen_input, request)
-        if move is not None:
-            move.check()
-            sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
-            more, origin = move.warnings, move.origin
-        warnings = (*warnings, *more)
-        seed = target if states is None else None
-    else:
+    sources: Sequence[SparkSource]
+    if keep_state is not None:
+        if request.to_kafka.is_given:
+            raise UsageError("--keep-state: a copy of a query goes on in the query's own cluster")
         if plan is not None or spark_source or state:
             raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
-        target = new_location(checkpoint_dir)
-        sources, warnings, origin = copy_query(chk, request, keep_state, target, sink)
+        copy = new_location(checkpoint_dir)
+        sources, warnings, origin = copy_query(chk, request, keep_state, copy, sink)
+        streams = spark_streams(sources, request.target_kafka.broker, level, seeded=True)
+        return SparkStart(streams, copy.for_spark, warnings, origin)
+    target, sink_warnings = check_directories(checkpoint_dir, sink, sink_writer)
+    if state and (chk is None or plan is not None or spark_source):
+        raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
+    if spark_source and (chk is None or plan is not None):
+        raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+    move, states = None, None
+    if plan is not None:
+        move = check_plan(chk, request, plan)
+    else:
+        chosen_input = read_input(chk, request)
+        if state:
+            chosen_input, states = take_states_along(chosen_input, state, request)
+        if spark_source:
+            sources, warnings = plan_streams(chosen_input, request, spark_source)
+        else:
+            move = plan_move(chosen_input, request)
+    if move is not None:
+        move.check()
+        sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
+        warnings = move.warnings
     streams = spark_streams(sources, request.target_kafka.broker, level, seeded=target is not None)
     if states is not None:
         log_states(states)
-    if seed is not None:
-        with timed(f"writing {seed.name}"):
+    elif target is not None:
+        with timed(f"writing {target.name}"):
             try:
-                write_seed(sources, seed)
+                write_seed(sources, target)
             except PermissionError as error:
                 raise UsageError(
-                    f"--checkpoint-dir {seed.name}: {error.strerror}; name another directory"
+                    f"--checkpoint-dir {target.name}: {error.strerror}; name another directory"
                 ) from error
         log.info(
-            f"wrote {seed.name}: use it as checkpointLocation (with a continuous trigger, and in "
+            f"wrote {target.name}: use it as checkpointLocation (with a continuous trigger, and in "
             "a declarative pipeline, use startingOffsets instead)"
         )
     return SparkStart(
         streams,
         target.for_spark if target is not None else None,
-        warnings,
-        origin,
-        () if states is None else tuple(states.to_prime()),
+        (*sink_warnings, *warnings),
+        move.origin if move is not None else None,
+        tuple(states.to_prime()) if states is not None else (),
     )
 
 

@@ -276,14 +276,12 @@ def verify_group(
     The metadata of this tool's commits begins with ``metadata_prefix``. For the other arguments,
     see ``verify_query``.
     """
-    starts = {
-        topic_partition: committed.next_offset
-        for topic_partition, committed in group.committed.items()
-    }
+    committed = group.committed.items()
+    starts = {partition: commit.next_offset for partition, commit in committed}
     others = {
-        topic_partition
-        for topic_partition, committed in group.committed.items()
-        if not committed.metadata.startswith(metadata_prefix)
+        partition
+        for partition, commit in committed
+        if not commit.metadata.startswith(metadata_prefix)
     }
     target = _Target(starts, starts, logs, recreated, committed_by_others=others)
     partitions = target.verify(expected, new_at_earliest)
@@ -320,14 +318,10 @@ class _Target:
     def verify(self, expected: PositionSet, new_at_earliest: bool) -> tuple[VerifiedPartition, ...]:
         """Check every known partition of the expected topics."""
         new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
-        topics = expected.topics
+        topics, logs = expected.topics, self.logs or {}
+        known = {*self.starts, *((topic, n) for topic in topics for n in logs.get(topic, ()))}
         starts: dict[TopicPartition, Start] = {
-            **{
-                topic_partition: new
-                for topic_partition in self.starts
-                if topic_partition[0] in topics
-            },
-            **{(topic, n): new for topic in topics for n in (self.logs or {}).get(topic, ())},
+            **{(topic, n): new for topic, n in known if topic in topics},
             **expected.starts,
         }
         partitions = []
