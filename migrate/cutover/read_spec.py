@@ -6,6 +6,7 @@ Each problem is reported with its key or line. Values are not shown, as they may
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from migrate.storage.json_models import Model, read_content
 # The maximum size of a spec, in bytes. PyYAML takes five seconds to read a file of this size.
 _LARGEST_SPEC = 262_144
 _DEEPEST = 16  # a spec has five levels
-_MOST_DIGITS = 20
-_SCALAR_TAGS = (":bool", ":int", ":float", ":null")
+# The only form of a number; any other form is text.
+_INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
 # The parts of a spec. A part without a value has no keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
@@ -118,17 +119,19 @@ def _line(mark: Any) -> str:
 
 
 class _Strict(yaml.SafeLoader):
-    """A loader of mappings, lists, text, numbers, true, false and null.
+    """A loader of mappings, lists, text, integers, true, false and null.
 
     Keys are text, even ``on`` and ``1``. The loader refuses repeated keys, aliases, tags, deep
-    nesting and huge numbers. It also refuses invalid numbers and escapes, and characters that no
-    command argument can hold.
+    nesting, invalid escapes, and characters that no command argument can hold.
     """
 
-    # Leave out dates, which JSON lacks, and the merge key, which needs aliases.
+    # Leave out dates and fractions, which no key takes, and the merge key, which needs aliases.
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
-        first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(_SCALAR_TAGS)]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        **{
+            first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
+            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        },
+        **{first: [_INTEGER] for first in "-0123456789"},
     }
     _depth = 0
 
@@ -157,14 +160,6 @@ class _Strict(yaml.SafeLoader):
                 "an escape, or a version of YAML, that cannot be read; take it out", self.get_mark()
             ) from error
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, OverflowError) as error:
-            raise _RefusedYaml(
-                "a number that cannot be read; put text in quotes", node.start_mark
-            ) from error
-
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         mapping: dict[Hashable, Any] = {}
         for key, value in node.value:
@@ -177,9 +172,7 @@ class _Strict(yaml.SafeLoader):
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Refuse an integer with too many digits, and text that no file or command can hold."""
-    if node.tag.endswith(":int") and len(node.value) > _MOST_DIGITS:
-        raise _RefusedYaml(f"a number of more than {_MOST_DIGITS} digits", node.start_mark)
+    """Refuse text that no file or command can hold."""
     if "\0" in node.value:
         raise _RefusedYaml("a NUL character; take it out", node.start_mark)
     try:

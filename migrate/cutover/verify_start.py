@@ -50,6 +50,12 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         f"plan:{record.plan_path}", facts.target_name, **context.file.connections()
     )
     logs = ask_logs(kafka(context.file.target_kafka_arguments()).config(), plan.topics)
+    committed_by_others, reached = set[TopicPartition](), dict[TopicPartition, int]()
+    if isinstance(facts.target, GroupFacts):
+        ours = facts.target.committed_by(record.model.id, plan.next_offsets)
+        committed_by_others = plan.next_offsets.keys() - ours
+    elif has_begun:
+        reached = committed_positions("", context.query_directory, context.files).next_offsets
     evidence = Evidence(
         has_begun=has_begun,
         has_committed_batch=last_query_batch(facts) is not None,
@@ -58,14 +64,9 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
             for topic, partitions in logs.items()
             for partition, log in partitions.items()
         },
+        committed_by_others=committed_by_others,
+        reached=reached,
     )
-    if isinstance(facts.target, GroupFacts):
-        ours = facts.target.committed_by(record.model.id, plan.next_offsets)
-        evidence = replace(evidence, committed_by_others=plan.next_offsets.keys() - ours)
-    elif has_begun:
-        directory = context.query_directory
-        reached = committed_positions("", directory, context.files).next_offsets
-        evidence = replace(evidence, reached=reached)
     result = verify_start(record.model.partitions, verification, evidence)
     others = [report for report in record.model.verifications if report.when != result.report.when]
     record.change(verifications=[*others, result.report], partitions=list(result.rows))

@@ -204,15 +204,10 @@ def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
     kind, separator, time = text.partition(":")
     if separator and kind == Unresolved.TIMESTAMP.value:
         return Unresolved.TIMESTAMP, parse_time(time, "--unresolved timestamp:")
-    try:
-        unresolved = Unresolved(text)
-    except ValueError:
-        unresolved = Unresolved.TIMESTAMP
-    if unresolved is Unresolved.TIMESTAMP:
-        raise UsageError(
-            f"--unresolved {text!r}: one of fail, earliest, latest, committed, timestamp:T"
-        )
-    return unresolved, None
+    without_time = {choice.value: choice for choice in Unresolved if choice.value != "timestamp"}
+    if text not in without_time:
+        raise UsageError(f"--unresolved {text!r}: one of {', '.join(without_time)}, timestamp:T")
+    return without_time[text], None
 
 
 def parse_time(text: str, option: str = "") -> int:

@@ -85,7 +85,6 @@ def topic_pattern(text: str) -> TopicPattern:
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            _check_sets(text, shown)
             beginning = repr(text[at : at + _TOKEN_SHOWN])
             raise UsageError(
                 f"--topic-pattern {shown}: Python and Java may read {beginning} (character "
@@ -99,19 +98,6 @@ def topic_pattern(text: str) -> TopicPattern:
     except (re.error, Warning, RecursionError, OverflowError) as error:
         raise UsageError(f"--topic-pattern {shown}: not a pattern: {error}") from error
     return TopicPattern(text)
-
-
-def _check_sets(text: str, shown: str) -> None:
-    """Raise UsageError if a pattern opens a set ("[") that it does not close."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _compiled(text)
-    except re.error as error:
-        if error.msg == "unterminated character set":
-            raise UsageError(f"--topic-pattern {shown}: not a pattern: {error}") from error
-    except (RecursionError, OverflowError):
-        return
 
 
 def _compiled(text: str) -> re.Pattern[str]:

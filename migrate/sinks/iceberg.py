@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from migrate.sinks.directory import (
@@ -53,7 +53,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
     # Several files may have the highest number, if a concurrent commit failed.
     for name in sorted(name for version, name in files if version == newest):
         what = f"{LOG}/{name}: not a table of Iceberg's"
-        for writer, last_number in _read_table(_read(directory, name), what).items():
+        for writer, last_number in _read_table(_read(directory, name), what):
             last[writer] = max(last_number, last.get(writer, last_number))
     remembered = (Remembered(*writer, last_number) for writer, last_number in sorted(last.items()))
     return SinkMemory(("an Iceberg table",), tuple(remembered))
@@ -72,8 +72,8 @@ def _read(directory: Directory, name: str) -> bytes:
     return plain
 
 
-def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
-    """Return the last number of each writer in all branches of a table."""
+def _read_table(content: bytes, what: str) -> Iterator[tuple[_Writer, int]]:
+    """Yield the last number of each writer on each branch of a table."""
     metadata = parse_object(content, what)
     snapshots = {
         to_integer(json_object(snapshot, what).get("snapshot-id"), what): snapshot
@@ -86,17 +86,13 @@ def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
         if json_object(ref, what).get("type", "branch") == "branch"
     }
     heads.setdefault("main", metadata.get("current-snapshot-id"))
-    last: dict[_Writer, int] = {}
     for branch, head in heads.items():
-        summaries = _summaries_from(head, snapshots, what)
-        for writer, last_number in _last_numbers(summaries, branch, what).items():
-            last[writer] = max(last_number, last.get(writer, last_number))
-    return last
+        yield from _last_numbers(_summaries_from(head, snapshots, what), branch, what).items()
 
 
 def _summaries_from(
     head: object, snapshots: Mapping[int, dict[str, Any]], what: str
-) -> Iterable[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """Yield the summaries of a snapshot and its ancestors; stop if the parents form a cycle."""
     seen: set[object] = set()
     while isinstance(head, int) and head in snapshots and head not in seen:

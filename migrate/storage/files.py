@@ -159,12 +159,8 @@ class Files:
     def is_file(self, path: str) -> bool:
         if not _URL.match(path):
             return self._local.is_file(path)
-        try:
-            # Not isfile(): fsspec's returns False if the store does not answer.
-            with self._file_system(path) as (system, name):
-                return bool(system.info(name)["type"] == "file")
-        except _MISSING_FILE_ERRORS:
-            return False
+        # Not fsspec's isfile(): it returns False if the store does not answer.
+        return self.file_size(path) is not None
 
     def modified_at(self, path: str) -> int | None:
         if not _URL.match(path):
@@ -181,7 +177,7 @@ class Files:
     def list_directory(self, path: str) -> list[str] | None:
         if not _URL.match(path):
             return self._local.list_directory(path)
-        entries = self._list_entries(path)
+        entries = self.entries(path)
         return sorted(entry.name for entry in entries) if entries is not None else None
 
     def entries(self, path: str) -> list[DirectoryEntry] | None:
@@ -189,29 +185,11 @@ class Files:
 
         A local symbolic link is listed as an entry that is not a directory, with size 0.
         """
-        if _URL.match(path):
-            return self._list_entries(path)
-        try:
-            with os.scandir(path) as listed:
-                return [_entry(entry) for entry in listed]
-        except _MISSING_FILE_ERRORS:
-            return None
-
-    def file_size(self, path: str) -> int | None:
-        """Return a file's size in bytes; None if there is no such file."""
         try:
             if not _URL.match(path):
-                status = Path(path).stat()
-                return status.st_size if stat.S_ISREG(status.st_mode) else None
+                with os.scandir(path) as listed:
+                    return [_entry(entry) for entry in listed]
             with self._file_system(path) as (system, name):
-                info = system.info(name)
-                return int(info["size"]) if info["type"] == "file" else None
-        except _MISSING_FILE_ERRORS:
-            return None
-
-    def _list_entries(self, url: str) -> list[DirectoryEntry] | None:
-        try:
-            with self._file_system(url) as (system, name):
                 below = system.ls(name, detail=True)
         except _MISSING_FILE_ERRORS:
             return None
@@ -227,6 +205,18 @@ class Files:
             for entry in below
             if entry["name"].rstrip("/") != name.rstrip("/")
         ]
+
+    def file_size(self, path: str) -> int | None:
+        """Return a file's size in bytes; None if there is no such file."""
+        try:
+            if not _URL.match(path):
+                status = Path(path).stat()
+                return status.st_size if stat.S_ISREG(status.st_mode) else None
+            with self._file_system(path) as (system, name):
+                info = system.info(name)
+                return int(info["size"]) if info["type"] == "file" else None
+        except _MISSING_FILE_ERRORS:
+            return None
 
     def write(self, path: str, data: bytes) -> None:
         """Write or replace a file at a URL; the bucket must exist."""

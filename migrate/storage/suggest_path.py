@@ -9,7 +9,7 @@ from decoder import DecodeError, ErrorKind, list_checkpoints
 from decoder.checkpoint import read_metadata
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
-from migrate.model.wording import similar_names
+from migrate.model.wording import join_some, similar_names
 from migrate.storage.files import SCHEMES, Files
 
 # The maximum number of a directory's entries that are searched.
@@ -23,11 +23,9 @@ _SPARK_NAMES = {"metadata", "offsets", "sources"}
 # Folders in a job's checkpoint directory that hold no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
-# The errors for which the store is searched for another path. It is not searched for other errors:
-# a store that did not answer would not answer again.
-_KINDS_WITH_SUGGESTION = (ErrorKind.NOT_FOUND, *_DAMAGED)
 # A pattern that the shell has left as it is, because it matches nothing.
 _PATTERN = re.compile(r"[*?\[]")
+_RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -45,11 +43,7 @@ def raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> Non
         return
     if problem != error.problem:
         raise DecodeError(
-            error.kind,
-            problem,
-            file=error.file,
-            field=error.field,
-            byte_offset=error.byte_offset,
+            error.kind, problem, file=error.file, field=error.field, byte_offset=error.byte_offset
         ) from error
 
 
@@ -57,17 +51,15 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
     """Return the error's text, with a suggestion if there is one."""
     if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
         return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
-    if pointer.startswith("file://") and not pointer.startswith("file:///"):
-        return f"{error.problem}; a file: URI has an absolute path, as file:///{pointer[7:]}"
+    if relative := _RELATIVE_URI.fullmatch(pointer):
+        return f"{error.problem}; a file: URI has an absolute path, as file:///{relative[1]}"
     if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
         return "no path matches this pattern"
-    if pointer.startswith("file:") and not pointer.startswith("file:/"):
-        return f"{error.problem}; a path is named without file:"
     if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
         return f"not a checkpoint of Flink; {way_out}"
-    suggestion = (
-        _suggestion(pointer, error.kind, files) if error.kind in _KINDS_WITH_SUGGESTION else ""
-    )
+    # A store that did not answer is not searched: it would not answer again.
+    is_readable = error.kind in (ErrorKind.NOT_FOUND, *_DAMAGED)
+    suggestion = _suggestion(pointer, error.kind, files) if is_readable else ""
     if error.kind in _DAMAGED and not error.problem.startswith("not a Flink checkpoint"):
         return f"damaged: {error.problem}; {suggestion or 'take another checkpoint'}"
     if not suggestion:
@@ -115,11 +107,8 @@ def _suggest_similar(pointer: str, files: Files) -> str:
             return ""
         missing, below = parent, posixpath.join(name, below)
         parent, name = posixpath.split(missing)
-    if (
-        not below
-        and checkpoint_number(name) is not None
-        and (newest := _suggest_newest(parent, files))
-    ):
+    is_checkpoint = not below and checkpoint_number(name) is not None
+    if is_checkpoint and (newest := _suggest_newest(parent, files)):
         return newest
     for similar in similar_names(name, names):
         path = posixpath.join(parent, similar, below).rstrip("/")
@@ -151,14 +140,13 @@ def _suggest_children(directory: str, names: list[str], files: Files) -> str:
         has_folders = has_folders or (bool(inside) and name not in _FOLDERS_OF_A_JOB)
         if METADATA_FILE in inside or any(checkpoint_number(child) is not None for child in inside):
             paths.append(join(directory, name))
-    if not paths and has_folders:
-        return f"`migrate scan {directory}` finds the jobs and savepoints below it"
-    if not paths:
-        return "Flink writes _metadata last; name another chk-<n> or a savepoint"
-    more = ", …" if len(paths) > _MAX_NAMED else ""
     if len(paths) == 1:
         return f"did you mean {paths[0]}?"
-    return f"name one of those below it: {', '.join(paths[:_MAX_NAMED])}{more}"
+    if paths:
+        return f"name one of those below it: {join_some(paths, _MAX_NAMED)}"
+    if has_folders:
+        return f"`migrate scan {directory}` finds the jobs and savepoints below it"
+    return "Flink writes _metadata last; name another chk-<n> or a savepoint"
 
 
 def _suggest_newest(directory: str, files: Files) -> str:
