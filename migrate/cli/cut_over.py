@@ -57,7 +57,7 @@ def cut_over(
     record of the cut-over, a JSON file beside its HTML page.
     """
     from migrate.cutover import run
-    from migrate.cutover.decision import CutOverStopped
+    from migrate.model.errors import CutOverStopped
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:

@@ -11,20 +11,60 @@ not be read, the original error is raised.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
 
 from decoder import StopKind
-from migrate.cutover.decision import Action, CutOverStopped, Decision, Done
-from migrate.cutover.facts import Facts, JobToStop, LocationFacts, is_same_savepoint, require
+from migrate.cutover.facts import Facts, JobToStop, is_same_savepoint, require
 from migrate.cutover.target_state import (
     Content,
     Started,
-    last_primed_batch,
     other_cluster_reason,
+    start_evidence,
     started_work,
     target_content,
 )
 from migrate.inputs.flink.rest_api import FlinkJob
-from migrate.model.errors import Refused
+from migrate.model.errors import CutOverStopped, Refused
+
+
+class Action(Enum):
+    """An action of a run. ``steps.ACTIONS`` has the function of each action."""
+
+    CHECK = auto()
+    STOP = auto()
+    AWAIT_STOP = auto()
+    RECORD_SAVEPOINT = auto()
+    RECORD_CLEAN_STOP = auto()
+    PLAN = auto()
+    WRITE = auto()
+    ADOPT = auto()
+    RECORD_WRITTEN = auto()
+    VERIFY = auto()
+    START = auto()
+    AWAIT_FIRST_BATCH = auto()
+
+
+# The actions that change something outside the record, or wait for such a change.
+CHANGES = {
+    Action.STOP,
+    Action.AWAIT_STOP,
+    Action.WRITE,
+    Action.ADOPT,
+    Action.START,
+    Action.AWAIT_FIRST_BATCH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The reason why a step has nothing to do."""
+
+    reason: str
+
+
+Decision = Action | Done
+
 
 # -- check, stop, clean ----------------------------------------------------------------------------
 
@@ -124,7 +164,6 @@ _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the command ``prime``.
     Content.PRIMING: (Done("the command that primes the location runs with it"), Action.WRITE),
-    Content.PRIMED: (_WRITTEN, Action.RECORD_PRIMED),
     Content.PLAN_NOT_RECORDED: (_WRITTEN, Action.RECORD_WRITTEN),
     Content.PLAN: (_WRITTEN, Done("{target} holds the plan")),
     Content.MOVED_ON: (_WRITTEN, Done("{target} held the plan, and others have committed since")),
@@ -219,27 +258,6 @@ START_EXIT_CODE_MISSING = (
     "the command start was run, and its exit code is missing, as after a reboot; look whether the "
     "query runs, start it yourself if it does not, and run this again once it has begun"
 )
-
-
-def last_query_batch(facts: Facts) -> int | None:
-    """Return the newest batch that the query has committed after the priming, or None."""
-    target = facts.target
-    if not isinstance(target, LocationFacts) or target.last_committed_batch is None:
-        return None
-    return (
-        target.last_committed_batch
-        if target.last_committed_batch > last_primed_batch(facts, target)
-        else None
-    )
-
-
-def start_evidence(facts: Facts) -> str:
-    """Return what shows that the consumers or the query have begun, or an empty text."""
-    if facts.spec.target.is_group:
-        started, reason = started_work(facts)
-        return reason if started is Started.YES else ""
-    batch = last_query_batch(facts)
-    return f"batch {batch} is committed" if batch is not None else ""
 
 
 def decide_start(facts: Facts) -> Decision:

@@ -14,11 +14,10 @@ from decoder import DecodeError, StopKind
 from decoder.checkpoint import read_metadata
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import JobToStop, Savepoint, is_same_savepoint
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
-from migrate.model.errors import Refused
+from migrate.model.errors import CutOverStopped, Refused
 from migrate.storage.uris import path_of
 
 # The time to wait for Flink to report a change, in addition to its web.refresh-interval.

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import decide_stop
-from migrate.cutover.decision import Action, CutOverStopped
+from migrate.cutover.decide import Action, decide_stop
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
 from migrate.cutover.observe import observe
 from migrate.cutover.record import now
@@ -24,7 +23,7 @@ from migrate.cutover.target_state import (
     target_content,
 )
 from migrate.inputs.flink.rest_api import FlinkJob
-from migrate.model.errors import Refused
+from migrate.model.errors import CutOverStopped, Refused
 from migrate.moves.rollback import rollback
 from migrate.targets.group.commit import Applied
 from migrate.targets.group.rollback_file import rollback_files

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from migrate.cutover.check_commands import rehearse
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import CHANGES, CutOverStopped, Decision, Done
+from migrate.cutover.decide import CHANGES, Decision, Done
 from migrate.cutover.facts import Facts, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
@@ -20,7 +20,7 @@ from migrate.cutover.roll_back import plan_roll_back, restart_advice, roll_back
 from migrate.cutover.spec_keys import each_message_once, refusals_with_spec_keys
 from migrate.cutover.start import watch_group
 from migrate.cutover.steps import ACTIONS, NAMES, STEPS, STOP_REQUESTED, Step
-from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
+from migrate.model.errors import CutOverStopped, MigrateError, NoSuchName, Refused, UsageError
 from migrate.model.log import log
 from migrate.model.warning import WarningCode, warn
 from migrate.report.cut_over import CutOverRecord

@@ -116,16 +116,21 @@ class FlinkSpec(_SpecPart):
 class KafkaSpec(_SpecPart):
     """The connection to the brokers. Put passwords into the file that ``config`` names."""
 
+    # The fields are named as arguments of the calls in ``migrate.moves``.
     bootstrap_servers: Text | None = None
-    config: PathOrUrl | None = Field(None, description="as --kafka-config")
-    properties: dict[str, str] = Field(default_factory=dict, description="as -X")
-    to_config: PathOrUrl | None = Field(
-        None, description="for a target that reads another cluster, as --to-kafka-config"
+    kafka_config: PathOrUrl | None = Field(None, alias="config", description="as --kafka-config")
+    kafka_properties: dict[str, str] = Field(
+        default_factory=dict, alias="properties", description="as -X"
+    )
+    to_kafka_config: PathOrUrl | None = Field(
+        None,
+        alias="to-config",
+        description="for a target that reads another cluster, as --to-kafka-config",
     )
 
     @model_validator(mode="after")
     def _check_brokers(self) -> KafkaSpec:
-        if self.bootstrap_servers is None and self.config is None:
+        if self.bootstrap_servers is None and self.kafka_config is None:
             raise ValueError("missing: bootstrap-servers, or config, a file that names them")
         return self
 
@@ -262,24 +267,16 @@ class SpecFile:
         folder = Files().absolute(savepoints)
         return folder if "://" in folder else f"file://{folder}"
 
-    def kafka_arguments(self) -> KafkaArguments:
-        """Return the Kafka connection as keyword arguments of the calls in ``migrate.moves``."""
-        kafka = self.spec.kafka
-        return {
-            "bootstrap_servers": kafka.bootstrap_servers,
-            "kafka_config": kafka.config,
-            "kafka_properties": kafka.properties,
-        }
+    def connections(self) -> ConnectionArguments:
+        """Return the connections to both clusters, as arguments of the calls in the moves."""
+        return cast(ConnectionArguments, self.spec.kafka.model_dump())
 
     def target_kafka_arguments(self) -> KafkaArguments:
         """Return the connection to the cluster that the target reads, as keyword arguments."""
-        to_config = self.spec.kafka.to_config
-        return {"kafka_config": to_config} if to_config is not None else self.kafka_arguments()
-
-    def connections(self) -> ConnectionArguments:
-        """Return the connections to both clusters, as keyword arguments."""
-        target: ToKafkaArguments = {"to_kafka_config": self.spec.kafka.to_config}
-        return {**self.kafka_arguments(), **target}
+        kafka = self.spec.kafka
+        if kafka.to_kafka_config is not None:
+            return {"kafka_config": kafka.to_kafka_config}
+        return cast(KafkaArguments, kafka.model_dump(exclude={"to_kafka_config"}))
 
     def move_arguments(self) -> MoveArguments:
         """Return the options under ``move`` and the connections, as keyword arguments."""
@@ -299,7 +296,7 @@ class SpecFile:
         spec = self.spec
         values = {
             "flink.savepoint": spec.flink.savepoint,
-            "kafka.to-config": spec.kafka.to_config,
+            "kafka.to-config": spec.kafka.to_kafka_config,
             "target.checkpoint-dir": spec.target.checkpoint_dir,
             "target.group": spec.target.group,
             "sink": spec.sink,

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.spec import MoveSpec
 from migrate.inputs.flink.rest_client import FlinkRestError
-from migrate.model.errors import Refused
+from migrate.model.errors import CutOverStopped, Refused
 from migrate.model.log import log
 
 _KEYS = {

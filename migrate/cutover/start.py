@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.decide import START_EXIT_CODE_MISSING, start_evidence
-from migrate.cutover.decision import CutOverStopped
+from migrate.cutover.decide import START_EXIT_CODE_MISSING
 from migrate.cutover.facts import Facts, GroupFacts, require
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
+from migrate.cutover.target_state import start_evidence
+from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
 from migrate.report.cut_over import PartitionReport, StartReport

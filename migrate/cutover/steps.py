@@ -15,7 +15,7 @@ from migrate.cutover import (
     write_target,
 )
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import Action, Decision
+from migrate.cutover.decide import Action, Decision
 from migrate.cutover.facts import Facts, Need, Unavailable
 
 
@@ -113,7 +113,6 @@ ACTIONS: Mapping[Action, Callable[[CutOverContext, Facts], str]] = {
     Action.PLAN: make_plan.make_plan,
     Action.WRITE: write_target.write,
     Action.ADOPT: write_target.adopt,
-    Action.RECORD_PRIMED: write_target.record_primed,
     Action.RECORD_WRITTEN: write_target.record_written,
     Action.VERIFY: verify_start.verify_target,
     Action.START: start.start,

@@ -6,11 +6,11 @@ import time
 
 from decoder import StopKind
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, JobToStop, require
 from migrate.cutover.observe_stopped_job import MAX_SILENCE_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
+from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import parse_duration

@@ -23,7 +23,6 @@ class Content(Enum):
 
     NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
     PRIMING = auto()  # the command ``prime`` is writing the target
-    PRIMED = auto()  # the command ``prime`` has ended, and its result is not recorded yet
     PLAN_NOT_RECORDED = auto()  # the plan; the run was killed before it recorded the write
     PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group that held the plan; others have committed for it since
@@ -130,7 +129,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
     if ours:
         return Content.PLAN, ""
     if written and record.query_id is None and facts.prime_status == 0:
-        return Content.PRIMED, ""
+        return Content.PLAN_NOT_RECORDED, ""
     return Content.NOT_OURS, (
         f"{name} holds the plan, and this record has not written it (query {target.query_id}): "
         f"another cut-over may start it; {_NEW_DIRECTORY}, or add --adopt to take it over"
@@ -256,6 +255,27 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
     if primed is None and target.priming_problem is None:
         primed = target.last_committed_batch
     return primed if primed is not None else -1
+
+
+def last_query_batch(facts: Facts) -> int | None:
+    """Return the newest batch that the query has committed after the priming, or None."""
+    target = facts.target
+    if not isinstance(target, LocationFacts) or target.last_committed_batch is None:
+        return None
+    return (
+        target.last_committed_batch
+        if target.last_committed_batch > last_primed_batch(facts, target)
+        else None
+    )
+
+
+def start_evidence(facts: Facts) -> str:
+    """Return what shows that the consumers or the query have begun, or an empty text."""
+    if facts.spec.target.is_group:
+        started, reason = started_work(facts)
+        return reason if started is Started.YES else ""
+    batch = last_query_batch(facts)
+    return f"batch {batch} is committed" if batch is not None else ""
 
 
 def how_to_end(process: int | None) -> str:

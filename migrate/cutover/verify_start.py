@@ -17,12 +17,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import last_query_batch
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, GroupFacts
-from migrate.cutover.target_state import Started, started_work
+from migrate.cutover.target_state import Started, last_query_batch, started_work
 from migrate.inputs.ask_broker import ask_logs
 from migrate.inputs.spark_log import committed_positions
+from migrate.model.errors import CutOverStopped
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
 from migrate.moves.options import kafka

@@ -7,11 +7,10 @@ import uuid
 from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, LocationFacts, require, streams_of
 from migrate.cutover.observe import NO_BATCH, observe
 from migrate.cutover.record import now
-from migrate.model.errors import Refused
+from migrate.model.errors import CutOverStopped, Refused
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
 from migrate.moves.commit_group import commit_group
@@ -129,7 +128,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     problem = target.priming_problem if target.last_committed_batch is not None else NO_BATCH
     if problem is not None:
         raise Refused(f"{directory}: {problem}; remove it, and run this again")
-    context.record.change(primed=target.last_committed_batch, query_id=target.query_id)
+    _record_primed(context, target)
     for state in context.spec.states:
         words = ["migrate", "verify", savepoint, context.spec.target.name, "--state", state]
         log.info(f"next: {shlex.join(words)}")
@@ -169,19 +168,16 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
     return f"took over {target.name}"
 
 
-def record_primed(context: CutOverContext, facts: Facts) -> str:
-    """Record the query id and the last committed batch of a primed location."""
-    target = _location_facts(facts)
-    context.record.change(
-        primed=target.last_committed_batch, query_id=target.query_id, written=now()
-    )
-    return f"{target.name} holds the plan, with a state"
-
-
 def record_written(context: CutOverContext, facts: Facts) -> str:
-    """Record that a killed run had written the target completely."""
+    """Record that a killed run, or the command that it had started, wrote the target completely."""
+    if context.spec.states and context.record.model.query_id is None:
+        _record_primed(context, _location_facts(facts))
     context.record.change(written=now())
     return f"{facts.target_name} holds the plan"
+
+
+def _record_primed(context: CutOverContext, target: LocationFacts) -> None:
+    context.record.change(primed=target.last_committed_batch, query_id=target.query_id)
 
 
 def _location_facts(facts: Facts) -> LocationFacts:

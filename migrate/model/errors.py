@@ -53,5 +53,18 @@ class Refused(MigrateError):
         super().__init__("; ".join(self.reasons))
 
 
+class CutOverStopped(MigrateError):
+    """A cut-over cannot continue. Completed steps are not undone.
+
+    Attributes:
+        reasons: why the step failed, one line for each reason.
+        details: lines for the terminal only, as they may hold secrets.
+    """
+
+    def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons, self.details = reasons, details
+
+
 class ServiceError(MigrateError):
     """A service did not answer, or denied access."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import Decision, Done
+from migrate.cutover.decide import Decision, Done
 from migrate.cutover.facts import Facts
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec

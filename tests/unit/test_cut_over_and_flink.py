@@ -13,11 +13,10 @@ import pytest
 import yaml
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.observe import observe
 from migrate.cutover.observe_stopped_job import read_savepoint
 from migrate.inputs.flink.rest_client import FlinkRestError
-from migrate.model.errors import Refused
+from migrate.model.errors import CutOverStopped, Refused
 from migrate.report.cut_over import StartReport
 from tests.support.cut_over import act, open_context, reason_done
 from tests.support.golden_topics import GOLDEN

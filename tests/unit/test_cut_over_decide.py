@@ -11,7 +11,7 @@ import pytest
 from decoder import StopKind
 from migrate.cutover import roll_back
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import Action, CutOverStopped, Decision, Done
+from migrate.cutover.decide import Action, Decision, Done
 from migrate.cutover.facts import (
     Facts,
     GroupFacts,
@@ -27,7 +27,7 @@ from migrate.cutover.target_state import Started, started_work
 from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
-from migrate.model.errors import Refused, ServiceError
+from migrate.model.errors import CutOverStopped, Refused, ServiceError
 from migrate.model.positions import SPARK, Origin
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.report.cut_over import (
@@ -501,7 +501,7 @@ _BY_ANOTHER = {
             _MOVED,
             _location(**_LEFT),
             _STATES | {"prime_status": 0},
-            Action.RECORD_PRIMED,
+            Action.RECORD_WRITTEN,
             Started.NO,
         ),
         (

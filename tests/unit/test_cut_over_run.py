@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from migrate.cutover import run
-from migrate.cutover.decision import Action, CutOverStopped, Decision, Done
+from migrate.cutover.decide import Action, Decision, Done
 from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step
-from migrate.model.errors import Refused, UsageError
+from migrate.model.errors import CutOverStopped, Refused, UsageError
 from tests.support.golden_topics import GOLDEN
 
 _SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))

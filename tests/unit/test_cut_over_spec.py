@@ -78,7 +78,11 @@ def test_a_target_may_read_another_cluster(tmp_path: Path) -> None:
     assert arguments["to_kafka_config"] == east
     assert (arguments["wait"], arguments["on_ambiguous"]) == ("5m", "first")
     same = read_spec(_written(tmp_path))
-    assert same.target_kafka_arguments() == same.kafka_arguments()
+    assert same.target_kafka_arguments() == {
+        "bootstrap_servers": "127.0.0.1:1",
+        "kafka_config": None,
+        "kafka_properties": {},
+    }
     assert "kafka.to-config" not in same.deciding_values()
 
 

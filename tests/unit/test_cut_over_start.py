@@ -14,9 +14,8 @@ import pytest
 import yaml
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.record import locked
-from migrate.model.errors import Refused
+from migrate.model.errors import CutOverStopped, Refused
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
 from tests.support.checkpoints import splits, write_source
