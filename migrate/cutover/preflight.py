@@ -18,7 +18,7 @@ from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
 from migrate.cutover.spec import Spec
 from migrate.cutover.target_state import other_move_reason
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from decoder import CheckpointKind
 from migrate.inputs.ask_broker import ask_group, ask_logs, broker_needed
 from migrate.inputs.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import read
 from migrate.inputs.position_inputs import (
     Side,
     SideKind,

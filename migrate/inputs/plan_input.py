@@ -20,7 +20,6 @@ from migrate.model.positions import (
     PositionSet,
     PositionState,
     Start,
-    unresolved_position,
 )
 
 
@@ -91,5 +90,6 @@ def _position(topic: str, partition: int, start: Start) -> Position:
         case Marker():
             return Position(topic, partition, PositionState(start.value), start)
         case _:
+            unresolved = PositionState.UNRESOLVED
             reason = "the input has no offset for it"
-            return unresolved_position(topic, partition, reason)
+            return Position(topic, partition, unresolved, None, reason=reason)

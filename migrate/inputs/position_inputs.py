@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_group, ask_logs, broker_needed
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import read
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source

@@ -181,20 +181,6 @@ class PartitionRow:
         return f"{self.topic}-{self.partition}"
 
 
-def unresolved_position(
-    topic: str,
-    partition: int,
-    reason: str,
-    *,
-    stopping_offset: int | None = None,
-    subtask: int | None = None,
-    cluster: str | None = None,
-) -> Position:
-    """Return a position whose start is not known."""
-    state = PositionState.UNRESOLVED
-    return Position(topic, partition, state, None, stopping_offset, subtask, cluster, reason)
-
-
 Logs: TypeAlias = "Mapping[str, Mapping[int, LogRange]]"
 
 

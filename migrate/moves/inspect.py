@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.extract import Extraction
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import Extraction, read
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

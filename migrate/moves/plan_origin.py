@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from decoder import DecodeError
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import listed_source
 from migrate.inputs.position_inputs import FILE_READERS, parse_side, side_input

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
 from migrate.inputs.flink.choose_source import choose, choose_leniently
-from migrate.inputs.flink.extract import Extraction
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import Extraction, read
 from migrate.inputs.flink.source import topics_of
 from migrate.inputs.position_inputs import parse_side, side_input
 from migrate.model.errors import Refused, UsageError

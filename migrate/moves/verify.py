@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_broker, broker_needed, valid_topics
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import read
 from migrate.inputs.position_inputs import Side, SideKind, group_positions, parse_side
 from migrate.inputs.spark_query import query_start
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question

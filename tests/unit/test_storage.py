@@ -21,7 +21,7 @@ from decoder import DecodeError, ErrorKind, KafkaSource, list_checkpoints, read_
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.state_files import StateFiles
 from decoder.storage import LocalFiles, StorageUnavailable, normalise_path
-from migrate.inputs.flink import read as flink_read
+from migrate.inputs.flink import extract as flink_extract
 from migrate.storage.files import Files
 from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
 from tests.support.command import migrate
@@ -456,9 +456,9 @@ def test_what_the_user_may_have_meant_is_not_asked_of_a_store_that_is_down(
     write_with_handle(lambda size: RelativeFileHandle(str(outside), size), chk)
     monkeypatch.setattr(_Asked, "down", kind is ErrorKind.UNAVAILABLE)
     monkeypatch.setattr(_Asked, "asked", [])
-    monkeypatch.setattr(flink_read, "Files", _Asked)
+    monkeypatch.setattr(flink_extract, "Files", _Asked)
     asked: list[list[str]] = []
-    for read in (lambda: read_checkpoint(chk, _Asked()), lambda: flink_read.read(str(chk))):
+    for read in (lambda: read_checkpoint(chk, _Asked()), lambda: flink_extract.read(str(chk))):
         with pytest.raises(DecodeError) as caught:
             read()
         assert caught.value.kind is kind

@@ -1,17 +1,28 @@
-"""The Kafka sources of a decoded checkpoint, their positions, and the checkpoint's findings."""
+"""Reading of checkpoints: their Kafka sources with positions, and findings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from decoder import Checkpoint, PendingTransaction, SinkState, UnknownSource
+from decoder import (
+    Checkpoint,
+    DecodeError,
+    PendingTransaction,
+    SinkState,
+    UnknownSource,
+    read_checkpoint,
+)
+from decoder.urls import redact_url
 from migrate.inputs.flink.findings.checkpoint import findings_of_checkpoint, job_ended_with
 from migrate.inputs.flink.findings.operator import findings_of_operator, state_bytes
 from migrate.inputs.flink.findings.source import findings_of_source
 from migrate.inputs.flink.source import Source, source_of
 from migrate.model.finding import Finding
+from migrate.model.log import timed
 from migrate.model.positions import Origin
+from migrate.storage.files import Files
+from migrate.storage.suggest_path import raise_with_suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +61,42 @@ class Extraction:
         }
 
 
+def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
+    """Read a checkpoint, and extract its sources and findings.
+
+    Args:
+        pointer: the path or URI of the checkpoint, as for ``read_checkpoint``.
+        allow_external_files: as for ``read_checkpoint``.
+
+    Raises:
+        DecodeError: as for ``read_checkpoint``; the message may suggest another path.
+    """
+    files = Files()
+    try:
+        with timed(f"reading {redact_url(pointer)}"):
+            checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
+    except DecodeError as error:
+        raise_with_suggestion(pointer, error, files)
+        raise
+    return extract(checkpoint)
+
+
 def extract(checkpoint: Checkpoint) -> Extraction:
     """Extract the Kafka sources of a checkpoint, their positions, and the findings."""
     sources: list[Source] = []
     findings = list(findings_of_checkpoint(checkpoint))
     stopped = job_ended_with(checkpoint)
     for operator in checkpoint.operators:
+        own_findings: list[Finding] = []
         state = checkpoint.sources.get(operator.operator_id)
         if state is not None and not isinstance(state, UnknownSource):
             source = source_of(operator, state)
             sources.append(source)
-            findings.extend(findings_of_source(source, state, checkpoint))
+            own_findings += findings_of_source(source, state, checkpoint)
         sink = checkpoint.sinks.get(operator.operator_id)
-        findings.extend(findings_of_operator(operator, state, sink, stopped))
-    names = {operator.operator_id: operator.name for operator in checkpoint.operators}
-    named = (replace(item, operator_name=names.get(item.operator_id or "")) for item in findings)
-    return Extraction(checkpoint, tuple(sources), tuple(named))
+        own_findings += findings_of_operator(operator, state, sink, stopped)
+        findings += (
+            replace(finding, operator_id=operator.operator_id, operator_name=operator.name)
+            for finding in own_findings
+        )
+    return Extraction(checkpoint, tuple(sources), tuple(findings))

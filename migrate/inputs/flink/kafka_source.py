@@ -19,14 +19,10 @@ from decoder.kafka.enumerator import (
 )
 from decoder.kafka.source import split_fields
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
-from migrate.model.positions import (
-    Marker,
-    Position,
-    PositionFields,
-    PositionState,
-    TopicPartition,
-    unresolved_position,
-)
+from migrate.model.positions import Marker, PositionFields, PositionState, TopicPartition
+
+# A position's state, its start (a next offset or a marker), and the reason if it has no start.
+PositionStart = tuple[PositionState, int | Marker | None, str]
 
 _NEXT = PositionState.NEXT
 _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.COMMITTED}
@@ -38,28 +34,30 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
     A reader's split takes precedence over the enumerator's entry, whose start may be outdated.
     """
     known: defaultdict[str, dict[int, PositionFields]] = defaultdict(dict)
-    for subtask, topic, partition, start, stop in split_fields(state.reader_splits):
-        # Not a call of _reader_position, which would double the time.
+    for subtask, topic, partition, offset, stop in split_fields(state.reader_splits):
+        # Not always a call of _fields, which would double the time.
         known[topic][partition] = (
-            (topic, partition, _NEXT, start, stop, subtask, cluster, "")
-            if start >= 0
-            else _reader_position(subtask, Split(topic, partition, start, stop), cluster)
+            (topic, partition, _NEXT, offset, stop, subtask, cluster, "")
+            if offset >= 0
+            else _fields(topic, partition, _reader_start(offset), stop, subtask, cluster)
         )
     if sum(map(len, known.values())) < len(state.reader_splits):
         for copies in _group_duplicates(state.reader_splits):
-            subtask, first = copies[0]
-            known[first.topic][first.partition] = (
-                _ambiguous_position(copies, cluster)
-                if any(copy.split != first for copy in copies)
-                else _reader_position(subtask, first, cluster)
-            )
-    for entry in _entries_without_reader(state.enumerator, known):
-        is_assigned = entry.status is AssignmentStatus.ASSIGNED
-        known[entry.topic][entry.partition] = (
-            _finished_position(entry, cluster)
-            if is_assigned
-            else _unassigned_position(entry, cluster)
-        )
+            subtask, (topic, partition, offset, stop) = copies[0]
+            fields = _fields(topic, partition, _reader_start(offset), stop, subtask, cluster)
+            if any(copy.split != copies[0].split for copy in copies):
+                starts = [copy.split.starting_offset for copy in copies]
+                start = unknown_start(
+                    f"it stands in reader state {len(copies)} times, with starts from "
+                    f"{min(starts)} to {max(starts)}"
+                )
+                fields = _fields(topic, partition, start, stop, None, cluster)
+            known[topic][partition] = fields
+    for topic, partition, status, split in _entries_without_reader(state.enumerator, known):
+        is_assigned = status is AssignmentStatus.ASSIGNED
+        start = _finished_start(split) if is_assigned else _unassigned_start(split)
+        stop = split.stopping_offset if split is not None else None
+        known[topic][partition] = _fields(topic, partition, start, stop, None, cluster)
     positions: list[PositionFields] = []
     for _, of_topic in sorted(known.items()):
         positions += map(of_topic.__getitem__, sorted(of_topic))
@@ -89,84 +87,55 @@ def _group_duplicates(reader_splits: Iterable[ReaderSplit]) -> list[list[ReaderS
     return [splits for splits in groups.values() if len(splits) > 1]
 
 
-def _reader_position(subtask: int, split: Split, cluster: str | None) -> Position:
-    """Return the position of a reader's split."""
-    topic, partition, start, stop = split
-    if start >= 0:
-        return Position(topic, partition, _NEXT, start, stop, subtask, cluster)
-    if start in _MARKERS:
-        marker = _MARKERS[start]
-        state = PositionState(marker.value)
-        return Position(topic, partition, state, marker, stop, subtask, cluster)
-    reason = "its start was not initialised yet when the checkpoint was taken"
-    return unresolved_position(
-        topic, partition, reason, stopping_offset=stop, subtask=subtask, cluster=cluster
-    )
+def _fields(
+    topic: str,
+    partition: int,
+    position_start: PositionStart,
+    stop: int | None,
+    subtask: int | None,
+    cluster: str | None,
+) -> PositionFields:
+    state, start, reason = position_start
+    return topic, partition, state, start, stop, subtask, cluster, reason
 
 
-def _ambiguous_position(copies: list[ReaderSplit], cluster: str | None) -> Position:
-    first = copies[0].split
-    starts = [copy.split.starting_offset for copy in copies]
-    return unresolved_position(
-        first.topic,
-        first.partition,
-        f"it stands in reader state {len(copies)} times, with starts from {min(starts)} to "
-        f"{max(starts)}",
-        stopping_offset=first.stopping_offset,
-        cluster=cluster,
-    )
+def unknown_start(reason: str) -> PositionStart:
+    """Return the start of a position that is not in the state."""
+    return PositionState.UNRESOLVED, None, reason
 
 
-def _finished_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    """Return the position of an assigned partition without a reader: it was read to its end.
-
-    The position is unresolved if the state does not have the end.
-    """
-    split = entry.split
-    finished_at = _finished_offset(split) if split is not None else None
-    if split is not None and finished_at is not None:
-        return Position(
-            entry.topic,
-            entry.partition,
-            PositionState.FINISHED,
-            finished_at,
-            split.stopping_offset,
-            cluster=cluster,
-        )
-    return unresolved_position(
-        entry.topic,
-        entry.partition,
-        "it was assigned to a reader that no longer holds it, and the offset it stopped at is "
-        "not in the state",
-        stopping_offset=split.stopping_offset if split is not None else None,
-        cluster=cluster,
-    )
+def _reader_start(offset: int) -> PositionStart:
+    """Return the start of a reader's split; no record was read yet from a split with a marker."""
+    if offset >= 0:
+        return _NEXT, offset, ""
+    if (marker := _MARKERS.get(offset)) is not None:
+        return PositionState(marker.value), marker, ""
+    return unknown_start("its start was not initialised yet when the checkpoint was taken")
 
 
-def _finished_offset(split: Split) -> int | None:
-    """Return the next offset of a finished split, or None if it is not known.
+def _finished_start(split: Split | None) -> PositionStart:
+    """Return the next offset of an assigned partition without a reader: it was read to its end.
 
     The next offset is the stop, or the start if the start is higher. ``earliest`` is taken to be
     lower. ``latest`` or ``committed`` may have been higher, so the next offset is not known.
     """
-    stop, start = split.stopping_offset, split.starting_offset
-    if stop is None or stop < 0:
-        return None
-    if start >= 0:
-        return max(start, stop)
-    return stop if start == EARLIEST else None
+    if split is not None and split.stopping_offset is not None and split.stopping_offset >= 0:
+        offset = split.starting_offset
+        if offset >= 0 or offset == EARLIEST:
+            return PositionState.FINISHED, max(offset, split.stopping_offset), ""
+    return unknown_start(
+        "it was assigned to a reader that no longer holds it, and the offset it stopped at is not "
+        "in the state"
+    )
 
 
-def _unassigned_position(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    topic, partition, split = entry.topic, entry.partition, entry.split
+def _unassigned_start(split: Split | None) -> PositionStart:
+    """Return the start of a partition that was discovered, and not yet assigned to a reader."""
     if split is None:
-        reason = "it was not yet assigned, and the starting policy of the job is not in the state"
-        return unresolved_position(topic, partition, reason, cluster=cluster)
-    stop = split.stopping_offset
+        return unknown_start(
+            "it was not yet assigned, and the starting policy of the job is not in the state"
+        )
     if split.starting_offset == NOT_SET:
-        reason = "it was not yet assigned, and its start was not initialised"
-        return unresolved_position(topic, partition, reason, stopping_offset=stop, cluster=cluster)
-    start: int | Marker = split.starting_offset
-    if start in _MARKERS:
-        start = _MARKERS[start]
-    return Position(topic, partition, PositionState.UNASSIGNED, start, stop, cluster=cluster)
+        return unknown_start("it was not yet assigned, and its start was not initialised")
+    offset = split.starting_offset
+    return PositionState.UNASSIGNED, _MARKERS.get(offset, offset), ""

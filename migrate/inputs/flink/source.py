@@ -21,15 +21,8 @@ from decoder import (
 from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, EnumeratorState
 from decoder.kafka.legacy import EARLIEST, GROUP, LATEST, NOT_SET, LegacyOffset
 from decoder.kafka.split import Split
-from migrate.inputs.flink.kafka_source import merged_positions
-from migrate.model.positions import (
-    Marker,
-    Position,
-    PositionFields,
-    PositionState,
-    TopicPartition,
-    unresolved_position,
-)
+from migrate.inputs.flink.kafka_source import PositionStart, merged_positions, unknown_start
+from migrate.model.positions import Marker, Position, PositionFields, PositionState, TopicPartition
 
 _WITH_SPLITS = 3  # the enumerator version whose entries contain splits with offsets
 # Creates a Position from its fields, in half the time of a call of the class.
@@ -46,6 +39,15 @@ class SourceKind(str, Enum):
     DYNAMIC_KAFKA_SOURCE = "DynamicKafkaSource"
     HYBRID_SOURCE = "HybridSource"
     BEAM_KAFKA_IO = "BeamKafkaIO"
+
+
+_KINDS = {
+    KafkaSource: SourceKind.KAFKA_SOURCE,
+    LegacyConsumer: SourceKind.FLINK_KAFKA_CONSUMER,
+    DynamicKafkaSource: SourceKind.DYNAMIC_KAFKA_SOURCE,
+    HybridSource: SourceKind.HYBRID_SOURCE,
+    BeamKafkaIO: SourceKind.BEAM_KAFKA_IO,
+}
 
 
 @dataclass(frozen=True)
@@ -125,22 +127,22 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
 
     A HybridSource has no positions while its current source is not a Kafka source.
     """
-    kind, clusters = _clusters(state)
+    clusters = kafka_clusters(state)
     positions: tuple[PositionFields, ...]
     if isinstance(state, LegacyConsumer):
         positions = tuple(legacy_positions(state))
     else:
         positions = tuple(
             chain.from_iterable(
-                merged_positions(known, cluster)
-                for cluster, known in sorted(clusters.items(), key=lambda item: item[0] or "")
+                merged_positions(clusters[cluster], cluster)
+                for cluster in sorted(clusters, key=lambda name: name or "")
             )
         )
     return Source(
         operator.operator_id,
         operator.name,
         operator.uid,
-        kind,
+        _KINDS[type(state)],
         operator.parallelism,
         operator.max_parallelism,
         {
@@ -153,21 +155,22 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
     )
 
 
-def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaSource]]:
-    """Return the kind of a source, and a KafkaSource for each cluster (None: without a name)."""
+def kafka_clusters(state: KafkaState | UnknownSource) -> Mapping[str | None, KafkaSource]:
+    """Return the state of a source in each cluster; None is a cluster without a name.
+
+    Empty for a FlinkKafkaConsumer, whose state has another form.
+    """
     match state:
         case KafkaSource():
-            return SourceKind.KAFKA_SOURCE, {None: state}
+            return {None: state}
         case DynamicKafkaSource():
-            return SourceKind.DYNAMIC_KAFKA_SOURCE, dict(state.clusters.items())
+            return dict(state.clusters.items())
         case HybridSource():
-            if isinstance(state.current, UnknownSource):
-                return SourceKind.HYBRID_SOURCE, {}
-            return SourceKind.HYBRID_SOURCE, _clusters(state.current)[1]
-        case LegacyConsumer():
-            return SourceKind.FLINK_KAFKA_CONSUMER, {}
+            return kafka_clusters(state.current)
         case BeamKafkaIO():
-            return SourceKind.BEAM_KAFKA_IO, {None: _as_a_kafka_source(state)}
+            return {None: _as_a_kafka_source(state)}
+        case LegacyConsumer() | UnknownSource():
+            return {}
 
 
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
@@ -216,27 +219,26 @@ def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     copies: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:
         copies.setdefault((offset.topic, offset.partition), []).append(offset)
-    for place in sorted(copies):
-        yield _legacy_position(copies[place])
+    for topic, partition in sorted(copies):
+        first, *others = copies[topic, partition]
+        stored = {first.stored_offset, *(other.stored_offset for other in others)}
+        status, start, reason = _legacy_start(stored, len(others) + 1)
+        subtask = first.subtask if len(stored) == 1 else None
+        yield Position(topic, partition, status, start, None, subtask, reason=reason)
 
 
-def _legacy_position(copies: list[LegacyOffset]) -> Position:
-    first = copies[0]
-    topic, partition, stored = first.topic, first.partition, first.stored_offset
-    if any(copy.stored_offset != stored for copy in copies):
-        offsets = [copy.stored_offset for copy in copies]
-        limits = f"from {min(offsets)} to {max(offsets)}"
-        reason = f"it is listed {len(copies)} times, with offsets {limits}"
-        return unresolved_position(topic, partition, reason)
-    if stored in _MARKERS:
-        marker = _MARKERS[stored]
-        state = PositionState(marker.value)
-        return Position(topic, partition, state, marker, None, first.subtask)
-    if stored == NOT_SET:
-        reason = "its start was not set yet when the checkpoint was taken"
-        return unresolved_position(topic, partition, reason, subtask=first.subtask)
+def _legacy_start(stored: set[int], copies: int) -> PositionStart:
+    """Return the start of a partition that is listed ``copies`` times, with these offsets."""
+    if len(stored) > 1:
+        limits = f"from {min(stored)} to {max(stored)}"
+        return unknown_start(f"it is listed {copies} times, with offsets {limits}")
+    (offset,) = stored
+    if (marker := _MARKERS.get(offset)) is not None:
+        return PositionState(marker.value), marker, ""
+    if offset == NOT_SET:
+        return unknown_start("its start was not set yet when the checkpoint was taken")
     # The stored offset is that of the last processed record; -1 is the one before offset 0.
-    return Position(topic, partition, PositionState.NEXT, stored + 1, None, first.subtask)
+    return PositionState.NEXT, offset + 1, ""
 
 
 def topics_of(sources: Iterable[Source]) -> set[str]:

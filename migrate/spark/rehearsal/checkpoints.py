@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from migrate.inputs.flink.choose_source import Choice, choose, source_positions
-from migrate.inputs.flink.extract import Extraction
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import Extraction, read
 from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused
 from migrate.model.finding import Code

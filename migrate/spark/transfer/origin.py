@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import read
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.positions import PositionState, TopicPartition
 from migrate.state.column_types import quoted

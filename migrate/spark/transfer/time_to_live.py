@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from migrate.inputs.flink.read import read
+from migrate.inputs.flink.extract import read
 from migrate.model.errors import Refused, UsageError
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time

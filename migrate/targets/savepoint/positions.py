@@ -8,15 +8,9 @@ from typing import NamedTuple
 from decoder.kafka.enumerator import AssignmentStatus, EnumeratorState
 from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.operator import Source
-from decoder.kafka.source import (
-    BeamKafkaIO,
-    DynamicKafkaSource,
-    HybridSource,
-    KafkaSource,
-    UnknownSource,
-    split_fields,
-)
+from decoder.kafka.source import split_fields
 from decoder.kafka.split import Split
+from migrate.inputs.flink.source import kafka_clusters
 
 _VERSION_WITH_SPLITS = 3  # the enumerator version whose entries hold complete splits
 
@@ -44,23 +38,14 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
 
     It may be a marker. For a FlinkKafkaConsumer it is the stored offset or marker plus one.
     """
-    match source:
-        case LegacyConsumer():
-            return {
-                ClusterPartition(None, offset.topic, offset.partition): offset.stored_offset + 1
-                for offset in source.offsets
-            }
-        case HybridSource():
-            return next_offsets(source.current)
-        case DynamicKafkaSource():
-            clusters: list[tuple[str | None, KafkaSource]] = [*source.clusters.items()]
-        case KafkaSource():
-            clusters = [(None, source)]
-        case BeamKafkaIO() | UnknownSource():
-            return {}
+    if isinstance(source, LegacyConsumer):
+        return {
+            ClusterPartition(None, offset.topic, offset.partition): offset.stored_offset + 1
+            for offset in source.offsets
+        }
     return {
         ClusterPartition(cluster, topic, partition): start
-        for cluster, state in clusters
+        for cluster, state in kafka_clusters(source).items()
         for _, topic, partition, start, _ in split_fields(state.reader_splits)
     }
 
@@ -94,16 +79,8 @@ def entries_after(source: Source, changes: OffsetChanges) -> Entries:
 
 def _enumerators(source: Source) -> dict[str | None, EnumeratorState]:
     """Return the enumerators by cluster; the cluster is None if the state names no cluster."""
-    match source:
-        case HybridSource():
-            return _enumerators(source.current)
-        case KafkaSource():
-            return {None: source.enumerator} if source.enumerator is not None else {}
-        case DynamicKafkaSource():
-            return {
-                cluster: state.enumerator
-                for cluster, state in source.clusters.items()
-                if state.enumerator is not None
-            }
-        case LegacyConsumer() | BeamKafkaIO() | UnknownSource():
-            return {}
+    return {
+        cluster: state.enumerator
+        for cluster, state in kafka_clusters(source).items()
+        if state.enumerator is not None
+    }

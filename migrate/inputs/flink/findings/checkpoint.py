@@ -15,7 +15,6 @@ from decoder import (
     StopKind,
     UnknownSource,
 )
-from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
 from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
 from decoder.kafka.sink import COMMITTER_STATE, UnknownSink
@@ -68,26 +67,8 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): the "
             "positions of a finished Kafka source are not in the checkpoint",
         )
-    yield from _beam_findings(checkpoint)
     yield from _sink_findings(checkpoint)
     yield _written_by_finding(checkpoint)
-
-
-def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield findings about Beam DoFns that may read Kafka.
-
-    The positions of a splittable DoFn are in its restrictions, which are keyed state of a
-    DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of
-    portable pipelines).
-    """
-    for operator in checkpoint.operators:
-        if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
-            yield Finding(
-                Code.ANOTHER_SOURCE_KIND,
-                "an Apache Beam DoFn with keyed state: if it reads Kafka (a splittable DoFn), its "
-                "positions do not move; run it with --experiments=use_deprecated_read",
-                operator.operator_id,
-            )
 
 
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:

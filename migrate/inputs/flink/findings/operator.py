@@ -67,7 +67,7 @@ _OPEN_FILE_TEXT = f"a file sink may have an unfinished file: {_HIDDEN_FILE_TEXT}
 def findings_of_operator(
     operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
 ) -> Iterator[Finding]:
-    """Yield the findings about an operator.
+    """Yield the findings about an operator, without its id and its name.
 
     Args:
         operator: any operator of the checkpoint.
@@ -75,13 +75,21 @@ def findings_of_operator(
         sink: the state of the operator as a sink; None if it is not a sink.
         stopped: whether the job ended with this checkpoint.
     """
+    if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
+        # The positions of a splittable DoFn are in its restrictions, which are keyed state of a
+        # DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator
+        # of portable pipelines).
+        yield Finding(
+            Code.ANOTHER_SOURCE_KIND,
+            "an Apache Beam DoFn with keyed state: if it reads Kafka (a splittable DoFn), its "
+            "positions do not move; run it with --experiments=use_deprecated_read",
+        )
     if operator.in_flight_bytes:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
             f"{operator.in_flight_bytes} bytes of records are in its channels, not yet processed "
             "(an unaligned checkpoint): a move loses them; take an aligned checkpoint, or stop the "
             "job with a savepoint",
-            operator.operator_id,
             ends_with_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
         )
     lists, names = list(_list_states(operator)), operator.state_names
@@ -92,7 +100,6 @@ def findings_of_operator(
             f"up to {counted(waiting, 'record')} wait in it for answers (async I/O): a move loses "
             "them; stop the job, restored from here if it has ended, with --drain, which waits for "
             "the answers",
-            operator.operator_id,
         )
         return
     buffers = [
@@ -105,14 +112,13 @@ def findings_of_operator(
             Code.IN_FLIGHT_RECORDS,
             f"an Apache Beam pipeline keeps {counted(count, 'record')} here {records}: a move "
             f"loses them; {way_out}",
-            operator.operator_id,
         )
     if buffers:
         return
     if isinstance(state, UnknownSource):
         yield _unknown_source_finding(operator, state)
     if isinstance(sink, FileSinkState):
-        yield from _file_sink_findings(operator, sink, stopped)
+        yield from _file_sink_findings(sink, stopped)
         return
     if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(names):
         yield _sink_finding(operator, sink, stopped)
@@ -120,7 +126,7 @@ def findings_of_operator(
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
             return
     elif _FILE_SINK_STATE in names:
-        yield Finding(Code.FILES_IN_PROGRESS, _OPEN_FILE_TEXT, operator.operator_id)
+        yield Finding(Code.FILES_IN_PROGRESS, _OPEN_FILE_TEXT)
         return
     sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
     if sizes and state is None and SOURCE_READER_STATE not in names:
@@ -128,7 +134,6 @@ def findings_of_operator(
             Code.STATE_NOT_MOVED,
             f"it holds {' and '.join(sizes)}, which does not move: records that were read and not "
             "yet emitted may be in it",
-            operator.operator_id,
         )
 
 
@@ -167,46 +172,37 @@ def _unknown_source_finding(operator: Operator, state: UnknownSource) -> Finding
             Code.DAMAGED_SOURCE,
             "some of its state is a Kafka source's and some of it does not decode: a damaged "
             f"Kafka source, or a kind not known here ({state.reason})",
-            operator.operator_id,
         )
     if LEGACY_CONSUMER_STATE in operator.state_names:
         return Finding(
             Code.LEGACY_CONSUMER,
             "its state is named as that of a FlinkKafkaConsumer, the source before KafkaSource, "
             f"and holds no position that can be read ({state.reason})",
-            operator.operator_id,
         )
     return Finding(
         Code.ANOTHER_SOURCE_KIND,
         f"its source state is not a KafkaSource's; it is not moved ({state.reason})",
-        operator.operator_id,
     )
 
 
-def _file_sink_findings(
-    operator: Operator, sink: FileSinkState, stopped: bool
-) -> Iterator[Finding]:
+def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]:
     paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
     if paths:
         yield Finding(
             Code.FILES_IN_PROGRESS,
             f"a FileSink has {counted(len(paths), 'unfinished file')} (the first is in "
             f"{paths[0]!r}): {_HIDDEN_FILE_TEXT}",
-            operator.operator_id,
         )
     if sink.pending:
         files = counted(len(sink.pending), "finished file")
         yield Finding(
             Code.PENDING_TRANSACTIONS,
             f"a FileSink has {files} to commit: {_IF_FINISHED if stopped else _LOST}",
-            operator.operator_id,
             ends_with_stop=True,
             ends_with_job=True,
         )
     if not paths and not sink.pending:
-        yield Finding(
-            Code.SINK_STATE, "it is a FileSink's writer, and no file is open", operator.operator_id
-        )
+        yield Finding(Code.SINK_STATE, "it is a FileSink's writer, and no file is open")
 
 
 def _sink_finding(
@@ -214,7 +210,7 @@ def _sink_finding(
 ) -> Finding:
     """Return the finding about a sink that commits its output when a checkpoint is complete."""
     if isinstance(sink, SinkState) and not sink.pending:
-        return Finding(Code.SINK_STATE, _nothing_pending_text(sink), operator.operator_id)
+        return Finding(Code.SINK_STATE, _nothing_pending_text(sink))
     after_a_stop = _AFTER_A_STOP
     match sink:
         case SinkState():
@@ -235,7 +231,6 @@ def _sink_finding(
         f"{contents}: "
         + (after_a_stop if stopped else _LOST)
         + (f"; {_OPEN_FILE_TEXT}" if may_be_files else ""),
-        operator.operator_id,
         ends_with_stop=True,
         ends_with_job=sink is None,
     )

@@ -27,15 +27,15 @@ _NEXT = PositionState.NEXT
 def findings_of_source(
     source: Source, state: KafkaState, checkpoint: Checkpoint
 ) -> Iterator[Finding]:
-    """Yield the findings about a Kafka source."""
+    """Yield the findings about a Kafka source, without its operator."""
     yield from _position_findings(source)
     if isinstance(state, HybridSource):
-        yield from _hybrid_findings(source, state)
+        yield from _hybrid_findings(state)
         if isinstance(state.current, UnknownSource):
             return
         state = state.current
     if isinstance(state, LegacyConsumer):
-        yield from _stopped_consumer_findings(source, checkpoint)
+        yield from _stopped_consumer_findings(checkpoint)
         return
     if isinstance(state, BeamKafkaIO):
         # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions only once.
@@ -43,21 +43,18 @@ def findings_of_source(
             Code.INITIAL_DISCOVERY,
             "it is an Apache Beam pipeline's KafkaIO, which reads the partitions that there were "
             "when the pipeline began: it has read none of one that it lacks",
-            source.operator_id,
         )
         return
     if state.enumerator is None:
         yield Finding(
             Code.NO_ENUMERATOR,
             "no enumerator state is stored: a bounded partition that finished would not show",
-            source.operator_id,
         )
     elif not source.initial_discovery_finished:
         yield Finding(
             Code.INITIAL_DISCOVERY,
             "the state does not say that the first discovery of partitions had finished: where a "
             "partition that it lacks would start is the job's policy, which is not in the state",
-            source.operator_id,
         )
     if isinstance(state, DynamicKafkaSource):
         yield from _dynamic_findings(source, state)
@@ -77,7 +74,6 @@ def _position_findings(source: Source) -> Iterator[Finding]:
             f"{len(unresolved)} of {len(source.position_fields)} positions cannot be told from the "
             f"state; the first is {first.topic}-{first.partition}"
             f"{_on_cluster(first.cluster)}: {first.reason}",
-            source.operator_id,
         )
     for marker, code, consequence in (
         (Marker.LATEST, Code.LATEST_MARKER, "today's log end would skip what came since then"),
@@ -93,11 +89,10 @@ def _position_findings(source: Source) -> Iterator[Finding]:
                 code,
                 f"{counted(len(marked), 'partition')} with no record read yet, still at the "
                 f"'{marker.value}' marker: {consequence}",
-                source.operator_id,
             )
 
 
-def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
+def _stopped_consumer_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Yield the finding about a FlinkKafkaConsumer that was perhaps stopped with a savepoint.
 
     Since 1.15 (1.14 with --drain), Flink stops the consumer before it takes the savepoint. A
@@ -116,12 +111,11 @@ def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterat
         + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: what Flink "
         "emitted in between would be emitted again; a checkpoint, or a savepoint without stop, is "
         "exact",
-        source.operator_id,
         is_certain=known,
     )
 
 
-def _hybrid_findings(source: Source, state: HybridSource) -> Iterator[Finding]:
+def _hybrid_findings(state: HybridSource) -> Iterator[Finding]:
     place = f"source {state.source_index + 1} of its list"
     if isinstance(state.current, UnknownSource):
         damaged = (
@@ -136,21 +130,18 @@ def _hybrid_findings(source: Source, state: HybridSource) -> Iterator[Finding]:
                 else ", which is not Kafka's: it has not reached Kafka yet, or never reads it; "
                 "what it has not read of that source does not move"
             ),
-            source.operator_id,
         )
     else:
         yield Finding(
             Code.HYBRID_SOURCE,
             f"it is a HybridSource at {place}, which reads Kafka; what comes after that one, if "
             "anything does, is not in the state",
-            source.operator_id,
         )
     if state.other_splits:
         yield Finding(
             Code.HYBRID_SOURCE_ELSEWHERE,
             f"its readers still hold {counted(state.other_splits, 'split')} of other sources of "
             "its list: what they have not read of them does not move",
-            source.operator_id,
         )
 
 
@@ -169,7 +160,6 @@ def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Fin
             Code.UNDISCOVERED_TOPICS,
             f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
             f"(the first is {topic}{_on_cluster(cluster)}): not discovered yet, and not moved",
-            source.operator_id,
         )
     if state.retained:
         names = ", ".join(map(repr, sorted(state.retained)))
@@ -178,7 +168,6 @@ def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Fin
             f"the job no longer read cluster{'s' if len(state.retained) > 1 else ''} {names}, "
             "which its metadata service had removed: the positions are those it would go on from "
             "if the service named it again",
-            source.operator_id,
         )
 
 
