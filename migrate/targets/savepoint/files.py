@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from decoder.cursor import ParsedSpan
@@ -44,25 +44,19 @@ class Copy(NamedTuple):
     name: str
 
 
-class Copies(NamedTuple):
-    """The files to copy, and the new handles.
-
-    Attributes:
-        copies: the files to copy.
-        handles: the new bytes of the handles that change, by byte offset in ``_metadata``.
-    """
-
-    copies: tuple[Copy, ...]
-    handles: Mapping[int, bytes]
-
-
-def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) -> Copies:
+def copies_of(
+    streams: Iterable[ParsedSpan], version: int, files: StateFiles
+) -> tuple[list[Copy], dict[int, bytes]]:
     """Return the copies of the files that these stream handles name.
 
     Args:
         streams: the handles in ``_metadata``.
         version: the version of the metadata.
         files: the object that finds the files.
+
+    Returns:
+        The files to copy; and the new bytes of the handles that change, by their byte offset in
+        ``_metadata``.
 
     Raises:
         Refused: a handle names a file outside of the savepoint, two handles name a file
@@ -105,8 +99,7 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
                 handles[span.start] = relative_file(name, stream.size)
             case _:
                 pass
-    copies = tuple(Copy(*source, name) for source, name in names.items())
-    return Copies(copies, handles)
+    return [Copy(*source, name) for source, name in names.items()], handles
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -25,7 +25,8 @@ from decoder.java import signed_32, string_hash
 from decoder.kafka.dynamic import read_dynamic_enumerator
 from decoder.kafka.enumerator import AssignmentStatus, read_entries
 from decoder.kafka.hybrid import read_hybrid_enumerator
-from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource
+from decoder.kafka.operator import Source
+from decoder.kafka.source import DynamicKafkaSource, HybridSource
 from decoder.kafka.split import NOT_SET, SPLIT_VERSION
 from migrate.model.errors import Refused
 from migrate.targets.savepoint.layouts import blob, i32, i64, u8, utf
@@ -141,7 +142,7 @@ def _kryo_ascii(text: str) -> bytes:
 
 def changed_coordinator(
     data: bytes,
-    source: KafkaSource | DynamicKafkaSource | HybridSource,
+    source: Source,
     added: Mapping[ClusterPartition, int],
     removed: Set[ClusterPartition],
 ) -> bytes:
@@ -162,7 +163,7 @@ def changed_coordinator(
 def _changed(
     body: bytes,
     version: int,
-    source: KafkaSource | DynamicKafkaSource | HybridSource | object,
+    source: Source,
     added: Mapping[ClusterPartition, int],
     removed: Set[ClusterPartition],
 ) -> bytes:

@@ -133,10 +133,17 @@ class Kept(NamedTuple):
 Element = Kept | bytes
 
 
+class NewState(NamedTuple):
+    """The new stream of a handle, and its states with their new element offsets."""
+
+    data: bytes
+    states: tuple[NamedState, ...]
+
+
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
-) -> tuple[bytes, tuple[NamedState, ...]]:
-    """Return a handle's stream with new elements in one state, and the new offsets of all states.
+) -> NewState:
+    """Return the stream and the states of a handle with new elements in one state.
 
     Args:
         data: the complete stream, which the decoder has read.
@@ -191,7 +198,7 @@ def with_elements(
         state._replace(byte_offsets=tuple(new))
         for state, new in zip(handle.states, offsets, strict=True)
     )
-    return bytes(out), states
+    return NewState(bytes(out), states)
 
 
 def _without_headers(chunks: bytes) -> tuple[bytes, bytes]:

@@ -11,8 +11,7 @@ KafkaSourceEnumerator @ connector 1.15.4 to 5.0.0-2.2; FlinkKafkaConsumerBase.op
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from decoder.cursor import Cursor
 from decoder.kafka.dynamic import DynamicSplit
@@ -25,12 +24,12 @@ from decoder.kafka.source import (
     BeamKafkaIO,
     DynamicKafkaSource,
     HybridSource,
-    KafkaSource,
     UnknownSource,
 )
-from decoder.metadata.model import EmptySegment, NamedState, Operator, OperatorStateHandle
+from decoder.metadata.model import EmptySegment, Operator, OperatorStateHandle
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.state_files import StateFiles
+from migrate.inputs.flink.source import kafka_clusters
 from migrate.model.errors import Refused
 from migrate.model.wording import counted, join_some
 from migrate.targets.savepoint.kafka_state import (
@@ -41,47 +40,11 @@ from migrate.targets.savepoint.kafka_state import (
     owner,
     reader_element,
 )
-from migrate.targets.savepoint.layouts import Element, Kept, blob, with_elements
+from migrate.targets.savepoint.layouts import Element, Kept, NewState, blob, with_elements
 from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges
 
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
-
-class NewState(NamedTuple):
-    """The new stream of a handle, and its states with their new element offsets."""
-
-    data: bytes
-    states: tuple[NamedState, ...]
-
-
-class NewSource(NamedTuple):
-    """The changes of an operator.
-
-    Attributes:
-        readers: the new reader state, by subtask; unchanged subtasks are left out.
-        coordinator: the new coordinator state; None if it does not change.
-    """
-
-    readers: Mapping[int, NewState]
-    coordinator: bytes | None
-
-
-class _Format(NamedTuple):
-    """The format of a source's elements.
-
-    Attributes:
-        state: the name of the list state.
-        move: the function that returns an element with another next offset.
-        sized: whether an element begins with its length.
-    """
-
-    state: str
-    move: Callable[[bytes, int], bytes]
-    sized: bool
-
-
-_SPLITS = _Format(SOURCE_READER_STATE, move_split, sized=True)
-_OFFSETS = _Format(LEGACY_CONSUMER_STATE, move_legacy, sized=False)
 
 # The elements of a subtask: partition and bytes. The partition is None if the element belongs to
 # another source of a HybridSource than the current one.
@@ -90,7 +53,7 @@ _Elements = list[tuple[ClusterPartition | None, bytes]]
 
 def changed_source(
     operator: Operator, source: Source, files: StateFiles, changes: OffsetChanges
-) -> NewSource:
+) -> tuple[dict[int, NewState], bytes | None]:
     """Return an operator's source state with other positions.
 
     Args:
@@ -98,6 +61,10 @@ def changed_source(
         source: the operator's decoded state.
         files: the object that reads the files of the state.
         changes: the partitions that change.
+
+    Returns:
+        The new states of the readers whose state changes, by the ``id`` of the handle; and the new
+        state of the coordinator, or None if it does not change.
 
     Raises:
         Refused: the state cannot hold the new positions.
@@ -109,11 +76,14 @@ def changed_source(
             "written; choose the other sources, or start the pipeline anew from the offsets of "
             "a consumer group"
         )
+    current = source.current if isinstance(source, HybridSource) else source
+    if isinstance(current, UnknownSource):
+        raise Refused(f"{_name(operator)}: it reads no Kafka source now ({current.reason})")
     is_legacy = isinstance(source, LegacyConsumer)
-    format_ = _OFFSETS if is_legacy else _SPLITS
-    handles = _handles(operator, format_.state)
+    state_name = LEGACY_CONSUMER_STATE if is_legacy else SOURCE_READER_STATE
+    handles = _handles(operator, state_name)
     elements: dict[int, _Elements] = {subtask: [] for subtask in handles}
-    for subtask, key, data in _read(operator, source, format_, files, handles):
+    for subtask, key, data in _read(operator, source, state_name, files, handles):
         elements[subtask].append((key, data))
     readers = Counter(key for subtask_elements in elements.values() for key, _ in subtask_elements)
     shared = [key for key in changes if readers[key] > 1]
@@ -127,48 +97,46 @@ def changed_source(
         for key, next_offset in sorted(changes.items())
         if next_offset is not None and key not in readers
     }
-    make_element = _element_maker(operator, source, elements, added)
-    new: dict[int, list[Element]] = {}
-    for subtask, subtask_elements in elements.items():
-        if any(key in changes for key, _ in subtask_elements):
-            new[subtask] = list(_changed(subtask_elements, changes, format_))
+    if added and not is_legacy:
+        _check_can_add(operator, source, added)
+    new = {
+        subtask: list(_changed(subtask_elements, changes, is_legacy))
+        for subtask, subtask_elements in elements.items()
+        if any(key in changes for key, _ in subtask_elements)
+    }
+    known = [data for subtask_elements in elements.values() for _, data in subtask_elements]
     for key, next_offset in added.items():
         subtask = _subtask_for(operator, handles, key)
         unchanged: list[Element] = [Kept(index) for index in range(len(elements[subtask]))]
-        content = make_element(key, next_offset)
-        new.setdefault(subtask, unchanged).append(blob(content) if format_.sized else content)
+        element = _new_element(source, key, next_offset, known)
+        new.setdefault(subtask, unchanged).append(element)
     states = {}
     for subtask, new_elements in new.items():
-        data = files.read(handles[subtask].stream, _name(operator))
-        states[subtask] = NewState(
-            *with_elements(data, handles[subtask], format_.state, new_elements)
-        )
+        handle = handles[subtask]
+        data = files.read(handle.stream, _name(operator))
+        states[id(handle)] = with_elements(data, handle, state_name, new_elements)
     removed = {key for key, next_offset in changes.items() if next_offset is None}
     state = operator.coordinator_state
-    if (
-        state is None
-        or not (added or removed)
-        or isinstance(source, LegacyConsumer | UnknownSource)
-    ):
-        return NewSource(states, None)
-    return NewSource(states, changed_coordinator(state.data, source, added, removed))
+    if state is None or not (added or removed) or isinstance(source, LegacyConsumer):
+        return states, None
+    return states, changed_coordinator(state.data, source, added, removed)
 
 
-def _changed(elements: _Elements, changes: OffsetChanges, format_: _Format) -> Iterator[Element]:
+def _changed(elements: _Elements, changes: OffsetChanges, is_legacy: bool) -> Iterator[Element]:
     for index, (key, data) in enumerate(elements):
         if key is None or key not in changes:
             yield Kept(index)
             continue
         next_offset = changes[key]
-        if next_offset is not None:
-            new = format_.move(data, next_offset)
-            yield blob(new) if format_.sized else new
+        if next_offset is None:
+            continue
+        yield move_legacy(data, next_offset) if is_legacy else blob(move_split(data, next_offset))
 
 
 def _read(
     operator: Operator,
     source: Source,
-    format_: _Format,
+    state_name: str,
     files: StateFiles,
     handles: Mapping[int, OperatorStateHandle],
 ) -> Iterator[tuple[int, ClusterPartition | None, bytes]]:
@@ -178,10 +146,11 @@ def _read(
         SubtaskState(subtask, handle, state)
         for subtask, handle in handles.items()
         for state in handle.states
-        if state.name == format_.state
+        if state.name == state_name
     ]
-    for subtask, data in state_elements(states, files, name, sized=format_.sized):
-        if format_ is _OFFSETS:
+    is_legacy = isinstance(source, LegacyConsumer)
+    for subtask, data in state_elements(states, files, name, sized=not is_legacy):
+        if is_legacy:
             offset = read_legacy_element(Cursor(data, name), subtask)
             yield subtask, ClusterPartition(None, offset.topic, offset.partition), data
             continue
@@ -201,56 +170,34 @@ def _read(
                 yield subtask, ClusterPartition(None, split.topic, split.partition), data
 
 
-def _element_maker(
-    operator: Operator,
-    source: Source,
-    elements: Mapping[int, _Elements],
-    added: Mapping[ClusterPartition, int],
-) -> Callable[[ClusterPartition, int], bytes]:
-    """Return a function that makes the element of an added partition.
-
-    Raises:
-        Refused: no element can be made.
-    """
+def _new_element(
+    source: Source, key: ClusterPartition, next_offset: int, known: Sequence[bytes]
+) -> bytes:
+    """Return the element of an added partition; ``known`` are the source's elements."""
     if isinstance(source, LegacyConsumer):
-        template = next(
-            data for subtask_elements in elements.values() for _, data in subtask_elements
-        )
-        return lambda key, at: legacy_element(template, key.topic, key.partition, at)
+        return legacy_element(known[0], key.topic, key.partition, next_offset)
     current = source.current if isinstance(source, HybridSource) else source
-    assert not isinstance(current, BeamKafkaIO)  # refused by changed_source
-    if isinstance(current, UnknownSource):
-        raise Refused(f"{_name(operator)}: it reads no Kafka source now ({current.reason})")
-    if added:
-        _check_can_add(operator, current, added)
-    index = source.source_index if isinstance(source, HybridSource) else None
     version = 1
     if isinstance(current, DynamicKafkaSource) and current.enumerator is not None:
         version = 2 if current.enumerator.version >= _FIRST_WITH_SPLITS_V2 else 1
-    return lambda key, at: reader_element(
+    element = reader_element(
         key.topic,
         key.partition,
-        at,
+        next_offset,
         cluster=key.cluster,
         cluster_version=version,
-        source_index=index,
+        source_index=source.source_index if isinstance(source, HybridSource) else None,
     )
+    return blob(element)
 
 
-def _check_can_add(
-    operator: Operator,
-    source: KafkaSource | DynamicKafkaSource,
-    added: Iterable[ClusterPartition],
-) -> None:
+def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPartition]) -> None:
     """Check that partitions can be added to the readers' state.
 
     Raises:
         Refused: they cannot.
     """
-    clusters: list[tuple[str | None, KafkaSource]] = (
-        [(None, source)] if isinstance(source, KafkaSource) else [*source.clusters.items()]
-    )
-    for cluster, state in clusters:
+    for cluster, state in kafka_clusters(source).items():
         new = [key for key in added if key.cluster == cluster]
         if new and state.enumerator is None:
             raise Refused(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
@@ -55,7 +54,7 @@ def state_mismatches(
     }
     sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
     if not sizes:
-        return [], _warnings(_position_changes(changes, partial(_read_effect, origin=origin)))
+        return [], _warnings(_position_changes(changes, origin))
     lines = _position_changes(changes)
     if not lines:
         return [], []
@@ -100,31 +99,30 @@ def _read_effect(by: int | None, origin: Origin) -> str:
     return f"Flink skips {records}{reader_clause(origin)}"
 
 
-def _position_changes(
-    changes: Iterable[SourceChange], effect: Callable[[int | None], str] = _state_effect
-) -> list[str]:
+def _position_changes(changes: Iterable[SourceChange], origin: Origin | None = None) -> list[str]:
     """Return a line for each partition whose position changes, except removed partitions.
 
     The line names the operator if several operators read the topic.
 
     Args:
         changes: the changes of the sources.
-        effect: returns the effect of a change by a number of offsets, which is None if the
-            position before the change is not known.
+        origin: the origin of the new positions, for the effect on what a job without state reads;
+            by default the effect on the state.
     """
     changes = list(changes)
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [
         (f"operator {change.operator_id}: " if readers[planned.topic] > 1 else "")
-        + _line(planned, effect(planned.difference))
+        + _line(planned, origin)
         for change in changes
         for planned in change.partitions
         if planned.next_offset is not None and planned.difference != 0
     ]
 
 
-def _line(planned: PlannedPartition, effect: str) -> str:
+def _line(planned: PlannedPartition, origin: Origin | None) -> str:
     by = planned.difference
+    effect = _state_effect(by) if origin is None else _read_effect(by, origin)
     if by is None:
         change = f"goes on from {planned.next_offset}"
     else:

@@ -29,6 +29,7 @@ from migrate.storage.files import Files
 from migrate.storage.new_file import write_directory
 from migrate.targets.savepoint.files import Copy, copies_of
 from migrate.targets.savepoint.layouts import (
+    NewState,
     Splice,
     inline_state,
     no_operator_state,
@@ -41,7 +42,7 @@ from migrate.targets.savepoint.positions import (
     entries_after,
     next_offsets,
 )
-from migrate.targets.savepoint.source import NewState, changed_source
+from migrate.targets.savepoint.source import changed_source
 
 
 def write_savepoint(
@@ -76,12 +77,10 @@ def write_savepoint(
         if not operator_changes:
             continue
         source = checkpoint.sources[operator.operator_id]
-        new = changed_source(operator, source, state_files, operator_changes)
-        for subtask in operator.subtasks:
-            if subtask.index in new.readers:
-                new_states[id(subtask.managed_operator_state)] = new.readers[subtask.index]
-        if new.coordinator is not None:
-            new_coordinators[id(operator.coordinator_state)] = new.coordinator
+        states, coordinator = changed_source(operator, source, state_files, operator_changes)
+        new_states |= states
+        if coordinator is not None:
+            new_coordinators[id(operator.coordinator_state)] = coordinator
     replaced = {
         id(span.value.stream)
         for span in cursor.spans
@@ -96,10 +95,13 @@ def write_savepoint(
     splices = [
         *_operator_states(cursor.spans, file.data, new_states, renamed),
         *(
-            Splice(span.start, span.end, inline_state(span.value.name, coordinator))
+            Splice(
+                span.start,
+                span.end,
+                inline_state(span.value.name, new_coordinators[id(span.value)]),
+            )
             for span in cursor.spans
-            if isinstance(span.value, InlineState)
-            if (coordinator := new_coordinators.get(id(span.value))) is not None
+            if isinstance(span.value, InlineState) and id(span.value) in new_coordinators
         ),
     ]
     replaced_ranges = [(splice.start, splice.end) for splice in splices]
