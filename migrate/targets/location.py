@@ -7,7 +7,6 @@ renamed to its final name. In mounts and stores, files are written one by one.
 from __future__ import annotations
 
 import contextlib
-import os
 import posixpath
 import re
 import unicodedata
@@ -17,7 +16,7 @@ from pathlib import Path
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
-from migrate.storage.new_file import add_path_to_errors
+from migrate.storage.new_file import write_pieces
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -67,12 +66,7 @@ class LocalDirectory:
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file; the content of an existing file is replaced."""
-        file = self.path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with add_path_to_errors(file), file.open("wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
+        write_pieces(self.path / path, [content])
 
     def remove(self, path: str) -> None:
         """Remove a file, if it exists."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate.state.taken_states import StateToPrime
-from migrate.targets.query_code import python_head, python_literal, python_stream
+from migrate.targets.query_code import PYTHON, code_head, python_literal, stream_lines
 from migrate.targets.source_options import Connector, SparkStream
 
 
@@ -32,7 +32,7 @@ def priming_code(
         connector: the jar of Spark's Kafka connector.
     """
     lines = [
-        *python_head([stream], connector),
+        *code_head(PYTHON, [stream], connector),
         "from pathlib import Path",
         "",
         "from pyspark.sql import SparkSession",
@@ -43,7 +43,7 @@ def priming_code(
         "spark = SparkSession.builder.getOrCreate()",
         "spark.dataSource.register(FlinkStateDataSource)",
         "",
-        *python_stream("records", stream),
+        *stream_lines(PYTHON, "records", stream),
         "",
         "# State and positions are of one savepoint.",
         f"savepoint = {python_literal(savepoint)}",

@@ -30,10 +30,16 @@ _NEW_LOCATION = "Put the path of a new directory here, which no other query uses
 
 
 @dataclass(frozen=True, slots=True)
-class _Language:
+class Language:
     """The parts of the code that differ between Python and Scala."""
 
     comment: str
+    # The command that runs the code, with the place of the connector's coordinates.
+    launch: str
+    # The lines before an option whose value is in the environment.
+    environment_import: tuple[str, ...]
+    # The lines that make the Spark session.
+    session: tuple[str, ...]
     # The text before the name of a new value.
     declaration: str
     # The text between ``records`` and the number of a stream.
@@ -44,74 +50,31 @@ class _Language:
     available_now: str
 
 
-def python_code(
-    streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
+def query_code(
+    language: Language,
+    streams: Sequence[SparkStream],
+    checkpoint_location: str | None,
+    connector: Connector,
 ) -> str:
-    """Return a PySpark file.
+    """Return a PySpark file, or a Scala file for ``spark-shell``.
 
-    The stream is called ``records``; several streams are called ``records_<number>``.
+    The stream is called ``records``; several streams are called ``records_<number>`` in Python, and
+    ``records<number>`` in Scala. An expression of several lines is in parentheses. Otherwise
+    Scala's shell ends it at the first line at which it is complete.
 
     Args:
+        language: ``PYTHON`` or ``SCALA``.
         streams: the query's Kafka sources.
         checkpoint_location: the seeded location; if None, the code has a placeholder.
         connector: the jar of Spark's Kafka connector, which the first line names.
     """
-    head = [*python_head(streams, connector), *_trial_notes(_PYTHON)]
-    lines = [*head, "from pyspark.sql import SparkSession", ""]
-    lines += ["spark = SparkSession.builder.getOrCreate()"]
-    return "\n".join([*lines, *_query(_PYTHON, streams, checkpoint_location)])
-
-
-def python_head(streams: Sequence[SparkStream], connector: Connector) -> Iterator[str]:
-    """Yield the comments at the top of the file, and ``import os`` if the options need it."""
-    yield f"# spark-submit --packages {connector.coordinates} query.py"
-    yield from [f"# {_GUESSED_VERSION}"] * connector.is_guess
-    if any(option.from_environment for stream in streams for option in stream.options):
-        yield from ("import os", "")
-
-
-def python_stream(name: str, stream: SparkStream) -> Iterator[str]:
-    """Yield the lines that make a stream of Kafka's records."""
-    return _stream(_PYTHON, name, stream)
-
-
-def scala_code(
-    streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
-) -> str:
-    """Return a Scala file for ``spark-shell``; its names follow Scala's conventions.
-
-    The code can also be the body of an object. The arguments are those of ``python_code``.
-    """
-    lines = [
-        f"// spark-shell --packages {connector.coordinates} < query.scala",
-        *([f"// {_GUESSED_VERSION}"] * connector.is_guess),
-        *_trial_notes(_SCALA),
-        "// To compile it, make it the main method of an object, and run that with spark-submit "
-        "and the same --packages.",
-        "import org.apache.spark.sql.SparkSession",
-        "import org.apache.spark.sql.streaming.Trigger",
-        "",
-        "val spark = SparkSession.builder().getOrCreate()",
-    ]
-    return "\n".join([*lines, *_query(_SCALA, streams, checkpoint_location)])
-
-
-def _trial_notes(language: _Language) -> Iterator[str]:
-    yield (
-        f"{language.comment} A query to complete, where it says COMPLETE. As it is, it shows "
-        f"{TRIAL_RECORDS} records and ends."
-    )
-
-
-def _query(
-    language: _Language, streams: Sequence[SparkStream], checkpoint_location: str | None
-) -> Iterator[str]:
-    """Yield all lines after the line that makes the Spark session.
-
-    An expression of several lines is in parentheses. Otherwise Scala's shell ends it at the first
-    line at which it is complete.
-    """
     note, declare = language.comment, language.declaration
+    lines = [
+        *code_head(language, streams, connector),
+        f"{note} A query to complete, where it says COMPLETE. As it is, it shows {TRIAL_RECORDS} "
+        "records and ends.",
+        *language.session,
+    ]
     names = ["records"]
     if len(streams) > 1:
         names = [f"records{language.separator}{stream.number}" for stream in streams]
@@ -119,14 +82,13 @@ def _query(
             f"{name} must be number {stream.number}"
             for name, stream in zip(names, streams, strict=True)
         )
-        yield from ("", f"{note} {_SEVERAL_STREAMS}", f"{note} {numbers}")
+        lines += ["", f"{note} {_SEVERAL_STREAMS}", f"{note} {numbers}"]
     for name, stream in zip(names, streams, strict=True):
-        yield ""
-        yield from _stream(language, name, stream)
+        lines += ["", *stream_lines(language, name, stream)]
     union = names[0] + "".join(f".union({name})" for name in names[1:])
     columns = ", ".join(map(language.literal, _COLUMNS))
     location = language.literal(checkpoint_location or "DIRECTORY")
-    yield from (
+    lines += [
         "",
         f"{note} COMPLETE: what your query does with the records.",
         f"{declare}rows = {union}.selectExpr(",
@@ -147,10 +109,22 @@ def _query(
         f"{note} )",
         "",
         "sink.start().awaitTermination()",
-    )
+    ]
+    return "\n".join(lines)
 
 
-def _stream(language: _Language, name: str, stream: SparkStream) -> Iterator[str]:
+def code_head(
+    language: Language, streams: Sequence[SparkStream], connector: Connector
+) -> Iterator[str]:
+    """Yield the comments at the top of the code, and the import that the options need."""
+    yield f"{language.comment} {language.launch.format(connector.coordinates)}"
+    yield from [f"{language.comment} {_GUESSED_VERSION}"] * connector.is_guess
+    if any(option.from_environment for stream in streams for option in stream.options):
+        yield from language.environment_import
+
+
+def stream_lines(language: Language, name: str, stream: SparkStream) -> Iterator[str]:
+    """Yield the lines that make a stream of Kafka's records."""
     yield f"{language.declaration}{name} = ("
     yield '    spark.readStream.format("kafka")'
     for option in stream.options:
@@ -196,8 +170,15 @@ def _scala_literal(text: str) -> str:
     return json.dumps(text)
 
 
-_PYTHON = _Language(
+PYTHON = Language(
     comment="#",
+    launch="spark-submit --packages {} query.py",
+    environment_import=("import os", ""),
+    session=(
+        "from pyspark.sql import SparkSession",
+        "",
+        "spark = SparkSession.builder.getOrCreate()",
+    ),
     declaration="",
     separator="_",
     checkpoint_location="checkpoint_location",
@@ -205,8 +186,19 @@ _PYTHON = _Language(
     environment="os.environ[{}]",
     available_now="availableNow=True",
 )
-_SCALA = _Language(
+# The code can also be the body of an object; its names follow Scala's conventions.
+SCALA = Language(
     comment="//",
+    launch="spark-shell --packages {} < query.scala",
+    environment_import=(),
+    session=(
+        "// To compile it, make it the main method of an object, and run that with spark-submit "
+        "and the same --packages.",
+        "import org.apache.spark.sql.SparkSession",
+        "import org.apache.spark.sql.streaming.Trigger",
+        "",
+        "val spark = SparkSession.builder().getOrCreate()",
+    ),
     declaration="val ",
     separator="",
     checkpoint_location="checkpointLocation",

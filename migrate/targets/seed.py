@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from decoder.storage import join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.errors import Refused
-from migrate.storage.new_file import new_directory
+from migrate.storage.new_file import new_directory, write_pieces
 from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SparkSource
 
@@ -166,9 +166,8 @@ def _remove_files(files: Iterable[str], location: Location) -> None:
 def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None:
     try:
         with new_directory(location.path, location.name) as stage:
-            staged = LocalDirectory(str(stage), stage)
             for path, content in files.items():
-                staged.write(path, content)
+                write_pieces(stage / path, [content])
     except OSError:
         check_free(location)  # refuses if another process has written to the location meanwhile
         raise

@@ -106,54 +106,38 @@ def spark_streams(
     *,
     seeded: bool,
 ) -> tuple[SparkStream, ...]:
-    """Return the sources with all their options; ``read_options`` describes the arguments."""
-    return tuple(
-        SparkStream(
-            source.number,
-            source.next_offsets,
-            tuple(read_options(source, kafka, isolation_level, seeded=seeded)),
-        )
-        for source in sources
-    )
-
-
-def read_options(
-    source: SparkSource,
-    kafka: KafkaConfig | None,
-    isolation_level: IsolationLevel | None,
-    *,
-    seeded: bool,
-) -> list[KafkaOption]:
-    """Return all options of ``readStream.format("kafka")``.
+    """Return the sources with all options of ``readStream.format("kafka")``.
 
     Args:
-        source: the start of the Kafka source.
+        sources: the starts of the query's Kafka sources.
         kafka: librdkafka's properties, or None. For a secret, the option names an environment
             variable.
         isolation_level: None keeps Kafka's default, ``read_uncommitted``.
         seeded: whether the query gets a seeded checkpoint location.
     """
-    return [
-        *_connection(kafka or {}),
-        _subscription(source),
-        *([KafkaOption("kafka.isolation.level", isolation_level.value)] if isolation_level else []),
-        KafkaOption(
-            "startingOffsets",
-            starting_offsets(source.next_offsets),
-            why=(
-                "The checkpoint location has the same offsets; Spark uses this option only without "
-                "it."
-                if seeded
-                else "Used only on the first start; later starts use the query's checkpoint "
-                "location."
+    level = [KafkaOption("kafka.isolation.level", isolation_level.value)] if isolation_level else []
+    start_note = (
+        "The checkpoint location has the same offsets; Spark uses this option only without it."
+        if seeded
+        else "Used only on the first start; later starts use the query's checkpoint location."
+    )
+    loss_note = "Spark's default: a query whose records are gone fails, and does not skip them."
+    return tuple(
+        SparkStream(
+            source.number,
+            source.next_offsets,
+            (
+                *_connection(kafka or {}),
+                _subscription(source),
+                *level,
+                KafkaOption(
+                    "startingOffsets", starting_offsets(source.next_offsets), why=start_note
+                ),
+                KafkaOption("failOnDataLoss", "true", why=loss_note),
             ),
-        ),
-        KafkaOption(
-            "failOnDataLoss",
-            "true",
-            why="Spark's default: a query whose records are gone fails, and does not skip them.",
-        ),
-    ]
+        )
+        for source in sources
+    )
 
 
 def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:

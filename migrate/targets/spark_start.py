@@ -8,7 +8,7 @@ from typing import Literal
 from migrate.model.positions import Origin
 from migrate.state.taken_states import StateToPrime
 from migrate.targets.primed_code import priming_code
-from migrate.targets.query_code import option_lines, python_code, scala_code
+from migrate.targets.query_code import PYTHON, SCALA, option_lines, query_code
 from migrate.targets.source_options import SparkStream, kafka_connector
 
 
@@ -66,5 +66,6 @@ class SparkStart:
             )
         if format == "options":
             return "\n".join(option_lines(self.streams, self.checkpoint_location))
-        write = python_code if format == "python" else scala_code
-        return write(self.streams, self.checkpoint_location, kafka_connector(spark_version))
+        language = PYTHON if format == "python" else SCALA
+        connector = kafka_connector(spark_version)
+        return query_code(language, self.streams, self.checkpoint_location, connector)

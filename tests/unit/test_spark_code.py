@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from migrate.targets import source_options as connectors
-from migrate.targets.source_options import IsolationLevel, SparkSource, read_options
+from migrate.targets.source_options import IsolationLevel, SparkSource, spark_streams
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
@@ -301,8 +301,8 @@ _JAAS = {"kafka.sasl.jaas.config": "KAFKA_SASL_JAAS_CONFIG"}
 def test_what_spark_is_told_of_a_connection(
     kafka: Any, told: dict[str, str], asked_for: dict[str, str]
 ) -> None:
-    options = read_options(SparkSource(0, {("t", 0): 5}), kafka, None, seeded=False)
-    of_kafka = [one for one in options if one.name.startswith("kafka.")]
+    (stream,) = spark_streams([SparkSource(0, {("t", 0): 5})], kafka, None, seeded=False)
+    of_kafka = [one for one in stream.options if one.name.startswith("kafka.")]
     plain = {one.name: one.value for one in of_kafka if not one.from_environment}
     servers = plain["kafka.bootstrap.servers"]
     assert plain == {"kafka.bootstrap.servers": servers, **told}
@@ -318,7 +318,8 @@ def test_what_spark_is_told_to_read() -> None:
         (True, ("assign", '{"t":[2,10],"u":[0]}')),
     ):
         source = SparkSource(0, offsets, only_some)
-        told = read_options(source, None, IsolationLevel.READ_COMMITTED, seeded=True)
+        (stream,) = spark_streams([source], None, IsolationLevel.READ_COMMITTED, seeded=True)
+        told = stream.options
         assert [(one.name, one.value) for one in told] == [
             ("kafka.bootstrap.servers", "HOST:PORT"),
             what,
