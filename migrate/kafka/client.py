@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, redact_values
@@ -19,9 +20,9 @@ from migrate.model.cluster_snapshot import BrokerError
 REQUEST_TIMEOUT = 15.0
 
 # librdkafka would log a missing broker to stderr again and again; BrokerError reports it once.
-QUIET = logging.getLogger("migrate.kafka.librdkafka")
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
+_QUIET = logging.getLogger("migrate.kafka.librdkafka")
+_QUIET.addHandler(logging.NullHandler())
+_QUIET.propagate = False
 
 _DEFAULTS = {
     # librdkafka 2.16 drops its list of brokers when its last connection ends ("rebootstrap"). A
@@ -86,7 +87,7 @@ class Connection:
         self.settings: dict[str, Any] = {**_DEFAULTS, **config}
         try:
             settings: dict[str, Any] = {"error_cb": self._failures.append, **self.settings}
-            self.admin = AdminClient(settings, logger=QUIET)
+            self.admin = AdminClient(settings, logger=_QUIET)
         except (KafkaException, TypeError, ValueError) as error:
             reason = redact_values(_reason(error), config)
             raise ConfigError(f"not a usable Kafka configuration: {reason}") from None
@@ -157,6 +158,29 @@ class Connection:
 
     def _reason(self, failure: KafkaError) -> str:
         return redact_secrets(_CONNECTION.sub("", failure.str()), self.config)
+
+    def topics(self) -> list[str]:
+        """Return the topics that this user may see.
+
+        Raises:
+            BrokerError: the request failed.
+        """
+        try:
+            return list(self.admin.list_topics(timeout=self.timeout).topics)
+        except KafkaException as error:
+            raise self.error("the topics", error) from error
+
+    def consumer(self, settings: Mapping[str, Any]) -> Consumer:
+        """Return a consumer that joins no group and commits nothing.
+
+        It reports the end of each partition as an error of a message.
+        """
+        own_settings = {
+            "group.id": "flink-offset-migrate",  # librdkafka requires one
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+        return Consumer({**self.settings, **own_settings, **settings}, logger=_QUIET)
 
     def wait(self, what: str, future: Future[Any]) -> Any:
         """Wait for the answer to a request, and return it.

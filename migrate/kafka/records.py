@@ -12,12 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, cast
+from typing import cast
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
     TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -26,7 +25,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ConfigResource, OffsetSpec
 
-from migrate.kafka.client import QUIET, Connection
+from migrate.kafka.client import Connection
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.snapshot import list_offsets
 from migrate.model.cluster_snapshot import BrokerError
@@ -41,11 +40,7 @@ _MESSAGES_AT_ONCE = 1000
 _STEPS_BACK = (2, 32, 1024, 32_768)
 
 _SETTINGS = {
-    # Required by librdkafka. The group is never joined, and nothing is committed for it.
-    "group.id": "flink-offset-migrate",
-    "enable.auto.commit": False,
     "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
     "auto.offset.reset": "earliest",  # for records that retention deletes meanwhile
     "fetch.wait.max.ms": 100,
     # A few records are wanted of many partitions: fetch little ahead.
@@ -134,12 +129,7 @@ class RecordReader:
         self._connection = Connection(config)
         level = "read_committed" if is_committed else "read_uncommitted"
         self._isolation = IsolationLevel[level.upper()]
-        settings: dict[str, Any] = {
-            **self._connection.settings,
-            **_SETTINGS,
-            "isolation.level": level,
-        }
-        self._consumer = Consumer(settings, logger=QUIET)
+        self._consumer = self._connection.consumer({**_SETTINGS, "isolation.level": level})
 
     def __enter__(self) -> RecordReader:
         return self
@@ -221,10 +211,7 @@ class RecordReader:
 
     def topics(self) -> list[str]:
         """Return the topics that this user may see."""
-        try:
-            return list(self._connection.admin.list_topics(timeout=self._connection.timeout).topics)
-        except KafkaException as error:
-            raise self._connection.error("the topics", error) from error
+        return self._connection.topics()
 
     def newest(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
         """Return key and value of the records of the last ``most`` offsets; bytes alone."""

@@ -50,15 +50,16 @@ def take_snapshot(config: KafkaConfig, question: Question) -> ClusterSnapshot:
     answer = snapshot_topics(
         connection, question.topics, question.since, question.at, question.pattern
     )
+    outcomes, transactions_error = {}, ""
     try:
-        answer = replace(
-            answer, transactions=transaction_outcomes(connection, question.transactions)
-        )
+        outcomes = transaction_outcomes(connection, question.transactions)
     except BrokerError as error:  # not fatal: few users have READ on the transaction log
-        answer = replace(answer, transactions_error=str(error))
+        transactions_error = str(error)
     source, target = question.source_group, question.target_group
     return replace(
         answer,
+        transactions=outcomes,
+        transactions_error=transactions_error,
         source_group=describe_group(connection, source) if source is not None else None,
         target_group=describe_group(connection, target) if target is not None else None,
     )
@@ -77,7 +78,9 @@ def snapshot_topics(
 ) -> ClusterSnapshot:
     """Return a snapshot of topics; groups and transactions are not in it."""
     names = set(topics)
-    matching = _matching_topics(connection, pattern) - names if pattern is not None else set()
+    matching: set[str] = set()
+    if pattern is not None:
+        matching = set(pattern.matching(connection.topics())) - names
     descriptions = _describe_topics(connection, names | matching)
     partitions = [
         TopicPartition(name, partition.id)
@@ -140,15 +143,6 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
     return descriptions
 
 
-def _matching_topics(connection: Connection, pattern: TopicPattern) -> set[str]:
-    """Return the topics that match the pattern and that this user may see."""
-    try:
-        known = connection.admin.list_topics(timeout=connection.timeout).topics
-    except KafkaException as error:
-        raise connection.error("the topics", error) from error
-    return set(pattern.matching(known))
-
-
 def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return existing topics with similar names for each missing topic.
 
@@ -157,8 +151,8 @@ def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str,
     if len(missing) > _MAX_MISSPELT:
         return {}
     try:
-        known = connection.admin.list_topics(timeout=connection.timeout).topics
-    except KafkaException:
+        known = connection.topics()
+    except BrokerError:
         return {}
     return {name: similar_names(name, known) for name in missing}
 
@@ -168,7 +162,7 @@ def _first_times(
 ) -> dict[str, int | None]:
     """Return the time of each topic's first record with a timestamp, in milliseconds, or None."""
     times: dict[str, int | None] = dict.fromkeys(partition.topic for partition in partitions)
-    results = _list_offsets(connection, partitions, OffsetSpec.for_timestamp(0))
+    results = list_offsets(connection, dict.fromkeys(partitions, OffsetSpec.for_timestamp(0)))
     for (topic, _), result in results.items():
         earliest = times[topic]
         if result.timestamp >= 0 and (earliest is None or result.timestamp < earliest):
@@ -182,36 +176,25 @@ def _log_ranges(
     """Return the log range of each partition; see ``Question`` for the times."""
 
     def offsets(spec: OffsetSpec) -> dict[tuple[str, int], int]:
-        results = _list_offsets(connection, partitions, spec)
+        results = list_offsets(connection, dict.fromkeys(partitions, spec))
         return {topic_partition: result.offset for topic_partition, result in results.items()}
 
     starts, ends = offsets(OffsetSpec.earliest()), offsets(OffsetSpec.latest())
-    firsts_since, firsts_at = (
-        offsets(OffsetSpec.for_timestamp(time)) if time is not None else {} for time in (since, at)
-    )
 
-    def first(
-        firsts: Mapping[tuple[str, int], int], topic_partition: tuple[str, int]
-    ) -> int | None:
-        offset = firsts.get(topic_partition)
+    def firsts(time: int | None) -> Mapping[tuple[str, int], int]:
+        if time is None:
+            return {}
         # Kafka answers -1 if no record is at or after the time.
-        return ends[topic_partition] if offset is not None and offset < 0 else offset
+        return {
+            topic_partition: offset if offset >= 0 else ends[topic_partition]
+            for topic_partition, offset in offsets(OffsetSpec.for_timestamp(time)).items()
+        }
 
+    since_offsets, at_offsets = firsts(since), firsts(at)
     return {
-        topic_partition: LogRange(
-            start,
-            ends[topic_partition],
-            first(firsts_since, topic_partition),
-            first(firsts_at, topic_partition),
-        )
-        for topic_partition, start in starts.items()
+        key: LogRange(start, ends[key], since_offsets.get(key), at_offsets.get(key))
+        for key, start in starts.items()
     }
-
-
-def _list_offsets(
-    connection: Connection, partitions: Sequence[TopicPartition], spec: OffsetSpec
-) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-    return list_offsets(connection, dict.fromkeys(partitions, spec))
 
 
 def list_offsets(

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from decoder.java import signed_32, string_hash
-from migrate.kafka.client import QUIET, Connection
+from migrate.kafka.client import Connection
 from migrate.model.cluster_snapshot import BrokerError, Outcome, Transaction
 
 _LOG = "__transaction_state"
@@ -121,20 +121,8 @@ def _state_change(value: bytes | None) -> StateChange | None:
 def _records(
     connection: Connection, transactional_ids: Iterable[str]
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Yield the key and value of every record in the partitions of these ids.
-
-    The consumer does not join a group.
-    """
-    consumer = Consumer(
-        {
-            **connection.settings,
-            "group.id": "flink-offset-migrate",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_uncommitted",
-        },
-        logger=QUIET,
-    )
+    """Yield the key and value of every record in the partitions of these ids."""
+    consumer = connection.consumer({"isolation.level": "read_uncommitted"})
     try:
         count = _partition_count(connection, consumer)
         unread = {log_partition(name, count) for name in transactional_ids} if count else set()

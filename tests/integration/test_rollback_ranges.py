@@ -88,7 +88,7 @@ def _recreate_larger(case: Case) -> None:
         (
             _expire,
             ["", "below log start"],
-            "1: the group held 4, whose records are gone: the log now holds 6",
+            "1: the group held 4, whose records are gone; the log now holds 6",
         ),
         (
             _recreate_smaller,

@@ -203,14 +203,14 @@ def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:
             (11, 100),
             IDS,
             Doubt.EXPIRED,
-            "the group held 10, whose records are gone: the log now holds 11 to 100; add "
+            "the group held 10, whose records are gone; the log now holds 11 to 100; add "
             "--force to bring",
         ),
         (
             (0, 9),
             IDS,
             Doubt.BEYOND_END,
-            "the group held 10, which is beyond the end: the log now holds 0 to 9; add "
+            "the group held 10, which is beyond the end; the log now holds 0 to 9; add "
             "--force to bring",
         ),
         (

@@ -8,12 +8,10 @@ has read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-
-from typing_extensions import assert_never
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.positions import PartitionRow, TopicPartition
@@ -32,6 +30,15 @@ class Doubt(str, Enum):
     RECREATED = "topic recreated"
     EXPIRED = "below log start"
     BEYOND_END = "beyond log end"
+
+
+# What follows "the group held 5".
+_DOUBT_TEXTS = {
+    Doubt.GONE: ", and the partition is gone",
+    Doubt.RECREATED: " of a topic that was deleted and created again since",
+    Doubt.EXPIRED: ", whose records are gone",
+    Doubt.BEYOND_END: ", which is beyond the end",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +209,8 @@ def rollback_preview(
         target.offsets,
         partitions,
         tuple(refusals),
-        (*_moved_on(file, now), *_doubt_lines(partitions)),
-        (
-            *_deletion_warning(now, target.offsets),
-            *_lost_offsets_warning(partitions, file, target.lost_offsets_file),
-        ),
+        tuple(_forceable_refusals(file, now, partitions)),
+        tuple(_warnings(file, now, target, partitions)),
     )
 
 
@@ -283,84 +287,55 @@ def _doubt(
     return Doubt.BEYOND_END if target.next_offset > log.end else None
 
 
-def _doubt_lines(partitions: tuple[RestoredOffset, ...]) -> tuple[str, ...]:
-    return tuple(
-        f"{restored.name}: "
-        f"{_doubt_text(restored.doubt, restored.target.next_offset, restored.log)}; add {FORCE} to "
-        + ("leave it out" if restored.doubt is Doubt.GONE else "bring it back all the same")
-        for restored in partitions
-        if restored.doubt is not None and restored.target is not None
-    )
+def _forceable_refusals(
+    file: RollbackFile, now: GroupView, partitions: Iterable[RestoredOffset]
+) -> Iterator[str]:
+    """Yield ``RollbackPreview.unless_forced``."""
+    if moved_on := rollback_file.moved_on(file, now):
+        topic, partition = moved_on[0]
+        yield (
+            f"group {file.group} has moved on since: {len(moved_on)} of its offsets are neither "
+            "what it held before nor what was written (the first is "
+            f"{topic}-{partition}: {now.next_offset(topic, partition)}); add {FORCE} to go back "
+            "all the same"
+        )
+    for restored in partitions:
+        if restored.doubt is None or restored.target is None:
+            continue
+        log = restored.log
+        log_text = f"; the log now holds {log.start} to {log.end}" if log is not None else ""
+        way_out = "leave it out" if restored.doubt is Doubt.GONE else "bring it back all the same"
+        yield (
+            f"{restored.name}: the group held {restored.target.next_offset}"
+            f"{_DOUBT_TEXTS[restored.doubt]}{log_text}; add {FORCE} to {way_out}"
+        )
 
 
-def _doubt_text(doubt: Doubt, next_offset: int, log: LogRange | None) -> str:
-    holds = f"the log now holds {log.start} to {log.end}" if log is not None else ""
-    match doubt:
-        case Doubt.GONE:
-            return f"the group held {next_offset}, and the partition is gone"
-        case Doubt.RECREATED:
-            return (
-                f"the group held {next_offset} of a topic that was deleted and created again "
-                f"since; {holds}"
-            )
-        case Doubt.EXPIRED:
-            return f"the group held {next_offset}, whose records are gone: {holds}"
-        case Doubt.BEYOND_END:
-            return f"the group held {next_offset}, which is beyond the end: {holds}"
-        case _:
-            assert_never(doubt)
-
-
-def _moved_on(file: RollbackFile, now: GroupView) -> tuple[str, ...]:
-    partitions = rollback_file.moved_on(file, now)
-    if not partitions:
-        return ()
-    topic, partition = partitions[0]
-    return (
-        f"group {file.group} has moved on since: {len(partitions)} of its offsets are neither what "
-        f"it held before nor what was written (the first is {topic}-{partition}: "
-        f"{now.next_offset(topic, partition)}); add {FORCE} to go back all the same",
-    )
-
-
-def _deletion_warning(now: GroupView, target: Offsets) -> tuple[WarningText, ...]:
-    if not _deletes(now, target):
-        return ()
-    anew = (
-        f" and {len(target)} of its offsets committed again: start no consumer meanwhile"
-        if target
-        else ""
-    )
-    return (
-        warning_text(
+def _warnings(
+    file: RollbackFile, now: GroupView, target: RollbackTarget, partitions: Iterable[RestoredOffset]
+) -> Iterator[WarningText]:
+    """Warn about a deletion of the group, and about lost offsets that are restored."""
+    if _deletes(now, target.offsets):
+        anew = (
+            f" and {len(target.offsets)} of its offsets committed again: start no consumer "
+            "meanwhile"
+            if target.offsets
+            else ""
+        )
+        yield warning_text(
             WarningCode.GROUP_DELETED,
             f"group {now.name} will be deleted{anew}; if it also reads topics that this Kafka user "
             "may not see, its offsets there are lost",
-        ),
-    )
-
-
-def _lost_offsets_warning(
-    partitions: tuple[RestoredOffset, ...],
-    file: RollbackFile,
-    source: OffsetSource | None,
-) -> tuple[WarningText, ...]:
-    """Warn about lost offsets that are taken from a rollback file.
-
-    They are in partitions that the change did not touch.
-    """
-    others = [
+        )
+    lost = [
         restored
         for restored in partitions
         if restored.target is not None and restored.topic_partition not in file.changed_partitions
     ]
-    if source is None or not others:
-        return ()
-    first = f"{others[0].topic}-{others[0].partition}"
-    return (
-        warning_text(
+    source = target.lost_offsets_file
+    if source is not None and lost:
+        yield warning_text(
             WarningCode.GROUP_OFFSETS_LOST,
-            f"the group has lost {len(others)} offsets of other partitions (the first is {first}); "
-            f"they are restored from {source.path}, of {source.created_at}",
-        ),
-    )
+            f"the group has lost {len(lost)} offsets of other partitions (the first is "
+            f"{lost[0].name}); they are restored from {source.path}, of {source.created_at}",
+        )
