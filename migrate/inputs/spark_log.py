@@ -271,7 +271,7 @@ def _merge(directory: str, sources: Iterable[Offsets]) -> Offsets:
         for place, offset in offsets.items():
             if merged.setdefault(place, offset) != offset:
                 raise Refused(
-                    f"{directory}: two sources of the query read {place[0]}-{place[1]} and stand "
-                    f"at {merged[place]} and {offset}"
+                    f"{directory}: two sources of the query read {place[0]}-{place[1]}, and are at "
+                    f"{merged[place]} and {offset}"
                 )
     return merged

@@ -172,7 +172,7 @@ def _relocate_schemas(out: Path, operator_directory: str, path: str, files: File
             for old in store["stateSchemaFilePaths"]:
                 below, separator, name = old.rpartition(schemas)
                 if not (below and separator):
-                    raise NotOffsets(f"a schema lies elsewhere, in {old!r}")
+                    raise NotOffsets(f"a schema is in another directory: {old!r}")
                 moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {error}") from error

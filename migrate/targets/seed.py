@@ -47,7 +47,7 @@ def check_free(location: Location) -> None:
     names = location.names()
     if names is None:
         raise Refused(
-            f"{location.name} is a file or a symbolic link, or lies in a file; name a directory "
+            f"{location.name} is a file or a symbolic link, or is in a file; name a directory "
             "itself"
         )
     if not names:

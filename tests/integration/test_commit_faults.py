@@ -313,7 +313,7 @@ def test_another_run_commits_while_the_rollback_file_is_written(
         case.proxied.commit(case.group, {(_TOPIC, 0): 9})
 
     monkeypatch.setattr(consumer_group, "write_rollback_file", keep_while_another_commits)
-    with pytest.raises(Refused, match="has changed since it was looked at"):
+    with pytest.raises(Refused, match="has changed since it was read"):
         case.commit()
     assert case.view().committed == {**case.held, (_TOPIC, 0): Committed(9)}
     assert not case.path.exists()

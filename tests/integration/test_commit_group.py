@@ -543,6 +543,6 @@ def test_a_group_that_changed_since_the_dry_run_is_not_restored(
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
     seen = undo.read_preview(_config(broker), path, rollback_file.read(path))
     broker.commit(group, {(topic, 0): 9})
-    with pytest.raises(Refused, match="changed since it was looked at"):
+    with pytest.raises(Refused, match="changed since it was read"):
         undo.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)
     assert broker.committed(group)[topic, 0] == 9

@@ -131,7 +131,7 @@ def test_an_offset_beyond_the_end_where_the_brokers_gave_no_topic_ids(case: Case
     refused = case.rollback()
     assert refused.code == 4
     assert (
-        f"{case.topic}-0: the group held 4, which is beyond the end: the log now holds 0 to 2"
+        f"{case.topic}-0: the group held 4, which is beyond the end; the log now holds 0 to 2"
         in (refused.stderr)
     )
 

@@ -296,6 +296,6 @@ def test_one_partition_twice_in_one_source_must_stand_at_one_place(
     result = _to_spark(chk, broker)
     if refused:
         assert (result.code, result.stdout) == (4, "")
-        assert f"{topic}-0: unresolved: it stands in reader state 2 times" in result.stderr
+        assert f"{topic}-0: unresolved: reader state has it 2 times" in result.stderr
     else:
         assert _offsets(result) == {topic: {"0": 3, "1": 4, "2": 5}}

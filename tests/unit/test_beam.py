@@ -454,7 +454,7 @@ def test_its_positions_move_to_spark_and_none_are_written_into_a_savepoint(tmp_p
     side.write_text(json.dumps(at))
     refused = migrate("to-flink", chk, "--from", f"json:{side}", "--out", tmp_path / "new")
     assert refused.code == 4
-    assert "an Apache Beam pipeline's KafkaIO, whose splits are not written" in refused.stderr
+    assert "the splits of an Apache Beam pipeline's KafkaIO are not written" in refused.stderr
     assert not (tmp_path / "new").exists()
 
 

@@ -387,7 +387,7 @@ def test_positions_that_the_state_does_not_tell() -> None:
             (
                 Code.UNRESOLVED_POSITIONS,
                 _BLOCKER,
-                "2 of 7 positions cannot be told from the state; the first is t-1: why",
+                "2 of 7 positions are not in the state; the first is t-1: why",
             ),
             (
                 Code.LATEST_MARKER,

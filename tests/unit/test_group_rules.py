@@ -140,7 +140,7 @@ def test_what_has_changed_since(before: Offsets, now: Offsets, told: str | None)
         assert found == []
         return
     (refusal,) = found
-    assert refusal.startswith("group g has changed since it was looked at: ")
+    assert refusal.startswith("group g has changed since it was read: ")
     assert told in refusal
 
 

@@ -131,7 +131,7 @@ def test_a_split_that_stands_in_several_places() -> None:
     assert found == Position("t", 0, PositionState.NEXT, 5, None, 0, "east")
     others = [(0, same), (1, Split("t", 0, 9, None)), (2, Split("t", 0, 7, 9))]
     assert _merged([*others, (0, Split("t", 1, 3, None))]) == [
-        _unresolved("it stands in reader state 3 times, with starts from 5 to 9"),
+        _unresolved("reader state has it 3 times, with starts from 5 to 9"),
         Position("t", 1, PositionState.NEXT, 3, None, 0, "east"),
     ]
 

@@ -340,7 +340,7 @@ def test_why_a_position_is_not_resolved_is_told(tmp_path: Path, asked: bool) -> 
     found = _extraction(tmp_path, SourceState(readers, entries=[]))
     snapshot = _log((0, 20)) if asked else None
     (refusal,) = make_plan(found, found.sources, snapshot).refusals
-    assert "it stands in reader state 2 times, with starts from 10 to 12" in refusal.what
+    assert "reader state has it 2 times, with starts from 10 to 12" in refusal.what
 
 
 def test_where_the_target_group_is_moved_back_or_ahead_is_said(tmp_path: Path) -> None:

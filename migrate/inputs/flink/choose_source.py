@@ -214,8 +214,8 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
             start: Start = Unknown.UNRESOLVED if position.start is None else position.start
             if starts.setdefault(position.topic_partition, start) != start:
                 raise Refused(
-                    f"{label}: two sources read {position.topic}-{position.partition} and stand "
-                    f"at {format_start(starts[position.topic_partition])} and "
-                    f"{format_start(start)}; choose one with --source OPERATOR_ID"
+                    f"{label}: two sources read {position.topic}-{position.partition}, and are at "
+                    f"{format_start(starts[position.topic_partition])} and {format_start(start)}; "
+                    "choose one with --source OPERATOR_ID"
                 )
     return PositionSet(label, starts, note)

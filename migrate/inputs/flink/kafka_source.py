@@ -48,7 +48,7 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
             if any(copy.split != copies[0].split for copy in copies):
                 starts = [copy.split.starting_offset for copy in copies]
                 start = unknown_start(
-                    f"it stands in reader state {len(copies)} times, with starts from "
+                    f"reader state has it {len(copies)} times, with starts from "
                     f"{min(starts)} to {max(starts)}"
                 )
                 fields = _fields(topic, partition, start, stop, None, cluster)

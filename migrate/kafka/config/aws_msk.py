@@ -59,7 +59,7 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
     for option in sorted(options):
         raise ConfigError(
             f"sasl.jaas.config: IAMLoginModule option {option} has no match in AWS's signer for "
-            "Python; say it in the environment or in the AWS profile"
+            "Python; set it in the environment or in the AWS profile"
         )
     return login
 
@@ -84,9 +84,7 @@ def token_callback(
     host = _HOST.search(bootstrap_servers)
     region = host[1] if host else aws_region
     if not region:
-        raise ConfigError(
-            f"{AWS_MSK_IAM}: the address does not tell the AWS region; set AWS_REGION"
-        )
+        raise ConfigError(f"{AWS_MSK_IAM}: the AWS region is not in the address; set AWS_REGION")
     aws = login or AwsLogin()
 
     def token(_: str) -> tuple[str, float]:

@@ -52,7 +52,7 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
         "transactional.id",
         "value.serializer",
     ),
-    "no group is joined; which one is meant is said on the command line": (
+    "no group is joined; the command line names the group": (
         "auto.commit.interval.ms",
         "auto.offset.reset",
         "enable.auto.commit",

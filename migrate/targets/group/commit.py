@@ -250,9 +250,8 @@ def change_refusals(before: GroupView, now: GroupView) -> list[str]:
     offsets = (view.next_offset(topic, partition) for view in (before, now))
     old, new = ("none" if offset is None else str(offset) for offset in offsets)
     return [
-        f"group {now.name} has changed since it was looked at: {len(partitions)} of its offsets "
-        f"(the first is {topic}-{partition}: {old} then, {new} now); something still commits "
-        "for it: stop that first"
+        f"group {now.name} has changed since it was read: {len(partitions)} of its offsets (the "
+        f"first is {topic}-{partition}: {old} then, {new} now); stop what still commits for it"
     ]
 
 

@@ -22,7 +22,7 @@ from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import InputError, Refused
 from migrate.model.positions import Logs, TopicPartition, log_of
 from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 from migrate.targets.group.commit import Result, partition_outcome, write, write_obstacles
@@ -115,11 +115,10 @@ class GroupFollower:
     def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
         """Warn about missing partitions, except those missing in the previous round."""
         if new := sorted(missing - self._missing):
-            names = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
+            names = join_some((f"{topic}-{partition}" for topic, partition in new), _SHOWN)
             warn(
                 WarningCode.MISSING_PARTITIONS,
-                f"these brokers have no {names}{' …' if len(new) > _SHOWN else ''}, which the "
-                "query has read; left out",
+                f"these brokers have no {names}, which the query has read; left out",
                 repeated=True,
             )
         self._missing = missing

@@ -83,13 +83,12 @@ def copies_of(
                 if _PLAIN_PATH.fullmatch(path) is None or ".." in path.split("/"):
                     raise Refused(f"a handle names the file {path!r}, outside of the savepoint")
                 if add_copy(span.value, path) != path:
-                    raise Refused(f"the file {path!r} goes by two names")
+                    raise Refused(f"two handles name the file {path!r} differently")
             case FileState(uri=uri) as stream:
                 if version < _FIRST_RELATIVE:
                     raise Refused(
-                        f"metadata version {version} names its files by whole paths alone, so "
-                        "that a copy would share them; restore the job with Flink 1.11 or later, "
-                        "take a savepoint, and name that"
+                        f"a copy of metadata version {version} would share its files; restore the "
+                        "job with Flink 1.11 or later, and take a new savepoint"
                     )
                 name = add_copy(stream, posixpath.basename(uri))
                 size = -1 if stream.stored_size is None else stream.stored_size

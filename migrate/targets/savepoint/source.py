@@ -72,9 +72,8 @@ def changed_source(
     """
     if isinstance(source, BeamKafkaIO):
         raise Refused(
-            f"{_name(operator)}: an Apache Beam pipeline's KafkaIO, whose splits are not "
-            "written; choose the other sources, or start the pipeline anew from the offsets of "
-            "a consumer group"
+            f"{_name(operator)}: the splits of an Apache Beam pipeline's KafkaIO are not written; "
+            "choose the other sources, or start the pipeline from a consumer group's offsets"
         )
     current = source.current if isinstance(source, HybridSource) else source
     if isinstance(current, UnknownSource):

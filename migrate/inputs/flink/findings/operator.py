@@ -30,18 +30,18 @@ _ASYNC_QUEUE = "_async_wait_operator_state_"
 # records the state contains, and how to release them.
 _BEAM_BUFFERS = {
     BEAM_BUNDLE: (
-        "that it gave out as it finished a bundle for the checkpoint",
+        "that it emitted at the end of a bundle for the checkpoint",
         "run the pipeline with --finishBundleBeforeCheckpointing, and take another",
     ),
     "pushed-back-elements": (
         "that wait for side inputs",
         "take another once their side inputs are there "
-        "(--finishBundleBeforeCheckpointing does not let go of them)",
+        "(--finishBundleBeforeCheckpointing does not release them)",
     ),
     "stable-input-buffer": (
         "that wait for the checkpoint to be complete (@RequiresStableInput)",
         "take another with no input since the one before "
-        "(--finishBundleBeforeCheckpointing does not let go of them)",
+        "(--finishBundleBeforeCheckpointing does not release them)",
     ),
 }
 # A running job commits a checkpoint's output soon after it, and a stop commits that of its

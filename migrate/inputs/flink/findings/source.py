@@ -71,9 +71,9 @@ def _position_findings(source: Source) -> Iterator[Finding]:
         first = unresolved[0]
         yield Finding(
             Code.UNRESOLVED_POSITIONS,
-            f"{len(unresolved)} of {len(source.position_fields)} positions cannot be told from the "
-            f"state; the first is {first.topic}-{first.partition}"
-            f"{_on_cluster(first.cluster)}: {first.reason}",
+            f"{len(unresolved)} of {len(source.position_fields)} positions are not in the state; "
+            f"the first is {first.topic}-{first.partition}{_on_cluster(first.cluster)}: "
+            f"{first.reason}",
         )
     for marker, code, consequence in (
         (Marker.LATEST, Code.LATEST_MARKER, "today's log end would skip what came since then"),
