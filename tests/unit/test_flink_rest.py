@@ -25,7 +25,7 @@ _JOB = "0123456789abcdef0123456789abcdef"
 _OVERVIEW = (
     f'{{"jobs":[{{"jid":"{_JOB}","name":"orders","state":"RUNNING","start-time":1,"tasks":{{}}}}]}}'
 )
-_NO_JOB_MANAGER = r"^--flink-rest http://127\.0\.0\.1:\d+: another service answers there; name"
+_NO_JOB_MANAGER = r"^--flink-rest http://127\.0\.0\.1:\d+: no JobManager answers there; name"
 
 
 @contextmanager
