@@ -60,7 +60,7 @@ def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
         ({**RUN, "offsets/0": batch('{"t":{"0":90')}, 3, "not JSON"),
         ({**RUN, "offsets/0": batch('{"t":{"0":90}}', version="v9")}, 3, "version 'v9'"),
         ({**RUN, "offsets/0": ""}, 3, "version ''"),
-        ({**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')}, 4, "stand at 1 and 2"),
+        ({**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')}, 4, "are at 1 and 2"),
     ],
 )
 def test_a_directory_that_tells_nothing_is_refused(
