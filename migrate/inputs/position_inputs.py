@@ -73,11 +73,6 @@ FILE_READERS: Mapping[SideKind, Callable[[str, Path], PositionSet]] = {
 }
 
 
-def _hint(prefix: str, what: str) -> str:
-    """Suggest the name of a side whose prefix is mistyped, or return an empty text."""
-    return hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
-
-
 def parse_side(side: AnyPath) -> Side:
     """Parse the name of a side; a name without a known prefix names a checkpoint.
 
@@ -95,8 +90,9 @@ def parse_side(side: AnyPath) -> Side:
     if prefix not in SIDE_PREFIXES:
         exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
         if _UNKNOWN_PREFIX.match(name) and not exists:
+            suggestion = hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
             raise UsageError(
-                f"{name}: no such side{_hint(prefix, what)}; a side is CHK without a prefix, "
+                f"{name}: no such side{suggestion}; a side is CHK without a prefix, "
                 "group:NAME, spark:DIR, json:FILE, csv:FILE, broker:earliest, broker:latest or "
                 "broker:TIME"
             )

@@ -84,8 +84,12 @@ def query_positions(pointer: str) -> ListedPositions:
 
 
 def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
-    if (state := _state_warning(directory, files)) is not None:
-        yield Finding(Code.QUERY_STATE, state)
+    if operators := len(entry_numbers(files, join(directory, "state"))):
+        yield Finding(
+            Code.QUERY_STATE,
+            f"the query keeps state of {counted(operators, 'operator')} (in state/): it may "
+            "contain rows that the query has read and not emitted yet, and these are not moved",
+        )
     if (output := output_warning(directory, files)) is not None:
         yield Finding(Code.OUTPUT_BEYOND, output)
     if (begun := newest_uncommitted_batch(directory, files, batch)) is not None:
@@ -105,17 +109,6 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 # In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is
 # beyond the positions. The log does not contain the trigger. Source: MicroBatchExecution
 # (markMicroBatchEnd) @ Spark 4.2.0.
-
-
-def _state_warning(directory: str, files: ByteSource) -> str | None:
-    """Return a warning about records that the next reader would lose; None without state."""
-    operators = len(entry_numbers(files, join(directory, "state")))
-    if not operators:
-        return None
-    return (
-        f"the query keeps state of {counted(operators, 'operator')} (in state/): it may "
-        "contain rows that the query has read and not emitted yet, and these are not moved"
-    )
 
 
 def output_warning(directory: str, files: ByteSource) -> str | None:

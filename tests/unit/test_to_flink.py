@@ -501,7 +501,7 @@ def test_sources_that_share_some_partitions_of_a_topic(here: Path, option: Seque
     told = _refused(_to_flink(chk, side, *option))
     assert (
         f"it is not known whether operator {'01' * 16} is to read t-2, t-3: its partitions of the "
-        f"topic and those of operator {'02' * 16} overlap, but are not equal" in told
+        f"topic overlap with those of operator {'02' * 16}" in told
     )
     assert _to_flink(chk, side, "--source", "01" * 16, "--partitions", "t:2").code == 0
     assert _positions()["t-2"] == 900
@@ -537,10 +537,8 @@ def test_a_source_whose_cluster_is_not_named_beside_one_that_names_its_own(
     held = PositionSet("it", {("t", 0): 3})
     _, told, (refusal,) = _apart(held, own, {of_other: {("t", 1): 4}})
     assert not told
-    assert (
-        "operator a or b0 names no Kafka cluster, so it is not known whether they read the topic t "
-        "of one cluster, and which of them is to read " in refusal
-    )
+    assert "it is not known whether operator a is to read " in refusal
+    assert "it or operator b0 names no Kafka cluster" in refusal
     assert "choose a source with --source" in refusal
     place = str(ClusterPartition(own, "t", 1))
     for same in ({("t", 0): 4}, {("u", 1): 4}):  # wherever that is, it gets no other partitions

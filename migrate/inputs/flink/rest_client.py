@@ -127,8 +127,7 @@ def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
 
 def _not_a_job_manager(url: str) -> FlinkRestError:
     return FlinkRestError(
-        f"{_display_address(url)}: no JobManager answers there; name the address of "
-        "Flink's web UI"
+        f"{_display_address(url)}: no JobManager answers there; name the address of Flink's web UI"
     )
 
 

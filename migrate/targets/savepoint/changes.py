@@ -223,17 +223,13 @@ def remove_partitions_of_others(
     unknown: list[str] = []
     for topic, keys in added.items():
         numbers = own[topic]
-        same_cluster = {
-            operator: by_topic[topic]
-            for operator, other_cluster, by_topic in readers
-            if other_cluster == cluster and topic in by_topic
-        }
-        maybe_same = {
-            operator
-            for operator, other_cluster, by_topic in readers
-            if other_cluster != cluster and None in (other_cluster, cluster)
-            if by_topic.get(topic, numbers) != numbers
-        }
+        same_cluster: dict[str, frozenset[int]] = {}
+        maybe_same: set[str] = set()
+        for operator, other_cluster, by_topic in readers:
+            if other_cluster == cluster and topic in by_topic:
+                same_cluster[operator] = by_topic[topic]
+            elif None in (other_cluster, cluster) and by_topic.get(topic, numbers) != numbers:
+                maybe_same.add(operator)
         differing = {
             operator: other_numbers
             for operator, other_numbers in same_cluster.items()
@@ -245,15 +241,13 @@ def remove_partitions_of_others(
         names = _names([(key.topic, key.partition) for key in keys])
         if maybe_same:
             unknown.append(
-                f"operator {source.operator_id} or {', '.join(sorted(maybe_same))} names no Kafka "
-                f"cluster, so it is not known whether they read the topic {topic} of one cluster, "
-                f"and which of them is to read {names}"
+                f"it is not known whether operator {source.operator_id} is to read {names}: it or "
+                f"operator {', '.join(sorted(maybe_same))} names no Kafka cluster"
             )
         elif sharing:
             unknown.append(
                 f"it is not known whether operator {source.operator_id} is to read {names}: its "
-                f"partitions of the topic and those of operator {', '.join(sharing)} overlap, but "
-                "are not equal"
+                f"partitions of the topic overlap with those of operator {', '.join(sharing)}"
             )
         elif differing:
             for key in keys:
@@ -265,8 +259,7 @@ def remove_partitions_of_others(
                 if not holders:
                     unknown.append(
                         f"it is not known which of {len(same_cluster) + 1} sources is to read "
-                        f"{key}: none of them reads it now, and they read different partitions of "
-                        "its topic"
+                        f"{key}: they read other partitions of its topic"
                     )
                     continue
                 removed.add(key)

@@ -18,8 +18,6 @@ KafkaSourceEnumerator.getPartitionChange @ connector 1.15.4 to 5.0.0-2.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-
 from decoder.cursor import Cursor, RecordingCursor
 from decoder.java import signed_32, string_hash
 from decoder.kafka.dynamic import read_dynamic_enumerator
@@ -30,7 +28,7 @@ from decoder.kafka.source import DynamicKafkaSource, HybridSource
 from decoder.kafka.split import NOT_SET, SPLIT_VERSION
 from migrate.model.errors import Refused
 from migrate.targets.savepoint.layouts import blob, i32, i64, u8, utf
-from migrate.targets.savepoint.positions import ClusterPartition
+from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges
 
 _OFFSET_BYTES = 8
 # Kryo writes no length for an ASCII string whose length is in this range.
@@ -140,13 +138,13 @@ def _kryo_ascii(text: str) -> bytes:
 # -- the enumerator ------------------------------------------------------------------------------
 
 
-def changed_coordinator(
-    data: bytes,
-    source: Source,
-    added: Mapping[ClusterPartition, int],
-    removed: Set[ClusterPartition],
-) -> bytes:
+def changed_coordinator(data: bytes, source: Source, changes: OffsetChanges) -> bytes:
     """Return a source's coordinator state after entries are added and removed.
+
+    Args:
+        data: the coordinator state.
+        source: the source's decoded state.
+        changes: the next offset of each added partition; None for a removed partition.
 
     Raises:
         Refused: the enumerator's version lists partitions by subtask, or the state has no
@@ -157,57 +155,47 @@ def changed_coordinator(
     version = cursor.i32("enumerator version")
     body = cursor.blob("enumerator state")
     rest = cursor.raw(cursor.remaining, "split assignment")
-    return head + i32(version) + blob(_changed(body, version, source, added, removed)) + rest
+    return head + i32(version) + blob(_changed(body, version, source, changes)) + rest
 
 
-def _changed(
-    body: bytes,
-    version: int,
-    source: Source,
-    added: Mapping[ClusterPartition, int],
-    removed: Set[ClusterPartition],
-) -> bytes:
+def _changed(body: bytes, version: int, source: Source, changes: OffsetChanges) -> bytes:
     match source:
         case HybridSource():
             inner = read_hybrid_enumerator(Cursor(body, "enumerator state"), version)
-            wrapped = _changed(inner.wrapped, inner.version, source.current, added, removed)
+            wrapped = _changed(inner.wrapped, inner.version, source.current, changes)
             return i32(inner.source_index) + i32(inner.version) + blob(wrapped)
         case DynamicKafkaSource():
-            return _changed_clusters(body, version, added, removed)
+            return _changed_clusters(body, version, changes)
         case _:
-            return _changed_entries(body, version, None, added, removed)
+            return _changed_entries(body, version, None, changes)
 
 
-def _changed_clusters(
-    body: bytes,
-    version: int,
-    added: Mapping[ClusterPartition, int],
-    removed: Set[ClusterPartition],
-) -> bytes:
+def _changed_clusters(body: bytes, version: int, changes: OffsetChanges) -> bytes:
     cursor = RecordingCursor(body, "enumerator state")
     state = read_dynamic_enumerator(cursor, version)
     clusters = {**state.retained, **state.clusters}
-    if missing := sorted(str(key.cluster) for key in added if key.cluster not in clusters):
+    missing = sorted(
+        str(key.cluster)
+        for key, next_offset in changes.items()
+        if next_offset is not None and key.cluster not in clusters
+    )
+    if missing:
         raise Refused(f"cluster {missing[0]!r} has no enumerator yet: no partition can be added")
     spans = {id(span.value): span for span in cursor.spans}
     out, end = b"", 0
     for span, name in sorted((spans[id(frame)], name) for name, frame in clusters.items()):
         frame = body[span.start + 4 : span.end]
-        new = _changed_entries(frame, clusters[name].version, name, added, removed)
+        new = _changed_entries(frame, clusters[name].version, name, changes)
         out += body[end : span.start] + blob(new)
         end = span.end
     return out + body[end:]
 
 
 def _changed_entries(
-    body: bytes,
-    version: int,
-    cluster: str | None,
-    added: Mapping[ClusterPartition, int],
-    removed: Set[ClusterPartition],
+    body: bytes, version: int, cluster: str | None, changes: OffsetChanges
 ) -> bytes:
-    missing = {key: at for key, at in added.items() if key.cluster == cluster}
-    if not missing and not any(key.cluster == cluster for key in removed):
+    own = {key: next_offset for key, next_offset in changes.items() if key.cluster == cluster}
+    if not own:
         return body
     if version == 0:
         raise Refused(
@@ -217,19 +205,24 @@ def _changed_entries(
     cursor = Cursor(body, "enumerator state")
     count = cursor.i32("partitions")
     head = cursor.raw(4, "split version") if version == 3 else b""
-    kept: list[bytes] = []
+    entries: list[bytes] = []
     for _ in range(count):
         start = cursor.byte_offset
         (entry,) = read_entries(cursor, version, 1)
-        key = ClusterPartition(cluster, entry.topic, entry.partition)
-        if key in removed:
-            continue
         data = body[start : cursor.byte_offset]
-        if missing.pop(key, None) is not None and version >= 2:
-            data = data[:-4] + _ASSIGNED
-        kept.append(data)
-    kept += [_entry(key, next_offset, version) for key, next_offset in sorted(missing.items())]
-    return i32(len(kept)) + head + b"".join(kept) + body[cursor.byte_offset :]
+        key = ClusterPartition(cluster, entry.topic, entry.partition)
+        if key in own:
+            if own.pop(key) is None:
+                continue
+            if version >= 2:
+                data = data[:-4] + _ASSIGNED
+        entries.append(data)
+    entries += [
+        _entry(key, next_offset, version)
+        for key, next_offset in sorted(own.items())
+        if next_offset is not None
+    ]
+    return i32(len(entries)) + head + b"".join(entries) + body[cursor.byte_offset :]
 
 
 _ASSIGNED = i32(AssignmentStatus.ASSIGNED.value)

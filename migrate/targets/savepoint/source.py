@@ -114,11 +114,11 @@ def changed_source(
         handle = handles[subtask]
         data = files.read(handle.stream, _name(operator))
         states[id(handle)] = with_elements(data, handle, state_name, new_elements)
-    removed = {key for key, next_offset in changes.items() if next_offset is None}
     state = operator.coordinator_state
-    if state is None or not (added or removed) or isinstance(source, LegacyConsumer):
+    removed = {key: None for key, next_offset in changes.items() if next_offset is None}
+    if state is None or is_legacy or not (added or removed):
         return states, None
-    return states, changed_coordinator(state.data, source, added, removed)
+    return states, changed_coordinator(state.data, source, {**added, **removed})
 
 
 def _changed(elements: _Elements, changes: OffsetChanges, is_legacy: bool) -> Iterator[Element]:
