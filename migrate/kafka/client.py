@@ -80,13 +80,14 @@ class Connection:
         self.config = config
         self.timeout = REQUEST_TIMEOUT
         self._servers = str(config.get("bootstrap.servers", ""))
-        # Connection errors; the callback error_cb appends them during poll().
+        # Connection errors, and whether all brokers were tried; poll() calls _note_failure.
         self._failures: list[KafkaError] = []
+        self._all_down = False
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
             raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
         self.settings: dict[str, Any] = {**_DEFAULTS, **config}
         try:
-            settings: dict[str, Any] = {"error_cb": self._failures.append, **self.settings}
+            settings: dict[str, Any] = {"error_cb": self._note_failure, **self.settings}
             self.admin = AdminClient(settings, logger=_QUIET)
         except (KafkaException, TypeError, ValueError) as error:
             reason = redact_values(_reason(error), config)
@@ -111,11 +112,18 @@ class Connection:
         self.wait("the cluster", answer)
         # Connection errors before the log-in are not the cause of later errors.
         self._failures.clear()
+        self._all_down = False
+
+    def _note_failure(self, failure: KafkaError) -> None:
+        if failure.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._all_down = True
+        else:
+            self._failures.append(failure)
 
     def _refusal(self) -> BrokerError | None:
         """Return the last authentication or TLS error; None without one, or if brokers are left."""
         self.admin.poll(0)
-        if all(failure.code() != KafkaError._ALL_BROKERS_DOWN for failure in self._failures):
+        if not self._all_down:
             return None
         for failure in reversed(self._failures):
             text = failure.str()
@@ -137,12 +145,8 @@ class Connection:
 
     def _no_listener(self) -> BrokerError | None:
         """Return an error if all addresses were tried, and none has a listener, else None."""
-        failures = [
-            failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
-        ]
-        if len(failures) == len(self._failures):
-            return None  # librdkafka has not tried all addresses yet
-        if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
+        has_listener = not all(_NO_LISTENER.search(failure.str()) for failure in self._failures)
+        if has_listener or not self._all_down:
             return None
         return BrokerError(
             f"no broker answered at {self._servers}{self._last_failure()}; check the address, and "
@@ -151,10 +155,7 @@ class Connection:
 
     def _last_failure(self) -> str:
         """Return the last connection error in brackets, or an empty text."""
-        for failure in reversed(self._failures):
-            if failure.code() != KafkaError._ALL_BROKERS_DOWN:
-                return f" ({self._reason(failure)})"
-        return ""
+        return f" ({self._reason(self._failures[-1])})" if self._failures else ""
 
     def _reason(self, failure: KafkaError) -> str:
         return redact_secrets(_CONNECTION.sub("", failure.str()), self.config)

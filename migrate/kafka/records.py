@@ -35,20 +35,20 @@ from migrate.model.record import Record, Surroundings
 MOST_BYTES = 8 * 1024 * 1024
 # The number of messages taken from librdkafka at once.
 _MESSAGES_AT_ONCE = 1000
-# How far below a position its earlier records are looked for, in multiples of their number: in a
-# log of transactions of one record each, every other offset is a marker; compacted logs have more.
+# How far below a position the reading of earlier records begins, in multiples of their number. If
+# each transaction has one record, every other offset is a marker. A compacted log has larger gaps.
 _STEPS_BACK = (2, 32, 1024, 32_768)
 
 _SETTINGS = {
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",  # for records that retention deletes meanwhile
     "fetch.wait.max.ms": 100,
-    # A few records are wanted of many partitions: fetch little ahead.
+    # Only a few records of each partition are read, so little is fetched ahead.
     "fetch.message.max.bytes": 128 * 1024,
     "fetch.max.bytes": 8 * 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
-    # The queue is one for all partitions. While it is full, no other partition is fetched: look
-    # again soon, not after a second.
+    # All partitions share one queue. While it is full, no other partition is fetched, so it is
+    # checked again soon, and not after a second.
     "fetch.queue.backoff.ms": 10,
 }
 
@@ -214,7 +214,10 @@ class RecordReader:
         return self._connection.topics()
 
     def newest(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
-        """Return key and value of the records of the last ``most`` offsets; bytes alone."""
+        """Return the key and the value of the records in the last ``most`` offsets.
+
+        Records without a key or a value are left out.
+        """
         log_start, log_end = self._ranges([partition])[partition]
         contents: list[tuple[bytes, bytes]] = []
         span = _Span(log_end - most, -1, log_start, log_end, 0, most)
@@ -228,9 +231,10 @@ class RecordReader:
         return contents
 
     def _ranges(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        """Return the log start and the log end of each partition."""
+        keys = [TopicPartition(*partition) for partition in partitions]
         starts, ends = (
-            list_offsets(self._connection, dict.fromkeys(wanted, spec), self._isolation)
+            list_offsets(self._connection, dict.fromkeys(keys, spec), self._isolation)
             for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
         )
         return {
