@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
@@ -60,29 +59,25 @@ def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
     return chosen
 
 
-class LenientChoice(NamedTuple):
-    """The chosen sources, and the options whose values this checkpoint does not have."""
-
-    sources: list[Source]
-    unknown: frozenset[str]
-
-
-def choose_leniently(extraction: PlanInput, choice: Choice) -> LenientChoice:
+def choose_leniently(extraction: PlanInput, choice: Choice) -> tuple[list[Source], set[str]]:
     """Return the chosen sources; ignore a name or a cluster that this checkpoint does not have.
+
+    Returns:
+        The sources, and which of the options "source" and "cluster" were ignored.
 
     Raises:
         NoSuchName: the checkpoint has no Kafka source.
     """
-    unknown = set()
+    ignored: set[str] = set()
     sources = _sources_named(extraction, choice.source)
     if not sources:
         sources = choose(extraction, ANY_SOURCE)
         if choice.source is not None:
-            unknown.add("source")
+            ignored.add("source")
     in_cluster = _in_cluster(sources, choice.cluster)
     if sources and not in_cluster:
-        unknown.add("cluster")
-    return LenientChoice(in_cluster or sources, frozenset(unknown))
+        ignored.add("cluster")
+    return in_cluster or sources, ignored
 
 
 def _sources_named(extraction: PlanInput, name: str | None) -> list[Source]:

@@ -35,10 +35,8 @@ class FlinkJob:
 
     Attributes:
         state: Flink's name of the state: RUNNING, RESTARTING, …
-        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock; 0 in
-            ``JobDetails.job``.
-        ended_ms: when the job ended, by the same clock; None if it has not ended, and in
-            ``JobDetails.job``.
+        began_ms: when the job began, in milliseconds of the epoch by the JobManager's clock.
+        ended_ms: when the job ended, by the same clock; None if it has not ended.
     """
 
     job_id: str
@@ -54,7 +52,7 @@ class FlinkJob:
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
-    """A job, its tasks that are not running, and its checkpoints.
+    """The tasks of a job that are not running, and the job's checkpoints.
 
     Attributes:
         idle_tasks: the names and states of the tasks that are not running.
@@ -66,7 +64,6 @@ class JobDetails:
             completed, or the newest failure is that of a savepoint.
     """
 
-    job: FlinkJob
     idle_tasks: Sequence[str]
     checkpoint: str | None
     newest_savepoint: tuple[int, str] | None
@@ -141,7 +138,7 @@ class JobManager:
         return restored.external_path if restored is not None else None
 
     def details(self, job_id: str) -> JobDetails:
-        """Return the current state of a job that the JobManager knows."""
+        """Return the tasks and checkpoints of a job that the JobManager knows."""
         job = get(self._url, _Details, f"/jobs/{job_id}")
         latest = self._latest(job_id)
         completed_id, path = -1, None
@@ -155,7 +152,6 @@ class JobManager:
         if failed and not failed.is_savepoint and failed.id > completed_id:
             problem = printable_text(failed.failure_message or "no reason given")
         return JobDetails(
-            FlinkJob(job.jid, job.name, job.state),
             [
                 f"{printable_text(vertex.name)}: {vertex.status}"
                 for vertex in job.vertices
@@ -232,9 +228,6 @@ class _Vertex(BaseModel):
 
 
 class _Details(BaseModel):
-    jid: str
-    name: str
-    state: str
     vertices: Annotated[list[_Vertex], FailFast()]
 
 
