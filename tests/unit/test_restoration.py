@@ -18,7 +18,8 @@ from migrate.targets.group.rollback_decision import (
     RestoredOffset,
     RollbackPreview,
     RollbackTarget,
-    plan_rollback,
+    offsets_to_write,
+    rollback_refusals,
     rollback_preview,
     rollback_target,
     topics_to_ask,
@@ -115,8 +116,8 @@ def test_where_what_a_group_has_lost_comes_from() -> None:
     assert rollback_target(HERE, file, _group(_at(a0=5)), None).lost_offsets_file is None
     lost = rollback_target(HERE, file, _group(NOTHING), None).lost_offsets_file
     assert lost is not None
-    assert (lost.path, lost.created_at) == (HERE, file.created_at)
-    assert (lost.topic_ids, lost.committed) == (IDS, file.before.committed)
+    assert (lost.path, lost.file) == (HERE, file)
+    assert (lost.file.topic_ids, lost.committed) == (IDS, file.before.committed)
 
 
 @pytest.mark.parametrize("fate", list(ChangeProgress))
@@ -135,7 +136,7 @@ def test_a_rollback_that_was_cut_short_knows_best_what_the_group_held(
     if cut_short:
         assert wanted.lost_offsets_file is not None
         assert wanted.lost_offsets_file.path == Path("second.json")
-        assert wanted.lost_offsets_file.topic_ids == {"b": "id of b then"}
+        assert wanted.lost_offsets_file.file.topic_ids == {"b": "id of b then"}
 
 
 def test_the_topics_that_are_asked_for() -> None:
@@ -294,48 +295,44 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
 
 def test_what_is_as_it_was_seen_is_done() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
-    way = plan_rollback(found, found, force=False)
-    assert (way.refusals, way.deletes) == ((), False)
-    assert way.partitions == {A0}
-    assert way.target == _at(a0=1, b0=2)
+    assert rollback_refusals(found, found, force=False) == ()
+    assert not found.deletes
+    assert offsets_to_write(found) == (_at(a0=1, b0=2), {A0})
 
 
 def test_a_group_that_changed_since_it_was_seen_is_not_touched_even_by_force() -> None:
     file = _file(_at(a0=1), _at(a0=5))
     seen, found = (_restoration(file, _group(_at(a0=5, b0=b))) for b in (2, 3))
     for force in (False, True):
-        (refusal,) = plan_rollback(seen, found, force=force).refusals
+        (refusal,) = rollback_refusals(seen, found, force=force)
         assert "the first is b-0: 2 then, 3 now" in refusal
 
 
 def test_force_overrules_doubts_and_no_more() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     moved_on = _restoration(file, _group(_at(a0=9, a1=5)))
-    assert plan_rollback(moved_on, moved_on, force=False).refusals == moved_on.unless_forced
-    assert plan_rollback(moved_on, moved_on, force=True).refusals == ()
+    assert rollback_refusals(moved_on, moved_on, force=False) == moved_on.unless_forced
+    assert rollback_refusals(moved_on, moved_on, force=True) == ()
     member = _restoration(file, _group(_at(a0=5, a1=5), Member("app", "host")))
-    assert plan_rollback(member, member, force=True).refusals == member.refusals != ()
+    assert rollback_refusals(member, member, force=True) == member.refusals != ()
 
 
 def test_what_belongs_to_no_partition_is_left_out() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100)}))
-    way = plan_rollback(found, found, force=True)
-    assert way.partitions == {A0}
-    assert way.target == _at(a0=1)
+    assert rollback_refusals(found, found, force=True) == ()
+    assert offsets_to_write(found) == (_at(a0=1), {A0})
     expired = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100), A1: (50, 100)}))
-    assert plan_rollback(expired, expired, force=True).partitions == {A0, A1}
+    assert offsets_to_write(expired)[1] == {A0, A1}
     all_gone = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({}))
-    assert plan_rollback(all_gone, all_gone, force=True).partitions == frozenset()
+    assert offsets_to_write(all_gone)[1] == frozenset()
 
 
 def test_where_the_group_is_deleted_all_it_is_to_hold_is_written() -> None:
     file = _file(_at(b0=2), _at(a0=5, b0=2))
     found = _restoration(file, _group(_at(a0=5, b0=2, c0=3)))
-    way = plan_rollback(found, found, force=False)
-    assert way.deletes
-    assert way.partitions == {A0, B0, C0}
-    assert way.target == _at(b0=2, c0=3)
+    assert found.deletes
+    assert offsets_to_write(found) == (_at(b0=2, c0=3), {A0, B0, C0})
 
 
 def test_a_failure_before_anything_was_written_is_told_of_every_partition() -> None:

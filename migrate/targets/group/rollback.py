@@ -89,24 +89,22 @@ def restore(
     """
     groups = ConsumerGroups(config)
     current = _read_preview(groups, path, approved.file)
-    plan = rollback_decision.plan_rollback(approved, current, force=force)
-    if plan.refusals:
-        raise Refused(plan.refusals)
+    if refusals := rollback_decision.rollback_refusals(approved, current, force=force):
+        raise Refused(refusals)
     now = current.now
-    if not plan.partitions:
+    target, partitions = rollback_decision.offsets_to_write(current)
+    if not partitions:
         return ChangeOutcome(now.name, (), None)
-    write_rollback_file("rollback", groups, now, plan.target, rollback_path)
-    if plan.deletes:
-        attempt = _delete_and_commit(groups, now, plan.target)
+    write_rollback_file("rollback", groups, now, target, rollback_path)
+    if current.deletes:
+        attempt = _delete_and_commit(groups, now, target)
     else:
-        offsets = {partition: plan.target[partition] for partition in plan.partitions}
+        offsets = {partition: target[partition] for partition in partitions}
         attempt = write(groups, now.name, offsets, now.committed)
     attempt = read_settled(groups, now.name, attempt)
     outcomes = (
-        partition_outcome(
-            partition, plan.target.get(partition), now.committed.get(partition), attempt
-        )
-        for partition in plan.partitions
+        partition_outcome(partition, target.get(partition), now.committed.get(partition), attempt)
+        for partition in partitions
     )
     return ChangeOutcome(now.name, in_order(outcomes), rollback_path)
 

@@ -8,7 +8,7 @@ has read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -60,11 +60,10 @@ class RestoredOffset(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class OffsetSource:
-    """A rollback file from which offsets are taken, and the ids of its topics."""
+    """Offsets that are taken from a rollback file."""
 
     path: Path
-    created_at: str
-    topic_ids: Mapping[str, str]
+    file: RollbackFile
     committed: Offsets
 
 
@@ -167,12 +166,10 @@ def _lost_offsets_file(
         and newest_change.progress in interrupted
     ):
         logged = newest_change.file
-        return OffsetSource(
-            newest_change.path, logged.created_at, logged.topic_ids, logged.after.committed
-        )
+        return OffsetSource(newest_change.path, logged, logged.after.committed)
     if now.committed:
         return None
-    return OffsetSource(path, file.created_at, file.topic_ids, file.before.committed)
+    return OffsetSource(path, file, file.before.committed)
 
 
 def topics_to_ask(file: RollbackFile, now: GroupView, target: RollbackTarget) -> set[str]:
@@ -225,54 +222,48 @@ def _restored_offsets(
         if offset is not None:
             log = cluster.topics.get(topic, {}).get(number)
             lost = target.lost_offsets_file
-            source = file if partition in file.changed_partitions or lost is None else lost
+            source = (
+                file if partition in file.changed_partitions or lost is None else lost.file
+            )
             doubt = _doubt(offset, log, source.topic_ids.get(topic), cluster.topic_ids.get(topic))
         restored.append(RestoredOffset(topic, number, current, offset, log, doubt))
     return tuple(restored)
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackPlan:
-    """What a rollback writes, or why it writes nothing.
-
-    Attributes:
-        refusals: why the rollback must not be done, including changes since the preview.
-        target: every offset that the group is to hold, without partitions that are gone.
-        partitions: the partitions that change; if the group is deleted, also all of the target.
-        deletes: as in ``RollbackPreview``.
-    """
-
-    refusals: tuple[str, ...]
-    target: Offsets
-    partitions: frozenset[TopicPartition]
-    deletes: bool
-
-
-def plan_rollback(
+def rollback_refusals(
     approved: RollbackPreview, current: RollbackPreview, *, force: bool
-) -> RollbackPlan:
-    """Plan what a rollback writes.
+) -> tuple[str, ...]:
+    """Return why the rollback must not be done, including changes since the approved preview.
 
     Args:
         approved: the preview that the user has approved.
         current: the preview just before the rollback.
         force: ignore the reasons in ``RollbackPreview.unless_forced``.
     """
-    refusals = (
+    return (
         *current.refusals,
         *change_refusals(approved.now, current.now),
         *(() if force else current.unless_forced),
     )
+
+
+def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartition]]:
+    """Return what a rollback writes.
+
+    Returns:
+        Every offset that the group is to hold, without partitions that are gone; and the partitions
+        that change. If the group is deleted, these are also all partitions of these offsets.
+    """
     gone = {
-        restored.topic_partition for restored in current.partitions if restored.doubt is Doubt.GONE
+        restored.topic_partition for restored in preview.partitions if restored.doubt is Doubt.GONE
     }
-    partitions = {restored.topic_partition for restored in current.partitions} - gone
+    partitions = {restored.topic_partition for restored in preview.partitions} - gone
     target = {
-        partition: offset for partition, offset in current.target.items() if partition not in gone
+        partition: offset for partition, offset in preview.target.items() if partition not in gone
     }
-    if current.deletes:
+    if preview.deletes:
         partitions |= target.keys()
-    return RollbackPlan(refusals, target, frozenset(partitions), current.deletes)
+    return target, partitions
 
 
 def _doubt(
@@ -337,5 +328,5 @@ def _warnings(
         yield warning_text(
             WarningCode.GROUP_OFFSETS_LOST,
             f"the group has lost {len(lost)} offsets of other partitions (the first is "
-            f"{lost[0].name}); they are restored from {source.path}, of {source.created_at}",
+            f"{lost[0].name}); they are restored from {source.path}, of {source.file.created_at}",
         )
