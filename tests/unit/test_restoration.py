@@ -19,8 +19,8 @@ from migrate.targets.group.rollback_decision import (
     RollbackPreview,
     RollbackTarget,
     offsets_to_write,
-    rollback_refusals,
     rollback_preview,
+    rollback_refusals,
     rollback_target,
     topics_to_ask,
 )

@@ -222,9 +222,7 @@ def _restored_offsets(
         if offset is not None:
             log = cluster.topics.get(topic, {}).get(number)
             lost = target.lost_offsets_file
-            source = (
-                file if partition in file.changed_partitions or lost is None else lost.file
-            )
+            source = file if partition in file.changed_partitions or lost is None else lost.file
             doubt = _doubt(offset, log, source.topic_ids.get(topic), cluster.topic_ids.get(topic))
         restored.append(RestoredOffset(topic, number, current, offset, log, doubt))
     return tuple(restored)
