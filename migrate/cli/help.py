@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -63,18 +63,12 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def group_help(group: Any, ctx: Any, sections: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the help of ``migrate`` itself.
-
-    Args:
-        group: Typer's group of all commands.
-        ctx: the group's context.
-        sections: the title of each section, with its commands and the help text of each.
-    """
+def group_help(group: Any, ctx: Any) -> str:
+    """Return the help of ``migrate`` itself, from Typer's group of all commands and its context."""
     blocks = [
         "Usage: migrate COMMAND [OPTIONS]",
         *_paragraphs(group.help),
-        *(block for title, rows in sections.items() for block in _section(title, rows.items())),
+        *(block for title, rows in _SECTIONS.items() for block in _section(title, rows.items())),
         *_sections(group.get_params(ctx)),
         "`migrate COMMAND -h` shows the daily options of a command, `--help` all of them.",
     ]
@@ -112,19 +106,17 @@ def _choices(parameter: Any) -> list[str]:
 
 
 def _text(parameter: Any) -> str:
-    default = parameter.default
-    if parameter.param_type_name == "option" and parameter.required:
-        return f"{parameter.help} [required]"
-    if parameter.param_type_name == "option" and not parameter.is_flag and default is not None:
-        shown = str(default.value if isinstance(default, Enum) else default)
-        others = [
-            choice
-            for choice in _choices(parameter)
-            if choice != shown and choice not in parameter.help
-        ]
-        more = f"; or {', '.join(others)}" if parameter.metavar is not None and others else ""
-        return f"{parameter.help} [default: {shown}{more}]"
-    return str(parameter.help)
+    help, default = str(parameter.help), parameter.default
+    if parameter.param_type_name == "argument":
+        return help
+    if parameter.required:
+        return f"{help} [required]"
+    if parameter.is_flag or default is None:
+        return help
+    shown = str(default.value if isinstance(default, Enum) else default)
+    others = [choice for choice in _choices(parameter) if choice != shown and choice not in help]
+    more = f"; or {', '.join(others)}" if parameter.metavar is not None and others else ""
+    return f"{help} [default: {shown}{more}]"
 
 
 def _section(title: str, rows: Iterable[Row]) -> Iterator[str]:
@@ -161,37 +153,36 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if on_a_terminal and not os.environ.get("NO_COLOR") else text
 
 
-# The help line of each command, which is also the summary of its function's docstring.
-_LOOK = {
-    "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
-    "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
-    "diff": "Show two sets of positions side by side.",
-    "scan": "Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.",
-    "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
-    "verify": "Check after a move whether the target started where the checkpoint ended.",
-    "explain": "Explain the code of a warning or a finding, such as not-checked.",
+# The sections of the list of commands. The help line of each command is also the summary of its
+# function's docstring.
+_SECTIONS = {
+    "Read": {
+        "inspect": "Show what a checkpoint holds: positions per source, state per operator, "
+        "findings.",
+        "state": "Show the keyed states of a checkpoint, and with --state the entries of one of "
+        "them.",
+        "diff": "Show two sets of positions side by side.",
+        "scan": "Show all jobs below a directory: newest checkpoint, lag, and obstacles to a move.",
+        "show": "Show a saved plan, a rollback file, or a Spark query's progress.",
+        "verify": "Check after a move whether the target started where the checkpoint ended.",
+        "explain": "Explain the code of a warning or a finding, such as not-checked.",
+    },
+    "Write new files, at once; nothing is overwritten": {
+        "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
+        "starts there.",
+        "to-flink": "Write a new savepoint with other Kafka positions and the same state.",
+    },
+    "Change a group or a job, only with --execute": {
+        "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
+        "rollback": "Restore a consumer group's offsets from the rollback file of a change.",
+        "cut-over": "Move a running Flink job to its target: stop, plan, apply, start, verify.",
+    },
+    "Run until Ctrl-C, committing at once": {
+        "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
+        "shows.",
+    },
 }
-_MOVE = {
-    "to-spark": "Print startingOffsets for a Spark query, or write a checkpoint location that "
-    "starts there.",
-    "to-flink": "Write a new savepoint with other Kafka positions and the same state.",
-}
-_CHANGE = {
-    "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
-    "rollback": "Restore a consumer group's offsets from the rollback file of a change.",
-    "cut-over": "Move a running Flink job to its target: stop, plan, apply, start, verify.",
-}
-_FOLLOW = {
-    "follow": "Commit a Spark query's progress as a consumer group's offsets, so that its lag "
-    "shows."
-}
-SECTIONS = {
-    "Read": _LOOK,
-    "Write new files, at once; nothing is overwritten": _MOVE,
-    "Change a group or a job, only with --execute": _CHANGE,
-    "Run until Ctrl-C, committing at once": _FOLLOW,
-}
-COMMANDS = _LOOK | _MOVE | _CHANGE | _FOLLOW
+COMMANDS = {name: line for commands in _SECTIONS.values() for name, line in commands.items()}
 
 EXAMPLES = {
     "inspect": """\

@@ -13,7 +13,7 @@ import typer
 
 from migrate.cli import terminal
 from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
-from migrate.cli.help import COMMANDS, SECTIONS, group_help
+from migrate.cli.help import COMMANDS, group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused
@@ -41,7 +41,7 @@ class _Commands(Group):
     """A group whose commands are loaded only to run them, or to complete their arguments."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(group_help(self, ctx, SECTIONS))
+        formatter.write(group_help(self, ctx))
 
     # Any, because the types are in Typer's private copy of click or, in older Typers, in click.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -52,7 +52,6 @@ class _Commands(Group):
 app = typer.Typer(
     cls=_Commands,
     name="migrate",
-    help="Move Kafka positions from Flink checkpoints to Spark or a consumer group.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

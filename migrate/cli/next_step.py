@@ -5,33 +5,43 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from migrate.model.positions import Origin
-    from migrate.moves.options import ConnectionArguments, KafkaArguments, MoveArguments
+    from migrate.moves.options import KafkaArguments, MoveArguments
+
+
+_CONNECTION_FLAGS = {
+    "bootstrap_servers": "-b",
+    "kafka_config": "--kafka-config",
+    "to_bootstrap_servers": "--to-bootstrap-servers",
+    "to_kafka_config": "--to-kafka-config",
+}
+_CHOICE_FLAGS = {
+    "source": "--source",
+    "cluster": "--cluster",
+    "allow_external_files": "--allow-external-files",
+    "one_cluster": "--one-cluster",
+}
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
     """Return a ``migrate`` command with its Kafka options; the values of ``-X`` are not shown."""
-    arguments = [
-        *(os.fspath(word) for word in words),
-        *_kafka_options(cast("ConnectionArguments", kafka or {})),
-    ]
+    options = _options(_CONNECTION_FLAGS, kafka or {})
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
-    return shlex.join(["migrate", *arguments]) + more
+    return shlex.join(["migrate", *(os.fspath(word) for word in words), *options]) + more
 
 
-def _kafka_options(kafka: ConnectionArguments) -> Iterator[str]:
-    if servers := kafka.get("bootstrap_servers"):
-        yield from ("-b", servers)
-    if file := kafka.get("kafka_config"):
-        yield from ("--kafka-config", os.fspath(file))
-    if servers := kafka.get("to_bootstrap_servers"):
-        yield from ("--to-bootstrap-servers", servers)
-    if file := kafka.get("to_kafka_config"):
-        yield from ("--to-kafka-config", os.fspath(file))
+def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the words of the options that have a value."""
+    for name, flag in flags.items():
+        value = arguments.get(name)
+        if value:
+            yield flag
+            if value is not True:
+                yield os.fspath(value)
 
 
 def verification(
@@ -58,21 +68,8 @@ def verification(
 
     if policies_of(arguments).may_change_positions or target_connection(arguments).is_given:
         return None
-    options = [
-        word
-        for flag, value in (
-            ("--source", arguments.get("source")),
-            ("--cluster", arguments.get("cluster")),
-        )
-        if value is not None
-        for word in (flag, value)
-    ]
-    if arguments.get("allow_external_files"):
-        options.append("--allow-external-files")
-    if arguments.get("one_cluster"):
-        options.append("--one-cluster")
     # If ``chk`` is a job's checkpoint directory, name the checkpoint itself: the directory may have
     # newer checkpoints later.
     directory = posixpath.basename(origin.pointer)
     name = chk if directory in chk.split("/")[-2:] else origin.pointer
-    return command("verify", name, target, *options, kafka=arguments)
+    return command("verify", name, target, *_options(_CHOICE_FLAGS, arguments), kafka=arguments)

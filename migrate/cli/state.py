@@ -89,7 +89,7 @@ def _summary(chk: str, states: Sequence[KeyedState]) -> str:
 
 
 def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
-    from migrate.report.state import states_csv, states_json
+    from migrate.report.state import states_csv, states_json, states_table
 
     if not keyed_states.states:
         if keyed_states.unread:
@@ -101,8 +101,6 @@ def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
         case StateFormat.CSV:
             emit(states_csv(keyed_states.states), end="")
         case StateFormat.TABLE:
-            from migrate.report.state import states_table
-
             emit(states_table(keyed_states.states, sys.stdout), end="")
     for unread in keyed_states.unread:
         name = f" ({unread.operator_name})" if unread.operator_name else ""
@@ -114,12 +112,10 @@ def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
 
 
 def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) -> None:
-    from migrate.report.state import entries_csv, entries_json
+    from migrate.report.state import entries_csv, entries_json, entries_table
 
     entries = state.entries()
     if format is StateFormat.TABLE:
-        from migrate.report.state import entries_table
-
         emit(entries_table(state, islice(entries, limit or _DEFAULT_ROWS), sys.stdout), end="")
         if next(entries, None) is not None and limit is None:
             log.info(

@@ -227,21 +227,13 @@ log.setLevel(logging.DEBUG)
 logging.getLogger().addHandler(_MessagesOfLibraries())
 
 
-def _set_quiet(value: bool) -> None:
-    if value:
-        _set_lowest_level(QUIET)
-
-
-def _set_verbose(value: bool) -> None:
-    if value:
-        _set_lowest_level(VERBOSE)
-
-
-def _set_lowest_level(level: int) -> None:
+def _set_lowest_level(option: typer.CallbackParam, value: bool) -> None:
     global lowest_level
-    if lowest_level not in (level, NORMAL):
+    level = QUIET if option.name == "quiet" else VERBOSE
+    if value and lowest_level not in (level, NORMAL):
         raise UsageError("--quiet and --verbose: one of them")
-    lowest_level = level
+    if value:
+        lowest_level = level
 
 
 def reset() -> None:
@@ -257,7 +249,7 @@ Verbose = Annotated[
         "--verbose",
         "-v",
         help="Show also what is read, who is asked, and how long it takes.",
-        callback=_set_verbose,
+        callback=_set_lowest_level,
         expose_value=False,
     ),
 ]
@@ -267,7 +259,7 @@ Quiet = Annotated[
         "--quiet",
         "-q",
         help="Show only warnings, refusals, errors and questions on stderr.",
-        callback=_set_quiet,
+        callback=_set_lowest_level,
         expose_value=False,
     ),
 ]

@@ -30,24 +30,24 @@ class StepReport(Model):
 
     name: str
     state: StepState
-    told: Annotated[str, Field(description="the outcome of the step, in words")]
+    told: str = Field(description="the outcome of the step, in words")
     ended_at: str
-    seconds: Annotated[float, Field(ge=0)]
-    run: Annotated[int, Field(ge=1)]
+    seconds: float = Field(ge=0)
+    run: int = Field(ge=1)
 
 
 class RunReport(Model):
     """A run of the command; ``ended_at`` is null while it goes on, and if it was killed."""
 
-    number: Annotated[int, Field(ge=1)]
-    asked: Annotated[str, Field(description="execute, until STEP or back")]
+    number: int = Field(ge=1)
+    asked: str = Field(description="execute, until STEP or back")
     user: str
     host: str
-    migrate: Annotated[str, Field(description="the version of migrate")]
+    migrate: str = Field(description="the version of migrate")
     python: str
     began_at: str
     ended_at: str | None
-    end: Annotated[str | None, Field(description="how the run ended, in words")]
+    end: str | None = Field(description="how the run ended, in words")
 
 
 class FlinkReport(Model):
@@ -57,18 +57,15 @@ class FlinkReport(Model):
     version: str | None
     job_id: str | None
     job_name: str | None
-    savepoints: Annotated[
-        str | None, Field(description="the URI of the folder that Flink was asked to write to")
-    ]
+    savepoints: str | None = Field(
+        description="the URI of the folder that Flink was asked to write to"
+    )
     savepoint: str | None
-    savepoint_sha256: Annotated[
-        Sha256 | None, Field(description="the SHA-256 of the savepoint's _metadata")
-    ]
-    finished: Annotated[bool, Field(description="whether Flink said that the job has FINISHED")]
-    ended_ms: Annotated[
-        int | None,
-        Field(description="when the job ended, by Flink's clock, in milliseconds of the epoch"),
-    ]
+    savepoint_sha256: Sha256 | None = Field(description="the SHA-256 of the savepoint's _metadata")
+    finished: bool = Field(description="whether Flink said that the job has FINISHED")
+    ended_ms: int | None = Field(
+        description="when the job ended, by Flink's clock, in milliseconds of the epoch"
+    )
 
 
 class PartitionReport(Model):
@@ -84,38 +81,33 @@ class PartitionReport(Model):
     planned: Offset | None
     log_start: Offset | None
     log_end: Offset | None
-    held: Annotated[
-        Offset | None, Field(description="the group's offset when the plan was made")
-    ] = None
-    log_start_seen: Annotated[
-        Offset | None, Field(description="the log start at the last check of the target")
-    ] = None
-    members_seen: Annotated[
-        bool,
-        Field(
-            description="whether a member of the group was seen with the partition while the "
-            "cut-over's commit was still the newest"
-        ),
-    ] = False
-    first_commit: Annotated[
-        Offset | None,
-        Field(description="the first committed offset seen that migrate did not commit"),
-    ] = None
-    began_right: Annotated[
-        bool,
-        Field(
-            description="whether a check after the target's start found that the partition began "
-            "at the planned offset"
-        ),
-    ] = False
+    held: Offset | None = Field(
+        default=None, description="the group's offset when the plan was made"
+    )
+    log_start_seen: Offset | None = Field(
+        default=None, description="the log start at the last check of the target"
+    )
+    members_seen: bool = Field(
+        default=False,
+        description="whether a member of the group was seen with the partition while the "
+        "cut-over's commit was still the newest",
+    )
+    first_commit: Offset | None = Field(
+        default=None, description="the first committed offset seen that migrate did not commit"
+    )
+    began_right: bool = Field(
+        default=False,
+        description="whether a check after the target's start found that the partition began "
+        "at the planned offset",
+    )
     started: Offset | None = None
     outcome: StartOutcome | None = None
-    reason: Annotated[str | None, Field(description="why the outcome is unknown")] = None
+    reason: str | None = Field(default=None, description="why the outcome is unknown")
     lost: Offset = 0
     repeated: Offset = 0
-    reached: Annotated[
-        Offset | None, Field(description="the next offset after the query's newest committed batch")
-    ] = None
+    reached: Offset | None = Field(
+        default=None, description="the next offset after the query's newest committed batch"
+    )
 
 
 class PlanReport(Model):
@@ -127,11 +119,10 @@ class PlanReport(Model):
     policies: dict[str, str]
     findings: list[str]
     warnings: list[str]
-    states: Annotated[list[str], Field(description="what becomes of each keyed state")]
-    streams: Annotated[
-        dict[str, list[str]],
-        Field(description="the topics of each stream of the query, where it has several"),
-    ]
+    states: list[str] = Field(description="what becomes of each keyed state")
+    streams: dict[str, list[str]] = Field(
+        description="the topics of each stream of the query, where it has several"
+    )
 
 
 class VerificationReport(Model):
@@ -139,10 +130,8 @@ class VerificationReport(Model):
 
     when: Literal["before", "after"]
     verified: bool
-    partitions: Annotated[int, Field(ge=0)]
-    unknown: Annotated[
-        int, Field(ge=0, description="the number of partitions whose start is unknown")
-    ]
+    partitions: int = Field(ge=0)
+    unknown: int = Field(ge=0, description="the number of partitions whose start is unknown")
     lost: Offset
     repeated: Offset
 
@@ -162,34 +151,26 @@ class CutOverRecord(Model):
 
     kind: Literal["flink-offset-migrate cut-over"]
     version: Literal[2]
-    id: Annotated[
-        str,
-        Field(pattern="^[0-9a-f]{16}$", description="the id in the metadata of a group's commits"),
-    ]
+    id: str = Field(
+        pattern="^[0-9a-f]{16}$", description="the id in the metadata of a group's commits"
+    )
     name: str
     state: State
     spec_sha256: Sha256
     brokers: str
     target: str
     sink: str | None
-    moved_with: Annotated[
-        dict[str, str] | None,
-        Field(
-            description="the parts of the spec that the target was written with; null before it is "
-            "written"
-        ),
-    ]
-    written: Annotated[
-        str | None, Field(description="when the target was written completely; null until then")
-    ]
-    query_id: Annotated[
-        str | None, Field(description="the id of the query in the checkpoint location")
-    ]
+    moved_with: dict[str, str] | None = Field(
+        description="the parts of the spec that the target was written with; null before it is "
+        "written"
+    )
+    written: str | None = Field(
+        description="when the target was written completely; null until then"
+    )
+    query_id: str | None = Field(description="the id of the query in the checkpoint location")
     flink: FlinkReport
     plan: PlanReport | None
-    primed: Annotated[
-        int | None, Field(ge=0, description="the last batch that the priming has written")
-    ]
+    primed: int | None = Field(ge=0, description="the last batch that the priming has written")
     start: StartReport | None
     verifications: list[VerificationReport]
     partitions: OncePerPartition[PartitionReport]

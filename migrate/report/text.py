@@ -12,14 +12,11 @@ from migrate.model.wording import printable
 LINES_AT_ONCE = 1000  # the maximum number of lines in a piece of text
 
 
-def number_text(number: int | None, unknown: str = "") -> str:
-    """Return a number in digits, or ``unknown`` for None."""
-    return unknown if number is None else str(number)
-
-
 def difference_text(difference: int | None) -> str:
     """Return a number with its sign, or an empty text for None."""
-    return f"{difference:+d}" if difference else number_text(difference)
+    if difference is None:
+        return ""
+    return f"{difference:+d}" if difference else "0"
 
 
 def operator_names(uid: str | None, name: str | None) -> str:

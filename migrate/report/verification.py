@@ -56,24 +56,17 @@ def _up_to(verification: Verification, outcome: StartOutcome) -> str:
 
 
 _MEANINGS = {
-    StartOutcome.EXPIRED: (
-        "the target goes on below the log start: its next records are gone, and a query fails "
-        "there; move again from a newer checkpoint, or go on after the gap with --on-expired "
-        "earliest"
-    ),
-    StartOutcome.BEYOND_END: (
-        "the target goes on beyond the log end: the topic was created again, or this is another "
-        "cluster than the job's"
-    ),
-    StartOutcome.RECREATED: (
-        "the topic was deleted and created again since the plan was made: the offsets are of "
-        "another log; make a new plan"
-    ),
-    StartOutcome.GONE: "the broker has no such topic or partition; are these the brokers of "
-    "the move?",
+    StartOutcome.EXPIRED: "the target goes on below the log start: its next records are gone, and "
+    "a query fails there; move again from a newer checkpoint, or go on with --on-expired earliest",
+    StartOutcome.BEYOND_END: "the target goes on beyond the log end: the topic was created again, "
+    "or this is another cluster than the job's",
+    StartOutcome.RECREATED: "the topic was deleted and created again since the plan was made: the "
+    "offsets are of another log; make a new plan",
+    StartOutcome.GONE: "the broker has no such topic or partition; are these the brokers of the "
+    "move?",
+    StartOutcome.MOVED_ON: "others have committed since, and where they started cannot be told "
+    "from the group any more; verify before its consumers start, or add --allow-moved-on",
 }
-
-
 # The maximum number of differences between a plan and its origin that are shown, and of starts that
 # cannot be compared.
 _SHOWN = 20
@@ -84,8 +77,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     yield from _about_the_plan(verification)
     if verification.continuous:
         yield (
-            "the query began with the continuous trigger, which does not heed a seed and leaves "
-            "no word of where it started: compare what it has written with the checkpoint"
+            "the query began with the continuous trigger, which ignores a seed and does not record "
+            "where it started: compare what it has written with the checkpoint"
         )
     if verification.state is not None:
         yield from map(printable, verification.state.examples)
@@ -102,8 +95,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     )
     if unread:
         yield (
-            f"missing ({unread}): seeded, and not in each batch of the query's log: the query does "
-            "not read them there; does it read these topics, by the seed's numbers?"
+            f"missing ({unread}): seeded, and not in each batch of the query's log: does the query "
+            "read these topics, by the seed's numbers?"
         )
     again = sum(
         row.outcome is StartOutcome.REPEATED and not _started_below(row)
@@ -111,14 +104,18 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     )
     if again:
         yield (
-            f"repeated ({again}): a batch of the query's log ends below the one before it: what "
-            "lies between was read twice; or once, where a repartitioning of the query's state "
-            "has skipped a batch that had failed"
+            f"repeated ({again}): a batch of the query's log ends below the one before it: its "
+            "records were read twice, unless a repartitioning of the state skipped a failed batch"
         )
     for outcome, meaning in _MEANINGS.items():
         if outcome in counts:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
-    yield from _about_moving_on(verification)
+    if verification.maybe_flink_commits:
+        yield (
+            f"{verification.maybe_flink_commits} of these commits look like a Flink job's (no "
+            "leader epoch, no metadata): if it still runs and commits for this group, stop it and "
+            "move again"
+        )
     yield from _about_lost_evidence(verification)
 
 
@@ -193,24 +190,6 @@ def _about_lost_evidence(verification: Verification) -> Iterator[str]:
     if verification.first_batches_gone:
         yield (
             "the query's log does not hold its first batches any more, which show that it began at "
-            "its seed (Spark keeps about spark.sql.streaming.minBatchesToRetain of them, by "
-            "default 100): verify before they go, or add --allow-moved-on; a cut-over verifies the "
-            "start itself, and its record has the result"
-        )
-
-
-def _about_moving_on(verification: Verification) -> Iterator[str]:
-    """Yield an explanation of commits that others have made for the group."""
-    moved_on = verification.counts.get(StartOutcome.MOVED_ON)
-    if moved_on is None:
-        return
-    yield (
-        f"moved on ({moved_on}): others have committed since, and where they started cannot be "
-        "told from the group any more; verify before its consumers start, or add --allow-moved-on"
-    )
-    if verification.maybe_flink_commits:
-        yield (
-            f"{verification.maybe_flink_commits} of these commits look like a Flink job's (no "
-            "leader epoch, no metadata): if it still runs and commits for this group, stop it and "
-            "move again"
+            "its seed (Spark keeps spark.sql.streaming.minBatchesToRetain of them, by default "
+            "100): see the record of the cut-over, if there is one, or add --allow-moved-on"
         )
