@@ -139,13 +139,19 @@ def carry_out(
             raise
         if rollback_path.exists():
             say(
-                f"interrupted: offsets of group {group} may have been changed; `migrate rollback "
-                f"{rollback_path}` tells, and with --execute brings back what it held before"
+                f"interrupted: offsets of group {group} may have been changed; "
+                f"{_how_to_restore(rollback_path)}"
             )
         else:
             say("interrupted: nothing was changed")
         raise KeyboardInterrupt from error
     return outcome
+
+
+def _how_to_restore(rollback_path: Path | None) -> str:
+    return (
+        f"`migrate rollback {rollback_path}` shows what was changed, and with --execute restores it"
+    )
 
 
 def _report(outcome: ChangeOutcome) -> None:
@@ -154,10 +160,7 @@ def _report(outcome: ChangeOutcome) -> None:
     code = _exit_code(outcome)
     show("\n".join(outcome_lines(outcome)), needed=code is not None)
     if code is Exit.NOT_VERIFIED:
-        say(
-            f"`migrate rollback {outcome.rollback_path}` tells how far it came, and with --execute "
-            "brings back what the group held before"
-        )
+        say(_how_to_restore(outcome.rollback_path))
     if outcome.rollback_path is not None:
         try:
             emit(str(outcome.rollback_path))

@@ -227,14 +227,14 @@ $ migrate to-flink savepoint-1 --from spark:/data/query --out savepoint-2 -b bro
 $ migrate commit-group savepoint-1 --group orders -b broker:9092
 # Change it; on a terminal it asks once
 $ migrate commit-group savepoint-1 --group orders -b broker:9092 --execute
-# Did the job run on? Its own group and its JobManager tell
+# Refuse if its own group or its JobManager shows that the job ran on
 $ migrate commit-group savepoint-1 --group orders -b broker:9092 --source-group flink-orders \
 --flink-rest http://jobmanager:8081
 """,
     "rollback": """\
-# What would come back
+# What would be restored
 $ migrate rollback rollback-orders-20260102T030405.000000Z.json
-# Bring it back
+# Restore it
 $ migrate rollback rollback-orders-20260102T030405.000000Z.json --execute
 """,
     "diff": """\
@@ -248,7 +248,7 @@ $ migrate diff savepoint-1 spark:/data/query --format html
     "show": """\
 # A plan before it is applied
 $ migrate show plan.json
-# What a rollback would bring back
+# What a rollback would restore
 $ migrate show rollback-orders-20260102T030405.json
 # Where a seeded query starts
 $ migrate show spark:/data/query
@@ -262,23 +262,23 @@ $ migrate explain
     "verify": """\
 # Did the query start there?
 $ migrate verify savepoint-1 spark:/data/query
-# Does the group hold it? Before its consumers start
+# Does the group have the offsets? Before its consumers start
 $ migrate verify savepoint-1 group:orders -b broker:9092
 # Let a real Spark show where it begins
 $ migrate verify savepoint-1 spark:/data/query --run -b broker:9092
 """,
     "cut-over": """\
-# What stands in the way? On the job's newest checkpoint
+# The obstacles, on the job's newest checkpoint
 $ migrate cut-over orders.yaml
-# Do it, or go on after a crash
+# Do it, or continue after a crash
 $ migrate cut-over orders.yaml --execute
 # Up to the plan, to have it reviewed
 $ migrate cut-over orders.yaml --execute --until plan
-# Back, as long as nothing has begun to read from the target
+# Undo it, if nothing has begun to read from the target
 $ migrate cut-over orders.yaml --back --execute
 """,
     "follow": """\
-# Let the lag of a query show, as long as this runs
+# Show the lag of a query while this runs
 $ migrate follow spark:/data/query --group orders -b broker:9092
 # From cron, with a file for Prometheus
 $ migrate follow spark:/data/query --group orders -b broker:9092 --once --metrics-file \

@@ -63,7 +63,7 @@ def rollback(
     change = calls.rollback(file, force=force, rollback_file=new_file, **with_environment(kafka))
     group = change.preview.file.group
     if not (change.refusals or change.partitions):
-        log.info(f"nothing to do: group {group} holds what it held before")
+        log.info(f"nothing to do: group {group} has the offsets of before the change")
         return
     if (execute or change.refusals) and sys.stderr is not None:
         table = restoration_table(change.partitions, sys.stderr, wide=wide)
@@ -74,7 +74,7 @@ def rollback(
         emit(restoration_table(change.partitions, sys.stdout, wide=wide), end="")
         log.info(f"dry run: {_would_change(change.partitions)}; nothing was changed; add --execute")
         return
-    question = f"bring {counted(len(change.partitions), 'offset')} of group {group} back?"
+    question = f"restore {counted(len(change.partitions), 'offset')} of group {group}?"
     outcome = carry_out(
         lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
     )

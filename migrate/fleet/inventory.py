@@ -136,8 +136,6 @@ class Totals:
             below, a job may be a savepoint.
         unlistable: the number of missing roots and of directories that could not be listed.
         obstacles: for each obstacle, the number of jobs that have it; most frequent first.
-        to_check: for each check to make before a move, the number of movable jobs that need it;
-            most frequent first.
         errors: for each kind of error, the number of unreadable jobs and of unlistable directories;
             most frequent first.
     """
@@ -149,17 +147,12 @@ class Totals:
     positions: int
     lag: int | None
     obstacles: dict[str, int]
-    to_check: dict[str, int]
     errors: dict[str, int]
 
     @property
     def not_read(self) -> int:
         """The number of unreadable jobs and of unlistable directories."""
         return sum(self.errors.values())
-
-    @property
-    def blocked(self) -> int:
-        return self.jobs + self.savepoints + self.unlistable - self.movable - self.not_read
 
 
 def totals(jobs: Sequence[ScannedJob]) -> Totals:
@@ -175,7 +168,6 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
         sum(job.positions or 0 for job in jobs),
         sum(known) if known else None,
         count_by_frequency(code for job in jobs for code in job.obstacles),
-        count_by_frequency(code for job in jobs if job.movable for code in job.to_check),
         count_by_frequency(job.error_kind for job in jobs if job.error_kind is not None),
     )
 

@@ -1,21 +1,19 @@
 """The record of a cut-over: the models behind its JSON.
 
 The record has no secrets: it has the brokers' addresses, but no other Kafka properties, and not the
-command that starts the query. ``python -m migrate.report.cut_over`` prints the schema in
-``docs/schemas/cut-over.schema.json``.
+command that starts the query.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from migrate.model.positions import Marker
 from migrate.planning import Verdict
 from migrate.planning.verify import StartOutcome
-from migrate.storage.json_models import Model, Offset, OncePerPartition, PartitionNumber, schema_of
+from migrate.storage.json_models import Model, Offset, OncePerPartition, PartitionNumber
 
 KIND: Literal["flink-offset-migrate cut-over"] = "flink-offset-migrate cut-over"
 VERSION: Literal[2] = 2
@@ -184,12 +182,3 @@ class CutOverRecord(Model):
     @property
     def repeated(self) -> int:
         return sum(row.repeated for row in self.partitions)
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a record."""
-    return schema_of(CutOverRecord, "The record of migrate cut-over")
-
-
-if __name__ == "__main__":
-    print(json.dumps(json_schema(), indent=2))

@@ -1,14 +1,11 @@
-"""``migrate diff``: the models behind its JSON, and its table and CSV.
-
-``python -m migrate.report.diff`` prints the schema in ``docs/schemas/diff.schema.json``.
-"""
+"""``migrate diff``: the models behind its JSON, and its table and CSV."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Literal, TextIO
 
 from pydantic import Field
 
@@ -18,7 +15,7 @@ from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines
 from migrate.report.text import csv_text, difference_text
-from migrate.storage.json_models import Model, schema_of
+from migrate.storage.json_models import Model
 
 # The maximum number of partitions that have a row each. For more, each topic has a row instead.
 FOLD_ABOVE = 200
@@ -103,8 +100,8 @@ class DiffReport(Model):
     partitions: list[RowReport]
 
 
-def diff_report(diff: Diff) -> DiffReport:
-    return DiffReport(
+def diff_json(diff: Diff) -> str:
+    report = DiffReport(
         version=1,
         left=_side(diff.left),
         right=_side(diff.right),
@@ -112,6 +109,7 @@ def diff_report(diff: Diff) -> DiffReport:
         totals=TotalsReport(**asdict(diff.totals)),
         partitions=[_row(row) for row in diff.rows],
     )
+    return json.dumps(report.model_dump(mode="json"), indent=2)
 
 
 def _side(side: PositionSet) -> SideReport:
@@ -134,15 +132,6 @@ def _row(row: DiffRow) -> RowReport:
 
 def _state(start: Start) -> _State:
     return start.value if not isinstance(start, int) else "next"
-
-
-def diff_json(diff: Diff) -> str:
-    return json.dumps(diff_report(diff).model_dump(mode="json"), indent=2)
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of ``migrate diff --format json``."""
-    return schema_of(DiffReport, "migrate diff --format json")
 
 
 # -- CSV -----------------------------------------------------------------------------------------
@@ -254,7 +243,3 @@ def start_text(start: Start, next_offset: int | None) -> str:
             return start.value if next_offset is None else f"{start.value} = {next_offset}"
         case _:
             return str(start)
-
-
-if __name__ == "__main__":
-    print(json.dumps(json_schema(), indent=2))

@@ -1,9 +1,9 @@
-"""The JSON formats of ``migrate inspect`` and ``migrate state``, and their JSON Schemas.
+"""The JSON formats of ``migrate inspect`` and ``migrate state``, and the schemas of all reports.
 
 Other programs read these formats, so they are a public contract. ``python -m
-migrate.report.schemas inspect`` (or ``state``) prints a schema of ``docs/schemas``. Tests compare
-real output with the schemas. No command imports this module, because the import of pydantic takes
-longer than reading a checkpoint.
+migrate.report.schemas inspect`` (or ``state``, ``diff``, ``cut-over``) prints a schema of
+``docs/schemas``. Tests compare real output with the schemas. No command imports this module,
+because the import of pydantic takes longer than reading a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from decoder.keyed_state import StateKind
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.finding import Severity
 from migrate.model.positions import PositionState
+from migrate.report.cut_over import CutOverRecord
+from migrate.report.diff import DiffReport
 from migrate.storage.json_models import schema_of
 
 OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
@@ -137,12 +139,17 @@ class StatesReport(TypedDict):
     states: list[StateReport]
 
 
-_REPORTS = {"inspect": InspectReport, "state": StatesReport}
+_REPORTS = {
+    "inspect": (InspectReport, "migrate inspect --format json"),
+    "state": (StatesReport, "migrate state --format json"),
+    "diff": (DiffReport, "migrate diff --format json"),
+    "cut-over": (CutOverRecord, "The record of migrate cut-over"),
+}
 
 
 def json_schema(command: str) -> dict[str, Any]:
-    """Return the JSON Schema of the output of ``inspect`` or ``state`` with ``--format json``."""
-    return schema_of(_REPORTS[command], f"migrate {command} --format json")
+    """Return the JSON Schema of a command's report."""
+    return schema_of(*_REPORTS[command])
 
 
 if __name__ == "__main__":

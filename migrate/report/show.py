@@ -52,7 +52,7 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
     ]
     yield _table(("BEFORE", "AFTER"), rows, out)
     changed = counted(len(file.changed_partitions), "partition")
-    yield f"\n{changed} changed; what would come back: migrate rollback {name}\n"
+    yield f"\n{changed} changed; to see what would be restored: migrate rollback {name}\n"
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
@@ -63,7 +63,7 @@ def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[s
     if location.committed is None:
         yield "no query has run from it yet\n\n"
     else:
-        yield f"a query has run from it: it stands {location.committed.note}\n\n"
+        yield f"a query has run from it, and is {location.committed.note}\n\n"
     partitions = sorted({key for side in sides.values() for key in side.starts})
     rows = [(key, [format_start(side.at(*key)) for side in sides.values()]) for key in partitions]
     yield _table(tuple(sides), rows, out)

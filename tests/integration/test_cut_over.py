@@ -32,7 +32,7 @@ from migrate.cutover.steps import STEPS
 from migrate.inputs.flink.rest_api import JobManager
 from migrate.model.wording import package_version
 from migrate.moves.state import keyed_states
-from migrate.report.cut_over import json_schema
+from migrate.report.schemas import json_schema
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate, running
 from tests.support.groups import read_from_group
@@ -121,7 +121,7 @@ class Spec:
     @property
     def record(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "record.json").read_text())
-        jsonschema.validate(found, json_schema(), jsonschema.Draft202012Validator)
+        jsonschema.validate(found, json_schema("cut-over"), jsonschema.Draft202012Validator)
         return found
 
     def execute(self, *more: str) -> Result:

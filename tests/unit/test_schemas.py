@@ -12,7 +12,7 @@ import pytest
 
 from migrate.cutover import spec
 from migrate.planning import plan_file
-from migrate.report import cut_over, diff, schemas
+from migrate.report import schemas
 from migrate.targets.group import rollback_file
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -23,9 +23,9 @@ SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
     [
         ("inspect", partial(schemas.json_schema, "inspect")),
         ("state", partial(schemas.json_schema, "state")),
-        ("diff", diff.json_schema),
+        ("diff", partial(schemas.json_schema, "diff")),
         ("plan", plan_file.json_schema),
-        ("cut-over", cut_over.json_schema),
+        ("cut-over", partial(schemas.json_schema, "cut-over")),
         ("cut-over-spec", spec.json_schema),
         ("rollback", rollback_file.json_schema),
     ],

@@ -69,7 +69,7 @@ def test_a_rollback_file(tmp_path: Path) -> None:
         ["t", "1", "none", "2"],
     ]
     assert shown.stdout.endswith(
-        f"2 partitions changed; what would come back: migrate rollback {path}\n"
+        f"2 partitions changed; to see what would be restored: migrate rollback {path}\n"
     )
 
 
@@ -90,7 +90,7 @@ def test_a_query_that_has_run(tmp_path: Path) -> None:
     location = spark_directory(tmp_path / "query", files)
     shown = migrate("show", location)
     assert (shown.code, shown.stderr) == (0, "")
-    assert "it stands after batch 0" in shown.stdout
+    assert "and is after batch 0" in shown.stdout
     found = show(location)
     assert isinstance(found, QueryLocation)
     assert found.start_positions is not None and found.committed is not None
