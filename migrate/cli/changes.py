@@ -149,9 +149,8 @@ def carry_out(
 
 
 def _how_to_restore(rollback_path: Path | None) -> str:
-    return (
-        f"`migrate rollback {rollback_path}` shows what was changed, and with --execute restores it"
-    )
+    command = next_step.command("rollback", str(rollback_path))
+    return f"`{command}` shows what was changed, and with --execute restores it"
 
 
 def _report(outcome: ChangeOutcome) -> None:

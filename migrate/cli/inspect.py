@@ -8,13 +8,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 
 from decoder import list_checkpoints
 from decoder.urls import redact_url
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces
-from migrate.cli.typer_parameters import WIDE, Checkpoint, option, with_options
+from migrate.cli.typer_parameters import WIDE, Checkpoint, TextFormat, option, with_options
 from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import InputError
 from migrate.model.finding import Severity
@@ -25,16 +24,10 @@ from migrate.moves.declare_options import ReadArguments
 from migrate.storage.files import Files
 
 
-class InspectFormat(str, Enum):
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
 @with_options
 def inspect(
     chk: Checkpoint,
-    format: InspectFormat = option("table for people; json and csv for programs."),
+    format: TextFormat = option("table for people; json and csv for programs."),
     list_: bool = option(
         "List the complete checkpoints of a job's checkpoint directory instead.", flags=("--list",)
     ),
@@ -49,15 +42,15 @@ def inspect(
     with _without_garbage_collection():
         extraction = inspecting.inspect(chk, **reading)
         match format:
-            case InspectFormat.JSON:
+            case TextFormat.JSON:
                 from migrate.report.inspection import inspection_json
 
                 emit_pieces(inspection_json(extraction))
-            case InspectFormat.CSV:
+            case TextFormat.CSV:
                 from migrate.report.inspection import inspection_csv
 
                 emit_pieces(inspection_csv(extraction))
-            case InspectFormat.TABLE:
+            case TextFormat.TABLE:
                 from migrate.report.inspection_table import inspection_table
 
                 emit(inspection_table(extraction, sys.stdout, wide=wide), end="")
@@ -104,19 +97,19 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _list(chk: str, format: InspectFormat) -> None:
+def _list(chk: str, format: TextFormat) -> None:
     with timed(f"listing {redact_url(chk)}"):
         checkpoints = list_checkpoints(chk, Files())
     if not checkpoints:
         raise InputError(f"{chk}: no complete chk-N in it; name a job's checkpoint directory")
     match format:
-        case InspectFormat.JSON:
+        case TextFormat.JSON:
             emit(json.dumps([{"id": number, "pointer": path} for number, path in checkpoints]))
-        case InspectFormat.CSV:
+        case TextFormat.CSV:
             from migrate.report.text import csv_text
 
             emit(csv_text(("id", "pointer"), checkpoints), end="")
-        case InspectFormat.TABLE:
+        case TextFormat.TABLE:
             emit("".join(f"{number}\t{path}\n" for number, path in checkpoints), end="")
             if checkpoints:
                 newest = next_step.command("inspect", checkpoints[-1][1])

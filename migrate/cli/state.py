@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum
 from itertools import islice
 
 import typer
@@ -13,7 +12,7 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, say
-from migrate.cli.typer_parameters import Checkpoint, option, with_options
+from migrate.cli.typer_parameters import Checkpoint, TextFormat, option, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.warning import WarningCode, warn
@@ -28,19 +27,13 @@ _BUFFER_SIZE = 4 * 1024 * 1024
 _DEFAULT_ROWS = 50
 
 
-class StateFormat(str, Enum):
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
 @with_options
 def state(
     chk: Checkpoint,
     *,
     operator: str | None = option("The operator: its operator id, name or uid.", metavar="S"),
     state: str | None = option("Print the entries of this state.", metavar="NAME"),
-    format: StateFormat | None = option(
+    format: TextFormat | None = option(
         "table for people; json and csv for programs. [default: table; with --state json, "
         "one object per line]"
     ),
@@ -64,13 +57,13 @@ def state(
         return
     if state is not None:
         keyed_state = reading_state.find_state(chk, operator=operator, state=state, **reading)
-        _print_entries(keyed_state, format or StateFormat.JSON, limit)
+        _print_entries(keyed_state, format or TextFormat.JSON, limit)
         return
     if limit is not None:
         raise UsageError("--limit is of the entries of a state: add --state NAME")
     keyed_states = reading_state.keyed_states(chk, operator=operator, **reading)
-    _list(keyed_states, format or StateFormat.TABLE)
-    if format in (None, StateFormat.TABLE) and keyed_states.states:
+    _list(keyed_states, format or TextFormat.TABLE)
+    if format in (None, TextFormat.TABLE) and keyed_states.states:
         log.info(_summary(chk, keyed_states.states))
 
 
@@ -88,7 +81,7 @@ def _summary(chk: str, states: Sequence[KeyedState]) -> str:
     return f"{summary}; next, the entries of one: {next_step.command('state', chk, *which)}"
 
 
-def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
+def _list(keyed_states: KeyedStates, format: TextFormat) -> None:
     from migrate.report.state import states_csv, states_json, states_table
 
     if not keyed_states.states:
@@ -96,11 +89,11 @@ def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
             raise keyed_states.unread[0].error
         log.info("no keyed state in this checkpoint")
     match format:
-        case StateFormat.JSON:
+        case TextFormat.JSON:
             emit(states_json(keyed_states.states))
-        case StateFormat.CSV:
+        case TextFormat.CSV:
             emit(states_csv(keyed_states.states), end="")
-        case StateFormat.TABLE:
+        case TextFormat.TABLE:
             emit(states_table(keyed_states.states, sys.stdout), end="")
     for unread in keyed_states.unread:
         name = f" ({unread.operator_name})" if unread.operator_name else ""
@@ -111,11 +104,11 @@ def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
         )
 
 
-def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) -> None:
+def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> None:
     from migrate.report.state import entries_csv, entries_json, entries_table
 
     entries = state.entries()
-    if format is StateFormat.TABLE:
+    if format is TextFormat.TABLE:
         emit(entries_table(state, islice(entries, limit or _DEFAULT_ROWS), sys.stdout), end="")
         if next(entries, None) is not None and limit is None:
             log.info(
@@ -123,7 +116,7 @@ def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) ->
             )
         return
     limited = islice(entries, limit)
-    print_as = entries_json if format is StateFormat.JSON else entries_csv
+    print_as = entries_json if format is TextFormat.JSON else entries_csv
     emit_pieces(_buffered(print_as(state, limited)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import EnumMeta
+from enum import Enum, EnumMeta
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, is_typeddict
@@ -35,6 +35,14 @@ SideOrPlan = Annotated[
     str | None, typer.Argument(metavar="CHK", help=f"{_CHK}; or {_OTHER_SIDES}. Not with --plan.")
 ]
 Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.")]
+
+
+class TextFormat(str, Enum):
+    """The output formats of the commands that show a checkpoint."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
 
 
 def option(help: str, **declared: Any) -> Any:

@@ -32,11 +32,11 @@ def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iter
     yield "\n"
     for warning in plan.warnings:
         yield f"warning: {printable(warning)}\n"
-    command = printable(shlex.join(plan.target.command))
+    command = printable(shlex.join(["migrate", *plan.target.command, "--plan", name]))
     brokers = "" if plan.cluster_id is None else " -b HOST:PORT"
     brokers += " --to-kafka-config FILE" if plan.is_translated else ""
     whole = counted(len(plan.partitions), "partition")
-    yield f"{whole}; apply: migrate {command} --plan {name}{brokers}\n"
+    yield f"{whole}; apply: {command}{brokers}\n"
 
 
 def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
@@ -52,7 +52,8 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
     ]
     yield _table(("BEFORE", "AFTER"), rows, out)
     changed = counted(len(file.changed_partitions), "partition")
-    yield f"\n{changed} changed; to see what would be restored: migrate rollback {name}\n"
+    command = printable(shlex.join(["migrate", "rollback", name]))
+    yield f"\n{changed} changed; to see what would be restored: {command}\n"
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
@@ -69,7 +70,8 @@ def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[s
     yield _table(tuple(sides), rows, out)
     whole = counted(len(partitions), "partition")
     spark = name if name.startswith(SPARK_PREFIX) else SPARK_PREFIX + name
-    yield f"\n{whole}; did it start where the checkpoint ended: migrate verify CHK {spark}\n"
+    command = printable(shlex.join(["migrate", "verify", "CHK", spark]))
+    yield f"\n{whole}; did it start where the checkpoint ended: {command}\n"
 
 
 _Row = tuple["TopicPartition", Sequence[str]]

@@ -73,6 +73,23 @@ def test_a_rollback_file(tmp_path: Path) -> None:
     )
 
 
+def test_a_command_to_copy_quotes_the_name_of_the_file(chk: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my plans"
+    folder.mkdir()
+    plan, location = folder / "plan.json", folder / "query"
+    assert migrate("to-spark", chk, "--plan-out", plan).code == 0
+    assert f"migrate to-spark --plan '{plan}'\n" in migrate("show", plan).stdout
+    assert migrate("to-spark", chk, "--checkpoint-dir", location).code == 0
+    assert f"migrate verify CHK 'spark:{location}'\n" in migrate("show", location).stdout
+    held = GroupView("g", True, "Empty", "consumer", committed={})
+    after = {("t", 0): Committed(9, "")}
+    rollback = folder / "r.json"
+    write_file(
+        rollback_file.rollback_file("commit", None, "broker:9092", held, after, {}), rollback
+    )
+    assert f"migrate rollback '{rollback}'\n" in migrate("show", rollback).stdout
+
+
 def test_a_seed_that_no_query_has_run_from(chk: Path, tmp_path: Path) -> None:
     location = tmp_path / "query"
     assert migrate("to-spark", chk, "--checkpoint-dir", location).code == 0
