@@ -104,7 +104,7 @@ NAMES = (  # values of a Source or an Operator
     _string("name", "operator's name; null in metadata up to version 4"),
     _string("uid", "operator's uid; null in metadata up to version 4"),
 )
-SOURCE = (  # values of a Source
+SOURCE = (  # values of a Source; for an operator, ``view_rows`` adds the kind of its source
     *NAMES,
     _string(
         "source_kind",

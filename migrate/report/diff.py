@@ -20,20 +20,6 @@ from migrate.storage.json_models import Model
 # The maximum number of partitions that have a row each. For more, each topic has a row instead.
 FOLD_ABOVE = 200
 
-CSV_COLUMNS = (
-    "topic",
-    "partition",
-    "left",
-    "right",
-    "difference",
-    "relation",
-    "left_state",
-    "right_state",
-    "records_between",
-    "log_start",
-    "log_end",
-)
-
 _STYLES = {
     Relation.SAME: "dim",
     Relation.AHEAD: "yellow",
@@ -137,27 +123,26 @@ def _state(start: Start) -> _State:
 # -- CSV -----------------------------------------------------------------------------------------
 
 
+# The columns, and the value of each in a row.
+_CSV_COLUMNS: dict[str, Callable[[DiffRow], object]] = {
+    "topic": lambda row: row.topic,
+    "partition": lambda row: row.partition,
+    "left": lambda row: row.left_offset,
+    "right": lambda row: row.right_offset,
+    "difference": lambda row: row.difference,
+    "relation": lambda row: row.relation.value,
+    "left_state": lambda row: _state(row.left),
+    "right_state": lambda row: _state(row.right),
+    "records_between": lambda row: row.records_between,
+    "log_start": lambda row: row.log.start if row.log is not None else None,
+    "log_end": lambda row: row.log.end if row.log is not None else None,
+}
+
+
 def diff_csv(diff: Diff) -> str:
     """Return a header, and a row for each partition. The cell of an unknown value is empty."""
-    return csv_text(
-        CSV_COLUMNS,
-        (
-            (
-                row.topic,
-                row.partition,
-                row.left_offset,
-                row.right_offset,
-                row.difference,
-                row.relation.value,
-                _state(row.left),
-                _state(row.right),
-                row.records_between,
-                row.log.start if row.log is not None else None,
-                row.log.end if row.log is not None else None,
-            )
-            for row in diff.rows
-        ),
-    )
+    values = _CSV_COLUMNS.values()
+    return csv_text(_CSV_COLUMNS, ([value(row) for value in values] for row in diff.rows))
 
 
 # -- the table -----------------------------------------------------------------------------------

@@ -54,51 +54,40 @@ def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
     screen, lines, blank = Screen.of(out), list[str](), ""
     for _, of_operator in groupby(states, lambda state: state.operator_id):
         some = list(of_operator)
-        lines.append(blank + _heading(some[0], screen))
-        lines += table_lines(_COLUMNS, [_cells(state, some) for state in some], screen)
+        heading = screen.text(f"operator {some[0].operator_id}", "bold")
+        names = operator_names(some[0].uid, some[0].operator_name)
+        lines.append(f"{blank}{heading}{names}\n")
+        lines += table_lines(_columns({state.name for state in some}), some, screen)
         blank = "\n"
     return "".join(lines)
 
 
-def _heading(state: KeyedState, screen: Screen) -> str:
-    heading = screen.text(f"operator {state.operator_id}", "bold")
-    return f"{heading}{operator_names(state.uid, state.operator_name)}\n"
+def _columns(names: set[str]) -> tuple[Column[KeyedState], ...]:
+    """Return the columns of an operator's table; ``names`` are those of all its states."""
+    return (
+        Column("STATE", lambda state: state.name),
+        Column("KIND", lambda state: state.kind.value),
+        Column("KEY", lambda state: ddl(column_type(state.key)) or "?", own_line=Line.BELOW),
+        Column("NAMESPACE", lambda state: ddl(namespace_type(state)), own_line=Line.BELOW),
+        Column(
+            "MAP KEY",
+            lambda state: ddl(column_type(state.map_key)) if state.map_key is not None else None,
+            own_line=Line.BELOW,
+        ),
+        Column("VALUE", lambda state: ddl(value_type(state)) or "?", own_line=Line.BELOW),
+        Column("WHAT IT IS", lambda state: _remarks(state, names), own_line=Line.BELOW),
+    )
 
 
-def _column(name: str, own_line: Line | None) -> Column[Mapping[str, str]]:
-    return Column(name.upper(), lambda cells: cells[name], own_line=own_line)
-
-
-_COLUMNS = (
-    *(_column(name, None) for name in ("state", "kind")),
-    *(_column(name, Line.BELOW) for name in ("key", "namespace", "map key", "value", "what it is")),
-)
-
-
-def _cells(state: KeyedState, siblings: Sequence[KeyedState]) -> dict[str, str]:
-    """Return a state's text in each column.
-
-    Args:
-        state: the state.
-        siblings: all states of the same operator.
-    """
-    remarks = [meaning(state, {other.name for other in siblings})]
+def _remarks(state: KeyedState, names: set[str]) -> str:
+    remarks = [meaning(state, names)]
     if state.ttl:
         remarks.append("kept with its last access (TTL)")
     if state.reason is not None:
         remarks.append(f"cannot be read: {state.reason}")
     elif state.caveat is not None:
         remarks.append(state.caveat)
-    map_key = column_type(state.map_key) if state.map_key is not None else None
-    return {
-        "state": state.name,
-        "kind": state.kind.value,
-        "key": ddl(column_type(state.key)) or "?",
-        "namespace": ddl(namespace_type(state)) or "",
-        "map key": ddl(map_key) or "",
-        "value": ddl(value_type(state)) or "?",
-        "what it is": "; ".join(filter(None, remarks)),
-    }
+    return "; ".join(filter(None, remarks))
 
 
 def entries_table(state: KeyedState, entries: Iterable[Entry], out: TextIO) -> str:
