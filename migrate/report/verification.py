@@ -104,8 +104,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     )
     if again:
         yield (
-            f"repeated ({again}): a batch of the query's log ends below the one before it: its "
-            "records were read twice, unless a repartitioning of the state skipped a failed batch"
+            f"repeated ({again}): a batch of the query's log ends below the one before it: records "
+            "were read twice, unless a repartitioning of the state has skipped a batch that failed"
         )
     for outcome, meaning in _MEANINGS.items():
         if outcome in counts:
