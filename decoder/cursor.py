@@ -82,10 +82,9 @@ class Cursor:
 
     def skip_if(self, expected: bytes) -> bool:
         """Step over these bytes if they come next; return whether they do."""
-        end = self._pos + len(expected)
-        if end > self._end or self._data[self._pos : end] != expected:
+        if not self._data.startswith(expected, self._pos, self._end):
             return False
-        self._pos = end
+        self._pos += len(expected)
         return True
 
     def check_version(

@@ -8,7 +8,6 @@ Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flin
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NoReturn
 
 from decoder.cursor import Cursor
@@ -36,11 +35,6 @@ _SEGMENT_SCOPES = 2
 _MODES = tuple(DistributionMode)  # their values are 0, 1 and 2
 
 MIN_STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
-
-_INCREMENTAL = {
-    5: partial(skip_incremental_fast, version2=False),
-    11: partial(skip_incremental_fast, version2=True),
-}
 
 
 def _unknown(cursor: Cursor, label: str, kind: int, field: str) -> NoReturn:
@@ -141,7 +135,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
         # a state takes at least its name's length, a mode and a count
         for _ in range(cursor.count(f"{field} number of states", 7))
     )
-    if len({state.name for state in states}) != len(states):
+    if len(states) > 1 and len({state.name for state in states}) != len(states):
         cursor.fail("two states of a handle have the same name", field)
     if kind == 17:
         cursor.skip_utf(f"{field} task-owned directory")
@@ -190,6 +184,9 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
     handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes; 10, 13 changelog files. The
     functions below describe the fields of the other types.
     """
+    total = cursor.attempt(skip_incremental_fast)
+    if total is not None:
+        return total
     _check_depth(cursor, depth, field)
     kind = cursor.u8(f"{field} type")
     match kind:
@@ -202,8 +199,7 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
                 cursor.skip_utf(f"{field} handle id")
             return size
         case 5 | 11:
-            total = cursor.attempt(_INCREMENTAL[kind])
-            return skip_incremental(cursor, field, kind == 11) if total is None else total
+            return skip_incremental(cursor, field, kind == 11)
         case 8 | 14:
             return _skip_changelog(cursor, field, depth, version2=kind == 14)
         case 9:

@@ -21,6 +21,8 @@ _U16 = Struct(">H")
 _I32 = Struct(">i")
 _I64 = Struct(">q")
 _FILE = Struct(">BqH")  # type, size, length of the URI
+# The types of incremental handles.
+_VERSION_1, _VERSION_2 = bytes((5,)), bytes((11,))
 
 # The maximum number of handles that are checked as one run. If the check fails, they are read again
 # one by one. RocksDB has some tens of files per subtask.
@@ -33,17 +35,19 @@ class _NeedsStrictReader(Exception):
     """The handle must be read by the strict functions in ``handles``."""
 
 
-def skip_incremental_fast(
-    data: bytes, start: int, end: int, *, version2: bool
-) -> tuple[int, int] | None:
-    """Step over an incremental handle; ``start`` is the position after its type byte.
+def skip_incremental_fast(data: bytes, start: int, end: int) -> tuple[int, int] | None:
+    """Step over an incremental handle.
 
-    The layout is that of ``handles.skip_incremental``.
+    The layout is that of ``handles.skip_incremental``, after the type byte.
 
     Returns:
         The handle's end and the size of its state in bytes, or None if ``handles`` must read it.
     """
-    position = start + 8  # checkpoint id
+    kind = data[start : start + 1]
+    if kind not in (_VERSION_1, _VERSION_2):
+        return None
+    version2 = kind == _VERSION_2
+    position = start + 1 + 8  # type, checkpoint id
     try:
         # backend id, key groups, version 2: checkpointed size
         position += 2 + _U16.unpack_from(data, position)[0] + (16 if version2 else 8)
@@ -114,21 +118,30 @@ def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
     if size > _MAX_RUN_BYTES:
         return None
     run = data[start : start + size]
-    if len(run) != size or run[type_offset] != 2 or run[type_offset + 1] != 0:
+    if len(run) != size:
         return None
-    # These columns must be constant: both lengths, the type, and the size's highest byte (0: the
-    # size is not negative).
-    for offset in (0, 1, type_offset, type_offset + 1, type_offset + 9, type_offset + 10):
-        column = run[offset::stride]
-        if column != column[:1] * count:
+    layout, columns = _run_layout(type_offset, uri_bytes, count)
+    for offset, column in columns:
+        if run[offset::stride] != column:
             return None
-    sizes_and_uris = _run_layout(type_offset + 1, uri_bytes, count).unpack(run)
+    sizes_and_uris = layout.unpack(run)
     if not b"".join(sizes_and_uris[1::2]).isascii():
         return None
     return start + size, sum(sizes_and_uris[::2])
 
 
 @lru_cache(256)
-def _run_layout(before_size: int, uri_bytes: int, count: int) -> Struct:
-    """Return the layout of (size, URI) of each handle in a run."""
-    return Struct(">" + f"{before_size}xq2x{uri_bytes}s" * count)
+def _run_layout(
+    type_offset: int, uri_bytes: int, count: int
+) -> tuple[Struct, list[tuple[int, bytes]]]:
+    """Return the layout of (size, URI) of each handle in a run, and its constant columns.
+
+    A column is (offset in a handle, the byte in each handle). These are constant: the length of the
+    local path, the type, the size's highest byte (0: the size is not negative), the URI's length.
+    """
+    constants = _U16.pack(type_offset - 2) + b"\2\0" + _U16.pack(uri_bytes)
+    offsets = (0, 1, type_offset, type_offset + 1, type_offset + 9, type_offset + 10)
+    columns = [
+        (offset, bytes((byte,)) * count) for offset, byte in zip(offsets, constants, strict=True)
+    ]
+    return Struct(">" + f"{type_offset + 1}xq2x{uri_bytes}s" * count), columns

@@ -120,17 +120,10 @@ class Subtask(NamedTuple):
     raw_keyed_state_at: int | None = None
 
     @property
-    def operator_state_bytes(self) -> int:
-        return _size(self.managed_operator_state) + _size(self.raw_operator_state)
-
-    @property
     def raw_state_bytes(self) -> int:
         """The size of the raw state: timers on the heap with RocksDB, state of custom operators."""
-        return self.raw_keyed_state_bytes + _size(self.raw_operator_state)
-
-
-def _size(handle: OperatorStateHandle | None) -> int:
-    return handle.size if handle is not None else 0
+        raw = self.raw_operator_state
+        return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 
 
 class Operator(NamedTuple):
@@ -150,19 +143,20 @@ class Operator(NamedTuple):
     subtasks: tuple[Subtask, ...]
 
     @property
+    def operator_state_handles(self) -> list[OperatorStateHandle]:
+        """The managed and raw operator state of all subtasks."""
+        return [
+            handle
+            for subtask in self.subtasks
+            for handle in (subtask.managed_operator_state, subtask.raw_operator_state)
+            if handle is not None
+        ]
+
+    @property
     def state_names(self) -> tuple[str, ...]:
         """The names of the operator's managed and raw operator states, sorted."""
-        return tuple(
-            sorted(
-                {
-                    state.name
-                    for subtask in self.subtasks
-                    for handle in (subtask.managed_operator_state, subtask.raw_operator_state)
-                    if handle is not None
-                    for state in handle.states
-                }
-            )
-        )
+        names = {state.name for handle in self.operator_state_handles for state in handle.states}
+        return tuple(sorted(names))
 
     @property
     def keyed_state_bytes(self) -> int:
@@ -173,7 +167,7 @@ class Operator(NamedTuple):
 
     @property
     def operator_state_bytes(self) -> int:
-        return sum(subtask.operator_state_bytes for subtask in self.subtasks)
+        return sum(handle.size for handle in self.operator_state_handles)
 
     @property
     def raw_state_bytes(self) -> int:

@@ -25,13 +25,12 @@ def original_directory(operators: Iterable[Operator]) -> str | None:
     a file in a ``chk-<n>`` or ``savepoint-<name>`` directory.
     """
     for operator in operators:
-        for subtask in operator.subtasks:
-            for handle in (subtask.managed_operator_state, subtask.raw_operator_state):
-                match handle.stream if handle is not None else None:
-                    case InlineState(name=file) | FileState(uri=file):
-                        directory = posixpath.dirname(file)
-                        if _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
-                            return directory
+        for handle in operator.operator_state_handles:
+            match handle.stream:
+                case InlineState(name=file) | FileState(uri=file):
+                    directory = posixpath.dirname(file)
+                    if _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
+                        return directory
     return None
 
 

@@ -185,26 +185,26 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
-        return _finished_subtask(-(index + 1))
+        return _stateless_subtask(-(index + 1), True)
     if index < 0:
         cursor.fail(f"an index cannot be negative: {index}", label, back=4)
     if layout.since_1_11 and cursor.skip_if(_NO_STATE):
-        return Subtask(index, False, None, None, 0, 0, 0)
-    label = f"{label} subtask {index}"
+        return _stateless_subtask(index, False)
     if not layout.since_1_11:
-        _skip_unused_fields(cursor, label)
+        _skip_unused_fields(cursor, f"{label} subtask {index}")
     managed = raw = None
     if not cursor.skip_if(_NO_OPERATOR_STATE):
-        managed = read_operator_state(cursor, f"{label} managed operator state")
+        managed = read_operator_state(cursor, f"{label} subtask {index} managed operator state")
         if not cursor.skip_if(_ABSENT):
-            raw = read_operator_state(cursor, f"{label} raw operator state")
+            raw = read_operator_state(cursor, f"{label} subtask {index} raw operator state")
     keyed = raw_keyed = in_flight = 0
     keyed_at = raw_keyed_at = None
     if not cursor.skip_if(_NULL):
         keyed_at = cursor.byte_offset
-        keyed = skip_keyed_state(cursor, f"{label} managed keyed state")
+        keyed = skip_keyed_state(cursor, f"{label} subtask {index} managed keyed state")
     if layout.since_1_11 and cursor.skip_if(_NO_OTHER_STATE):
         return Subtask(index, False, managed, raw, keyed, 0, 0, keyed_at)
+    label = f"{label} subtask {index}"
     if not cursor.skip_if(_NULL):
         raw_keyed_at = cursor.byte_offset
         raw_keyed = skip_keyed_state(cursor, f"{label} raw keyed state")
@@ -219,13 +219,13 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
 
 
 @lru_cache(MAX_PARALLELISM)
-def _finished_subtask(index: int) -> Subtask:
-    """Return a finished subtask.
+def _stateless_subtask(index: int, finished: bool) -> Subtask:
+    """Return a subtask without state.
 
     The result is cached: a finished subtask takes only four bytes in the file, and a hostile file
     may have many.
     """
-    return Subtask(index, True, None, None, 0, 0, 0)
+    return Subtask(index, finished, None, None, 0, 0, 0)
 
 
 def _skip_unused_fields(cursor: Cursor, label: str) -> None:

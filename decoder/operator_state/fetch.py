@@ -14,6 +14,7 @@ from decoder.metadata.model import NamedState, OperatorStateHandle
 from decoder.operator_state.stream import (
     ByteArrays,
     Excerpt,
+    Extent,
     byte_arrays,
     extent,
     read_excerpt,
@@ -50,11 +51,8 @@ def byte_array_states(
             over the elements raises it for a corrupt element.
         OSError: as for ``StateFiles.read``.
     """
-    for owner, part in _read_ahead(states, files, label):
-        yield (
-            owner.subtask,
-            byte_arrays(part, owner.handle, owner.state, _label(owner, label)),
-        )
+    for owner, part, part_label in _read_ahead(states, files, label):
+        yield owner.subtask, byte_arrays(part, owner.handle, owner.state, part_label)
 
 
 def state_elements(
@@ -69,31 +67,29 @@ def state_elements(
         OSError: as for ``StateFiles.read``.
     """
     elements = byte_arrays if sized else unsized_elements
-    for owner, part in _read_ahead(states, files, label):
-        for element in elements(part, owner.handle, owner.state, _label(owner, label)):
+    for owner, part, part_label in _read_ahead(states, files, label):
+        for element in elements(part, owner.handle, owner.state, part_label):
             yield owner.subtask, element
-
-
-def _label(owner: SubtaskState, label: str) -> str:
-    return f"{label} subtask {owner.subtask} operator state"
 
 
 def _read_ahead(
     states: Iterable[SubtaskState], files: StateFiles, label: str
-) -> Iterator[tuple[SubtaskState, Excerpt]]:
-    def read(owner: SubtaskState) -> Excerpt:
-        return read_excerpt(owner.handle, owner.state, files, _label(owner, label))
+) -> Iterator[tuple[SubtaskState, Excerpt, str]]:
+    """Yield each non-empty state, the part of the stream that holds it, and the part's label."""
 
-    def next_result() -> tuple[SubtaskState, Excerpt]:
-        owner, future = pending.popleft()
-        return owner, future.result() if future is not None else read(owner)
+    def next_result() -> tuple[SubtaskState, Excerpt, str]:
+        owner, span, part_label, future = pending.popleft()
+        if future is not None:
+            return owner, future.result(), part_label
+        return owner, read_excerpt(owner.handle, span, files, part_label), part_label
 
-    pending: deque[tuple[SubtaskState, Future[Excerpt] | None]] = deque()
+    pending: deque[tuple[SubtaskState, Extent | None, str, Future[Excerpt] | None]] = deque()
     pool: ThreadPoolExecutor | None = None
     try:
         for owner in states:
             if not owner.state.byte_offsets:
                 continue  # an empty state needs no file
+            part_label = f"{label} subtask {owner.subtask} operator state"
             span = extent(owner.handle, owner.state)
             future = None
             if span is not None and span.end - span.start <= _MAX_READ_AHEAD_BYTES:
@@ -103,8 +99,8 @@ def _read_ahead(
                     from concurrent.futures import ThreadPoolExecutor
 
                     pool = ThreadPoolExecutor(_PARALLEL_REQUESTS)
-                future = pool.submit(read, owner)
-            pending.append((owner, future))
+                future = pool.submit(read_excerpt, owner.handle, span, files, part_label)
+            pending.append((owner, span, part_label, future))
             if len(pending) == _PARALLEL_REQUESTS:
                 yield next_result()
         while pending:

@@ -25,6 +25,7 @@ from decoder.metadata.model import (
     NamedState,
     OperatorStateHandle,
     RelativeFileState,
+    SegmentState,
 )
 from decoder.snappy import next_chunk
 from decoder.state_files import StateFiles
@@ -107,6 +108,7 @@ class ByteArrays(Iterable[bytes]):
 class Extent(NamedTuple):
     """The range of a stream that is read for one state."""
 
+    stream: FileState | RelativeFileState | SegmentState
     start: int
     end: int
 
@@ -118,10 +120,11 @@ def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
             return None
         case FileState(stored_size=None) | RelativeFileState(stored_size=None):
             return None
-    start = min(state.byte_offsets)
-    if start < _MIN_GAP_BYTES:
-        start = 0
-    return Extent(start, _end(handle, state, handle.stream.size))
+        case stream:
+            start = min(state.byte_offsets)
+            if start < _MIN_GAP_BYTES:
+                start = 0
+            return Extent(stream, start, _end(handle, state, stream.size))
 
 
 def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> int:
@@ -136,23 +139,21 @@ def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> 
 
 
 def read_excerpt(
-    handle: OperatorStateHandle, state: NamedState, files: StateFiles, label: str
+    handle: OperatorStateHandle, span: Extent | None, files: StateFiles, label: str
 ) -> Excerpt:
-    """Read the part of a handle's stream that holds the elements of one state.
+    """Read the part of a handle's stream that holds the elements of the state of this extent.
 
     Raises:
         DecodeError, OSError: as for ``StateFiles.read``.
     """
-    stream = handle.stream
-    span = extent(handle, state)
-    if span is None or isinstance(stream, InlineState | EmptySegment):
-        data = files.read(stream, label)
+    if span is None:
+        data = files.read(handle.stream, label)
         return Excerpt(data, data)
-    size = max(0, span.end - span.start)
-    data = files.read_range(stream, span.start, size, label)
-    if span.start == 0:
+    stream, start, end = span
+    data = files.read_range(stream, start, max(0, end - start), label)
+    if start == 0:
         return Excerpt(data, data)
-    return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, label), data, span.start)
+    return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, label), data, start)
 
 
 def byte_arrays(

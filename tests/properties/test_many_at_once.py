@@ -157,7 +157,7 @@ def _encoded(handle: IncrementalHandle) -> bytes:
 
 
 def _quick(data: bytes, end: int) -> tuple[int, int] | None:
-    return incremental.skip_incremental_fast(data, 1, end, version2=data[0] == 11)
+    return incremental.skip_incremental_fast(data, 0, end)
 
 
 def incremental_state_is_read_by_the_run(draw: st.DataObject) -> None:

@@ -10,7 +10,6 @@ from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
 from decoder.kafka.operator import Sink
 from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
-from decoder.metadata.model import NamedState
 from migrate.inputs.flink.source import KafkaState
 from migrate.model.finding import Code, Finding
 from migrate.model.wording import counted
@@ -92,8 +91,8 @@ def findings_of_operator(
             "job with a savepoint",
             ends_with_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
         )
-    lists, names = list(_list_states(operator)), operator.state_names
-    waiting = sum(len(state.byte_offsets) for state in lists if state.name == _ASYNC_QUEUE)
+    counts = _element_counts(operator)
+    waiting = counts.get(_ASYNC_QUEUE)
     if waiting:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
@@ -105,7 +104,7 @@ def findings_of_operator(
     buffers = [
         (count, records, way_out)
         for name, (records, way_out) in _BEAM_BUFFERS.items()
-        if (count := sum(len(state.byte_offsets) for state in lists if state.name.startswith(name)))
+        if (count := sum(counts[state] for state in counts if state.startswith(name)))
     ]
     for count, records, way_out in buffers:
         yield Finding(
@@ -120,16 +119,18 @@ def findings_of_operator(
     if isinstance(sink, FileSinkState):
         yield from _file_sink_findings(sink, stopped)
         return
-    if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(names):
+    if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(counts):
         yield _sink_finding(operator, sink, stopped)
         # The writer of an unknown sink may buffer records: AsyncSinkWriter.snapshotState @ 2.2.0.
-        if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
+        if not (isinstance(sink, UnknownSink) and WRITER_STATE in counts):
             return
-    elif _FILE_SINK_STATE in names:
+    elif _FILE_SINK_STATE in counts:
         yield Finding(Code.FILES_IN_PROGRESS, _OPEN_FILE_TEXT)
         return
+    if state is not None or SOURCE_READER_STATE in counts:
+        return
     sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
-    if sizes and state is None and SOURCE_READER_STATE not in names:
+    if sizes:
         yield Finding(
             Code.STATE_NOT_MOVED,
             f"it holds {' and '.join(sizes)}, which does not move: records that were read and not "
@@ -148,8 +149,7 @@ def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
     Empty state and operator state that cannot contain records are left out.
     """
     has_records = any(
-        state.byte_offsets and state.name not in _WITHOUT_RECORDS
-        for state in _list_states(operator)
+        count and name not in _WITHOUT_RECORDS for name, count in _element_counts(operator).items()
     )
     sizes = (
         (operator.keyed_state_bytes, "keyed state"),
@@ -158,12 +158,13 @@ def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
     return [(size, kind) for size, kind in sizes if size]
 
 
-def _list_states(operator: Operator) -> Iterator[NamedState]:
-    """Yield the managed and raw operator states of each subtask."""
-    for subtask in operator.subtasks:
-        for handle in (subtask.managed_operator_state, subtask.raw_operator_state):
-            if handle is not None:
-                yield from handle.states
+def _element_counts(operator: Operator) -> dict[str, int]:
+    """Return the number of elements of each managed and raw operator state, by name."""
+    counts: dict[str, int] = {}
+    for handle in operator.operator_state_handles:
+        for state in handle.states:
+            counts[state.name] = counts.get(state.name, 0) + len(state.byte_offsets)
+    return counts
 
 
 def _unknown_source_finding(operator: Operator, state: UnknownSource) -> Finding:
