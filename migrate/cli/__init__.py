@@ -16,6 +16,8 @@ except KeyboardInterrupt:  # Ctrl-C during the import
     raise SystemExit(130) from None
 finally:
     gc.freeze()
+    # The number of new objects after which cycles are searched: 700 by default. Few have any.
+    gc.set_threshold(10_000)
     if _collects:
         gc.enable()
 

@@ -97,26 +97,22 @@ def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
     If no checkpoint of a job is complete, its newest one is marked. Every savepoint is marked.
     """
     candidates = list(candidates)
-    jobs: dict[str, list[Candidate]] = {}
+    # By job: whether a candidate is complete, its number, its pointer.
+    jobs: dict[str, list[tuple[bool, int, str]]] = {}
     for candidate in candidates:
-        jobs.setdefault(candidate.job_directory or candidate.pointer, []).append(candidate)
+        number = candidate.number
+        ranked = (candidate.metadata_bytes is not None, -1 if number is None else number)
+        job = candidate.job_directory or candidate.pointer
+        jobs.setdefault(job, []).append((*ranked, candidate.pointer))
     newest = {
-        max(job_candidates, key=_rank).pointer: job_candidates for job_candidates in jobs.values()
+        max(ranked)[2]: frozenset(number for _, number, _ in ranked) for ranked in jobs.values()
     }
     return [
-        replace(candidate, job_numbers=frozenset(map(_number, newest[candidate.pointer])))
+        replace(candidate, job_numbers=newest[candidate.pointer])
         if candidate.pointer in newest
         else candidate
         for candidate in candidates
     ]
-
-
-def _rank(candidate: Candidate) -> tuple[bool, int]:
-    return candidate.metadata_bytes is not None, _number(candidate)
-
-
-def _number(candidate: Candidate) -> int:
-    return candidate.number if candidate.number is not None else -1
 
 
 def split_candidates(

@@ -9,6 +9,7 @@ its stdin, results to its stdout.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import pickle
@@ -200,11 +201,15 @@ def serve() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a library's prints must not mix with the answers
     logging.getLogger().addHandler(logging.NullHandler())
     function: Callable[[Any], Any] | None = None
+    gc.disable()  # until the function's module is imported, as in migrate.cli
     with suppress(EOFError, BrokenPipeError):
         while True:
             pickled, item = pickle.load(sys.stdin.buffer)
             if pickled is not None:
                 function = pickle.loads(pickled)
+                gc.freeze()
+                gc.set_threshold(10_000)
+                gc.enable()
             assert function is not None
             answers.write(_answer(function, item))
             answers.flush()

@@ -82,10 +82,9 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         unknown = sum(job.lag_unknown for job in inventory.jobs)
         rest = f", and {counted(unknown, 'position')} whose lag is not known" if unknown else ""
         yield f"lag: up to {counted(totals.lag, 'record')}{rest}"
-    jobs = {
-        moves: [job for job in inventory.jobs if _moves_and_why(job, inventory)[0] == moves]
-        for moves in ("yes", "check", "no")
-    }
+    jobs: dict[str, list[ScannedJob]] = {"yes": [], "check": [], "no": [], "unreadable": []}
+    for job in inventory.jobs:
+        jobs[_moves_and_why(job, inventory)[0]].append(job)
     yield f"yes: {len(jobs['yes'])} (no obstacle was found)"
     if jobs["check"]:
         codes = count_by_frequency(code for job in jobs["check"] for code in job.to_check)
