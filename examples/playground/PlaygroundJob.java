@@ -73,7 +73,7 @@ public final class PlaygroundJob {
                     continue;
                 }
                 if (words[0].equals("clicks")) {
-                    job = submit(cluster, copying(args[0], home), args[5], null);
+                    job = submit(cluster, named(clicks(args[0], home), "clicks"), args[5], null);
                     long before = READ.get();
                     startWriter(args[0]);
                     awaitRecords(before + 1);
@@ -137,7 +137,7 @@ public final class PlaygroundJob {
     }
 
     /** The job clicks. Its files are finished with each checkpoint, and with the savepoint of a stop. */
-    private static StreamGraph copying(String brokers, String home) {
+    static StreamExecutionEnvironment clicks(String brokers, String home) {
         StreamExecutionEnvironment env = environment(home + "clicks/checkpoints", "5 s");
         env.setParallelism(1);
         read(env, brokers, "clicks", "clicks")
@@ -150,7 +150,7 @@ public final class PlaygroundJob {
                                 .build())
                 .name("Files")
                 .uid("files");
-        return named(env, "clicks");
+        return env;
     }
 
     private static StreamExecutionEnvironment environment(String checkpoints, String interval) {

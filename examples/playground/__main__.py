@@ -23,6 +23,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from string import Template
+from zipfile import ZipFile
 
 from examples.playground import CLICKS, JOBS
 from examples.progress import console, fetch_jars, step
@@ -39,7 +40,7 @@ FLINK_JARS = "flink-2.2"
 JARS = (FLINK_JARS, KAFKA_JARS)
 MEGABYTES = 131
 _HERE = Path(__file__).parent
-_SOURCE = _HERE / "PlaygroundJob.java"
+_SOURCES = tuple(_HERE / f"{name}.java" for name in ("PlaygroundJob", "ClicksJob"))
 # The folder of the job that runs, and of the query that it becomes.
 _CLICKS = "clicks"
 _CLICKS_PARTITIONS = 3
@@ -107,7 +108,7 @@ The playground is running:
   checkpoints    {checkpoints}
   savepoint      {savepoint}
 
-To try, first:   source {environment}   # puts migrate and spark-submit on your path
+To try, first:   source {environment}   # puts migrate, flink and spark-submit on your path
   a checkpoint   migrate inspect {checkpoints}
   a dry run      migrate commit-group {savepoint} --group first-hour -b localhost:{port}
   a cut-over     migrate cut-over {clicks}/cut-over.yaml   # the job clicks, to Spark
@@ -187,20 +188,51 @@ def _fill(home: Path, port: int, flink_port: int) -> None:
     for name in ("cut-over.yaml", "query.py"):
         text = Template((_HERE / _CLICKS / name).read_text())
         (home / _CLICKS / name).write_text(text.substitute(addresses, folder=home / _CLICKS))
+    _write_flink_command(home, broker.bootstrap_servers, flink_port)
+    path = [shlex.quote(str(folder)) for folder in (Path(sys.executable).parent, home / "bin")]
     (home / "environment").write_text(
-        f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH\n"
-        f"export JAVA_HOME={shlex.quote(str(find_jdk()))}\n"
+        f"export PATH={':'.join(path)}:$PATH\nexport JAVA_HOME={shlex.quote(str(find_jdk()))}\n"
     )
+
+
+def _java_classpath() -> list[Path]:
+    """Return the folder of the compiled jobs, and Flink's jars."""
+    jars = classpath(FLINK_JARS)
+    return [compile_java(_SOURCES, jars), *jars]
+
+
+def _write_flink_command(home: Path, brokers: str, port: int) -> None:
+    """Write ``bin/flink``, Flink's own command line, and the jar that ``flink run`` starts."""
+    classes, *jars = _java_classpath()
+    with ZipFile(home / _CLICKS / "job.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nMain-Class: ClicksJob\n")
+        for file in sorted(classes.iterdir()):
+            jar.write(file, file.name)
+    settings = {"rest.address": "127.0.0.1", "rest.port": port, "execution.target": "remote"}
+    conf = home / "flink" / "conf"
+    conf.mkdir()
+    lines = [f"{name}: {value}\n" for name, value in settings.items()]
+    (conf / "config.yaml").write_text("".join(lines))
+    java, *rest = java_command("org.apache.flink.client.cli.CliFrontend", jars)
+    # Otherwise it warns that YARN and plugins are missing.
+    quiet = "-Dorg.slf4j.simpleLogger.log.org.apache.flink=error"
+    command = [java, quiet, f"-Dplayground.kafka={brokers}", f"-Dplayground.home={home}", *rest]
+    script = home / "bin" / "flink"
+    script.parent.mkdir()
+    script.write_text(
+        "#!/bin/sh\n# Flink's command line, for the Flink of this playground.\n"
+        f'FLINK_CONF_DIR={shlex.quote(str(conf))} exec {shlex.join(command)} "$@"\n'
+    )
+    script.chmod(0o755)
 
 
 class _Flink:
     """The program PlaygroundJob, which keeps running when this process ends."""
 
     def __init__(self, home: Path, brokers: str, port: int) -> None:
-        jars = classpath(FLINK_JARS)
         command = java_command(
             "PlaygroundJob",
-            [compile_java([_SOURCE], jars), *jars],
+            _java_classpath(),
             [brokers, str(port), str(home), *JOBS, CLICKS],
         )
         folder = home / "flink"

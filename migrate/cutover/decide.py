@@ -269,8 +269,8 @@ def decide_start(facts: Facts) -> Decision:
     started, reason = started_work(facts)
     begun = started is Started.YES
     if facts.spec.start is None:
-        readers = "the consumers" if facts.spec.target.is_group else "the query"
-        return Done(reason if begun else f"the spec names no command: start {readers} now")
+        readers = "the consumers run" if facts.spec.target.is_group else "the query runs"
+        return Done(reason if begun else f"the spec names no command: see that {readers}")
     match facts.start_status:
         case "running":
             return Done("an earlier run has started the command, and it runs")

@@ -80,7 +80,8 @@ def _playground(stack: ExitStack) -> Stage:
         PLAYGROUND_BROKER: f"localhost:{port}",
     }
     spark = Path(stack.enter_context(TemporaryDirectory()))
-    return Stage(directory, actual, submit_environment(spark))
+    environment = {**submit_environment(spark), "BASH_ENV": str(home / "environment")}
+    return Stage(directory, actual, environment)
 
 
 def _produce(broker: Broker, scene: Scene) -> None:

@@ -86,8 +86,8 @@ def test_the_tutorial_runs_on_a_playground_of_which_nothing_is_left() -> None:
                 second = stage.run(Block(TUTORIAL, 0, "console", "", (_START,)))
                 refusal = "playground: it is running already; to stop it: make playground-stop"
                 assert second == [_START, refusal]
-        # Kafka, Flink, and Spark's query: a shell, a JVM, a Python.
-        assert len(processes) == 5 and len(ports) == 2
+        # Kafka and Flink. The page has ended Spark's query: a shell, a JVM, a Python.
+        assert len(processes) == 2 and len(ports) == 2
         assert not _processes(home) and not home.exists()
         for port in ports:
             with pytest.raises(ConnectionRefusedError):
