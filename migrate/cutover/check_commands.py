@@ -27,9 +27,6 @@ _FLAGS_BY_PROGRAM = {
 _FLAGS_BY_PROGRAM["python3"] = _FLAGS_BY_PROGRAM["python"]
 _FLAGS_BY_PROGRAM["bash"] = _FLAGS_BY_PROGRAM["sh"]
 _SCRIPT_SUFFIXES = (".py", ".sh", ".jar")
-# A line that begins with one of these words is not checked: its text does not show which program
-# runs, or in which folder.
-_UNCHECKED_WORDS = {"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."}
 _PUNCTUATION = set("();<>|&")
 
 
@@ -75,7 +72,7 @@ def _first_command(line: str) -> tuple[Sequence[str], bool]:
             words.append(token)
     except ValueError:  # an open quote, which the shell will report
         return (), more
-    if not words or words[0] in _UNCHECKED_WORDS or set(words[0]) & set("=$`"):
+    if not words or set(words[0]) & set("=$`"):
         return (), True
     return words, more
 

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from decoder import DecodeError
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.facts import (
-    Facts,
-    GroupFacts,
-    LocationFacts,
-    Need,
-    Offsets,
-    Unavailable,
-)
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Need, Offsets, Unavailable
 from migrate.cutover.observe_stopped_job import (
     read_ended_job,
     read_job,

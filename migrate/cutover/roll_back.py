@@ -99,21 +99,16 @@ def restart_advice(facts: Facts) -> str:
     started, reason = started_work(facts)
     if savepoint is None:
         return ""
+    warning = "do not start Flink's job from its savepoint"
     if isinstance(restarted, FlinkJob):
-        return (
-            f"do not start Flink's job from its savepoint, as job {restarted.name} "
-            f"({restarted.job_id}) has gone on from there: move that one"
-        )
+        job = f"job {restarted.name} ({restarted.job_id})"
+        return f"{warning}, as {job} has gone on from there: move that one"
     if started is Started.YES:
-        return (
-            f"do not start Flink's job from its savepoint, as {reason}: the job would "
-            "process the same records again"
-        )
+        return f"{warning}, as {reason}: the job would process the same records again"
     if started is Started.MAYBE and not facts.nothing_started:
         return (
-            f"do not start Flink's job from its savepoint yet: {reason}. Stop whatever reads "
-            f"from {facts.target_name}, look at its output, and then go back with --back "
-            "--nothing-started"
+            f"{warning} yet: {reason}. Stop whatever reads from {facts.target_name}, look at its "
+            "output, and then go back with --back --nothing-started"
         )
     unless = ""
     if isinstance(restarted, Unavailable):
@@ -218,12 +213,8 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
     record = context.record
     if undo is not None:
         undo.call()
-    files = (
-        file
-        for command in (context.start_command, context.prime_command)
-        for file in (command.log, command.state)
-    )
-    record.put_aside(record.plan_path, *files)
+    start, prime = context.start_command, context.prime_command
+    record.put_aside(record.plan_path, start.log, start.state, prime.log, prime.state)
     record.change(state="went back", moved_with=None, written=None, query_id=None)
 
 

@@ -50,12 +50,10 @@ def refusals_with_spec_keys() -> Iterator[None]:
     """Replace options by keys of the spec, in the message of an error from the block."""
     try:
         yield
-    except FlinkRestError as error:
+    except (FlinkRestError, Refused, CutOverStopped) as error:
         error.args = (with_spec_keys(str(error)),)
-        raise
-    except (Refused, CutOverStopped) as error:
-        error.reasons = tuple(map(with_spec_keys, error.reasons))
-        error.args = ("; ".join(error.reasons),)
+        if not isinstance(error, FlinkRestError):
+            error.reasons = tuple(map(with_spec_keys, error.reasons))
         raise
 
 

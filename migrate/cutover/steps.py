@@ -79,11 +79,7 @@ STEPS: Sequence[Step] = (
         group_title="check where the consumers will start",
     ),
     Step(
-        "start",
-        "start the query",
-        _TARGET,
-        decide.decide_start,
-        group_title="start the consumers",
+        "start", "start the query", _TARGET, decide.decide_start, group_title="start the consumers"
     ),
     Step(
         "first-batch",

@@ -164,7 +164,7 @@ def verify_start(
 
 
 def _records(partition: VerifiedPartition, outcomes: Sequence[StartOutcome]) -> int:
-    """Return how many records of a partition have one of the outcomes."""
+    """Return the records of a partition's outcome, or 0 if it is none of ``outcomes``."""
     return partition.records if partition.outcome in outcomes else 0
 
 

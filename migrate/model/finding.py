@@ -53,6 +53,7 @@ class CodePolicy(NamedTuple):
 
 
 _blocker = partial(CodePolicy, Severity.BLOCKER)
+_ran_on_blocker = partial(_blocker, allowed=lambda policies: policies.allow_ran_on)
 _warning = partial(CodePolicy, Severity.WARNING)
 _note = partial(CodePolicy, Severity.NOTE)
 
@@ -68,11 +69,7 @@ class Code(str, Enum):
     # Only a plan that is made from a consumer group has this finding.
     GROUP_READS = (
         "group-reads",
-        _blocker(
-            job_wide=True,
-            allowed=lambda policies: policies.allow_ran_on,
-            way_out="stop them, or add --allow-ran-on to repeat them",
-        ),
+        _ran_on_blocker(job_wide=True, way_out="stop them, or add --allow-ran-on to repeat them"),
     )
     HYBRID_SOURCE = "hybrid-source", _note()
     HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", _blocker()
@@ -96,10 +93,8 @@ class Code(str, Enum):
     QUERY_STATE = "query-state", _warning()
     RAN_ON = (
         "ran-on",
-        _blocker(
-            job_wide=True,
-            allowed=lambda policies: policies.allow_ran_on,
-            way_out="move from the newest one, or add --allow-ran-on to repeat them",
+        _ran_on_blocker(
+            job_wide=True, way_out="move from the newest one, or add --allow-ran-on to repeat them"
         ),
     )
     RETAINED_CLUSTERS = "retained-clusters", _note()
@@ -107,10 +102,7 @@ class Code(str, Enum):
     SINK_STATE = "sink-state", _note()
     STALE_POSITIONS = (
         "stale-positions",
-        _blocker(
-            allowed=lambda policies: policies.allow_ran_on,
-            way_out="move from one of those, or add --allow-ran-on to repeat them",
-        ),
+        _ran_on_blocker(way_out="move from one of those, or add --allow-ran-on to repeat them"),
     )
     STATE_NOT_MOVED = "state-not-moved", _warning()
     UNCOMMITTED_BATCH = "uncommitted-batch", _warning()

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from migrate.model.errors import UsageError
-from migrate.model.topic_pattern import TopicPattern, topic_pattern
+from migrate.model.topic_pattern import TOPIC_NAME, TopicPattern, topic_pattern
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -84,14 +84,9 @@ def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
     return topics
 
 
-# The names that Kafka allows. A comma would separate topics in Spark's `subscribe` option, and a
-# line break would break the printed options.
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
-
 def _check_topic_map(topics: Mapping[str, str]) -> None:
     for old, new in topics.items():
-        if not (old and _TOPIC.fullmatch(new)):
+        if not (old and TOPIC_NAME.fullmatch(new)):
             raise UsageError(
                 f"--topic-map {old}={new}: {new!r} is no name of a topic; give the option once for "
                 "each topic"

@@ -26,8 +26,9 @@ _INTERNAL = frozenset(
 # The maximum number of topics that a suggested pattern may match: the broker is asked about each.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
-# The names that Kafka allows; a checkpoint may hold any name.
-_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+# The names that Kafka allows; a checkpoint may hold any name. A comma would separate topics in
+# Spark's `subscribe` option, and a line break would break the printed options.
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
 # Tokens with the same meaning in Java and Python. Not accepted are: a class within a class, and &&
@@ -118,7 +119,9 @@ def suggested_pattern(
         topics_by_source: the topics of each source.
         excluded: topics that are excluded, even if their names match.
     """
-    valid = ({topic for topic in topics if _TOPIC.fullmatch(topic)} for topics in topics_by_source)
+    valid = (
+        {topic for topic in topics if TOPIC_NAME.fullmatch(topic)} for topics in topics_by_source
+    )
     texts = sorted({text for topics in valid if (text := _common_pattern(sorted(topics)))})
     return TopicPattern("|".join(texts), True, excluded) if texts else None
 

@@ -10,12 +10,7 @@ from collections.abc import Callable, Mapping
 
 from migrate.sinks import delta, hudi, iceberg, paimon, spark_files
 from migrate.sinks.directory import Directory, UnreadableSink
-from migrate.sinks.remembered import (
-    DEFAULT_IDENTIFIER,
-    Remembered,
-    SinkMemory,
-    WriterKind,
-)
+from migrate.sinks.remembered import DEFAULT_IDENTIFIER, Remembered, SinkMemory, WriterKind
 from migrate.storage.files import Files
 
 __all__ = [

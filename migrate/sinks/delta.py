@@ -28,7 +28,7 @@ from migrate.sinks.directory import (
     MOST_FILES,
     Directory,
     UnreadableSink,
-    json_object,
+    expect,
     parse_object,
     to_integer,
 )
@@ -101,9 +101,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
             continue
         action = parse_object(line, what)
         if (txn := action.get("txn")) is not None:
-            app = json_object(txn, what).get("appId")
-            if not isinstance(app, str):
-                raise UnreadableSink(f"{what}: a txn without an appId")
+            app = expect(expect(txn, dict, what).get("appId"), str, what)
             log.versions[app] = to_integer(txn.get("version"), what)
         if isinstance(info := action.get("commitInfo"), dict):
             parameters = info.get("operationParameters")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from decoder.storage import join
 from migrate.model.wording import clipped
@@ -18,6 +18,9 @@ LARGEST = 64 << 20
 MOST_FILES = 1_000
 # The maximum number of characters of a text from the sink in a message.
 _SHOWN = 60
+_KIND_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a text"}
+
+_Kind = TypeVar("_Kind")
 
 
 class UnreadableSink(Exception):
@@ -69,7 +72,7 @@ def parse_object(content: bytes, what: str) -> dict[str, Any]:
         UnreadableSink: the content is not a JSON object, or is nested too deeply.
     """
     try:
-        return json_object(json.loads(content), what)
+        return expect(json.loads(content), dict, what)
     except (ValueError, RecursionError) as error:
         raise UnreadableSink(f"{what}: {shorten(str(error))}") from error
 
@@ -87,25 +90,15 @@ def to_integer(value: object, what: str) -> int:
     raise UnreadableSink(f"{what}: {shorten(repr(value))} is not an integer")
 
 
-def json_object(value: object, what: str) -> dict[str, Any]:
-    """Return a value that must be a JSON object.
+def expect(value: object, kind: type[_Kind], what: str) -> _Kind:
+    """Return a JSON value that must be of a kind.
 
     Raises:
-        UnreadableSink: the value is not an object.
+        UnreadableSink: the value is of another kind.
     """
-    if not isinstance(value, dict):
-        raise UnreadableSink(f"{what}: {shorten(repr(value))} where an object should be")
-    return value
-
-
-def json_array(value: object, what: str) -> list[Any]:
-    """Return a value that must be a JSON array.
-
-    Raises:
-        UnreadableSink: the value is not an array.
-    """
-    if not isinstance(value, list):
-        raise UnreadableSink(f"{what}: {shorten(repr(value))} where an array should be")
+    if not isinstance(value, kind):
+        shown, expected = shorten(repr(value)), _KIND_NAMES[kind]
+        raise UnreadableSink(f"{what}: {shown} where {expected} should be")
     return value
 
 

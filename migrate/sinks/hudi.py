@@ -20,14 +20,7 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.avro import is_avro, read_map
-from migrate.sinks.directory import (
-    MOST_FILES,
-    Directory,
-    UnreadableSink,
-    json_object,
-    parse_object,
-    to_integer,
-)
+from migrate.sinks.directory import MOST_FILES, Directory, expect, parse_object, to_integer
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = ".hoodie"
@@ -74,11 +67,9 @@ def _batches(directory: Directory, path: str) -> dict[str, int]:
     if is_avro(content):
         extra = read_map(content, "extraMetadata", what)
     else:
-        extra = json_object(parse_object(content, what).get("extraMetadata") or {}, what)
+        extra = expect(parse_object(content, what).get("extraMetadata") or {}, dict, what)
     checkpoint = extra.get(_CHECKPOINT_KEY)
     if not checkpoint:
         return {}
-    if not isinstance(checkpoint, str):
-        raise UnreadableSink(f"{what}: {_CHECKPOINT_KEY} is no text")
-    batches = parse_object(checkpoint.encode(), what)
+    batches = parse_object(expect(checkpoint, str, what).encode(), what)
     return {identifier: to_integer(batch, what) for identifier, batch in batches.items()}

@@ -28,8 +28,7 @@ from migrate.sinks.directory import (
     LARGEST,
     Directory,
     UnreadableSink,
-    json_array,
-    json_object,
+    expect,
     parse_object,
     to_integer,
 )
@@ -76,14 +75,14 @@ def _read_table(content: bytes, what: str) -> Iterator[tuple[_Writer, int]]:
     """Yield the last number of each writer on each branch of a table."""
     metadata = parse_object(content, what)
     snapshots = {
-        to_integer(json_object(snapshot, what).get("snapshot-id"), what): snapshot
-        for snapshot in json_array(metadata.get("snapshots") or [], what)
+        to_integer(expect(snapshot, dict, what).get("snapshot-id"), what): snapshot
+        for snapshot in expect(metadata.get("snapshots") or [], list, what)
     }
-    refs = json_object(metadata.get("refs") or {}, what)
+    refs = expect(metadata.get("refs") or {}, dict, what)
     heads = {
-        name: json_object(ref, what).get("snapshot-id")
+        name: expect(ref, dict, what).get("snapshot-id")
         for name, ref in refs.items()
-        if json_object(ref, what).get("type", "branch") == "branch"
+        if expect(ref, dict, what).get("type", "branch") == "branch"
     }
     heads.setdefault("main", metadata.get("current-snapshot-id"))
     for branch, head in heads.items():
@@ -97,7 +96,7 @@ def _summaries_from(
     seen: set[object] = set()
     while isinstance(head, int) and head in snapshots and head not in seen:
         seen.add(head)
-        yield json_object(snapshots[head].get("summary") or {}, what)
+        yield expect(snapshots[head].get("summary") or {}, dict, what)
         head = snapshots[head].get("parent-snapshot-id")
 
 

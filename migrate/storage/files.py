@@ -58,15 +58,9 @@ _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
 # The store of each supported URI scheme.
 _STORES = {
-    "s3": _S3,
-    "s3a": _S3,
-    "s3n": _S3,
-    "s3p": _S3,
+    **dict.fromkeys(("s3", "s3a", "s3n", "s3p"), _S3),
     "gs": _Store("gs", "gs"),
-    "abfs": _AZURE,
-    "abfss": _AZURE,
-    "wasb": _AZURE,
-    "wasbs": _AZURE,
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _AZURE),
     "hdfs": _Store("hdfs", "hdfs"),
     # By default, fsspec reads 5 MiB more than the range.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),

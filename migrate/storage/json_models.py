@@ -69,7 +69,10 @@ def read_file(model: type[_Model], path: Path, name: str, *, creation_hint: str)
 
 
 def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTES) -> bytes:
-    """Read at most ``largest`` bytes; other arguments and errors are those of ``read_file``."""
+    """Return the bytes of a file that has at most ``largest``.
+
+    The other arguments and errors are those of ``read_file``.
+    """
     try:
         return read_regular_file(path, largest)
     except OSError as error:

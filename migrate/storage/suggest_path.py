@@ -16,8 +16,6 @@ from migrate.storage.files import SCHEMES, Files
 _MOST_CHILDREN = 200
 # The maximum number of paths that a message names.
 _MAX_NAMED = 5
-# The number of bytes that are read to recognise JSON.
-_HEAD = 100
 # Entries of a Spark query's checkpoint location.
 _SPARK_NAMES = {"metadata", "offsets", "sources"}
 # Folders in a job's checkpoint directory that hold no checkpoints.
@@ -70,16 +68,14 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     """Return a text that names another path or form, or an empty text."""
-    names = files.list_directory(pointer)
-    if names is None and kind is ErrorKind.NOT_FOUND:
-        return _suggest_similar(pointer, files)
+    names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
-        return _suggest_json(pointer, files)
-    if kind is ErrorKind.NOT_FOUND:
-        if len(_SPARK_NAMES.intersection(names)) > 1:
-            return f"it is the checkpoint location of a Spark query: name it spark:{pointer}"
-        return _suggest_children(pointer, names, files)
-    return _suggest_newest(pointer, files)
+        return _suggest_json(pointer, files) if is_damaged else _suggest_similar(pointer, files)
+    if is_damaged:
+        return _suggest_newest(pointer, files)
+    if len(_SPARK_NAMES.intersection(names)) > 1:
+        return f"it is the checkpoint location of a Spark query: name it spark:{pointer}"
+    return _suggest_children(pointer, names, files)
 
 
 def _command_for_side(pointer: str) -> str:
@@ -121,14 +117,11 @@ def _suggest_json(path: str, files: Files) -> str:
     """Suggest how to name a file of JSON; return an empty text for anything else."""
     if not files.is_file(path):
         return ""
-    head = files.read_range(path, 0, _HEAD)
-    if not head.startswith(b"{"):
+    if files.read_range(path, 0, 1) != b"{":
         return ""
-    if b'"kind"' not in head:  # the first key in every file of this tool
-        return f"it is JSON: if it holds Spark's offsets, name it json:{path}"
     return (
-        "it is JSON: name a saved plan with --plan FILE (for verify plan:FILE), and a rollback "
-        "file with `migrate rollback FILE`; `migrate show FILE` shows both"
+        f"it is JSON: name Spark's offsets json:{path}, and a saved plan --plan {path} "
+        f"(for verify, plan:{path})"
     )
 
 

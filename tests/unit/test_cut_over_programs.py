@@ -97,7 +97,9 @@ def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> 
     [
         ("echo start; no-such-program query.py", "echo"),
         ("true && no-such-program", "true"),
-        ("cd elsewhere && sh missing.sh", "none"),
+        ("cd elsewhere && sh missing.sh", "cd"),
+        ("if true; then sh missing.sh; fi", "if"),
+        ("HERE=x sh missing.sh", "none"),
         ("(sh missing.sh)", "none"),
         ("sh there.sh > out", None),
         ("sh there.sh", None),

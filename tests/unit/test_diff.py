@@ -373,7 +373,7 @@ def test_offsets_without_a_prefix_are_told_of_it(tmp_path: Path) -> None:
     path.write_text('{"t":{"0":5}}')
     result = migrate("to-spark", path)
     assert (result.code, result.stdout) == (3, "")
-    assert f"it is JSON: if it holds Spark's offsets, name it json:{path} " in result.stderr
+    assert f"it is JSON: name Spark's offsets json:{path}, and" in result.stderr
 
 
 _OTHERS = {
