@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoder import DecodeError
 from migrate.cutover.check_commands import rehearse
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import CHANGES, Decision, Done
@@ -279,7 +280,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         if isinstance(error, Refused):
             end = f"refused at {name}"
             next_step = "mend what is refused, then the same command goes on"
-        elif isinstance(error, MigrateError | OSError):
+        elif isinstance(error, MigrateError | DecodeError | OSError):
             end = f"failed at {name}: {error}"
         else:
             end = f"interrupted at {name} ({type(error).__name__})"

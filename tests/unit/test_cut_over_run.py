@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from decoder import DecodeError, ErrorKind
 from migrate.cutover import run
 from migrate.cutover.decide import Action, Decision, Done
 from migrate.cutover.facts import Facts
@@ -217,6 +218,13 @@ def _interrupt(_: str) -> None:
             OSError,
             "failed at check: full",
             ("check", "failed", "full"),
+        ),
+        (
+            {"check": DecodeError(ErrorKind.NOT_FOUND, "gone")},
+            None,
+            DecodeError,
+            "failed at check: gone",
+            ("check", "failed", "gone"),
         ),
         (
             {"check": KeyError("x")},
