@@ -44,10 +44,6 @@ _DEFAULTS = {
 }
 
 
-class _Failed(Exception):
-    """The first batch of a query did not end in time."""
-
-
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Run the queries of a request, one after the other."""
     try:
@@ -56,7 +52,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"failed": "start", "message": str(error)}
     try:
         batches = [_first_batch(session, query) for query in request["queries"]]
-    except (PySparkException, _Failed) as error:
+    except (PySparkException, TimeoutError) as error:
         return {"failed": "query", "message": str(error)}
     finally:
         session.stop()
@@ -104,7 +100,7 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
             if (error := query.exception()) is not None:
                 raise error
             if time.monotonic() > deadline:
-                raise _Failed(f"its first batch has not ended after {_SECONDS} s")
+                raise TimeoutError(f"its first batch has not ended after {_SECONDS} s")
             time.sleep(0.1)
         return {
             "start": json.loads(_planned_start(query)),

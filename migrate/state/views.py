@@ -7,7 +7,7 @@ without the metadata.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -113,7 +113,6 @@ class Table:
         allow_external_files: as in ``StateOptions``.
     """
 
-    view: StateView
     columns: tuple[Column, ...]
     slices: tuple[Slice, ...] = ()
     states: tuple[StateRow, ...] = ()
@@ -152,9 +151,8 @@ def open_table(chk: str, options: StateOptions) -> Table:
             state = choose_state(keyed, options.operator, options.state)
             state.check_readable()
             key = None if options.key is None else _key(state, options.key)
-            slices = tuple(_slices(state, None if key is None else _key_group(state, key)))
+            slices = tuple(_slices(state, key))
             return Table(
-                options.view,
                 columns(state),
                 slices,
                 key=key,
@@ -164,7 +162,7 @@ def open_table(chk: str, options: StateOptions) -> Table:
             )
         case StateView.STATES:
             states = states_of_operator(keyed, options.operator).states
-            return Table(options.view, _LISTED, states=tuple(map(state_row, states)))
+            return Table(_LISTED, states=tuple(map(state_row, states)))
         case StateView.TIMERS:
             return _timer_table(states_of_operator(keyed, options.operator))
 
@@ -186,15 +184,13 @@ def _key(state: KeyedState, text: str) -> Key:
             )
 
 
-def _key_group(state: KeyedState, key: Key) -> int | None:
-    """Return the key group of a key, or None if the hash of such keys is not known."""
-    key_group = key_group_of(state.key, state.max_parallelism)
-    return None if key_group is None else key_group(b"", 0, key)
-
-
-def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
-    """Yield the slices of all key groups, or of key group ``only``."""
+def _slices(state: KeyedState, key: Key | None = None) -> Iterator[Slice]:
+    """Yield the slices of all key groups, or of the key group of ``key`` if its hash is known."""
     state_only = replace(state, parts=())
+    compute_key_group = key_group_of(state.key, state.max_parallelism)
+    only = None
+    if key is not None and compute_key_group is not None:
+        only = compute_key_group(b"", 0, key)
     for part in state.parts:
         for key_groups, size in part.key_group_ranges(_CHUNK_BYTES):
             if only is None:
@@ -210,33 +206,25 @@ def read_chunk(chunk: Table) -> Iterator[pa.RecordBatch]:
         DecodeError: as for ``Part.batches``.
         DoesNotFit: a value does not fit into its column.
     """
+    import pyarrow.compute as pc
+
     from migrate.state.arrow import batch_of_rows, part_batches
 
     if chunk.states:
         yield batch_of_rows(chunk.columns, chunk.states)
     for slice_ in chunk.slices:
-        constants = _constants(slice_.state)
-        batches = part_batches(
-            slice_.state, slice_.part, slice_.key_groups, chunk.columns, constants
-        )
-        yield from batches if chunk.key is None else _filter_by_key(batches, chunk.key)
-
-
-def _constants(state: KeyedState) -> dict[str, str | None]:
-    """Return the columns that have one value in all rows of a state."""
-    return {
-        "operator_id": state.operator_id,
-        "uid": state.uid,
-        "name": state.operator_name,
-        "state": state.name,
-    }
-
-
-def _filter_by_key(batches: Iterable[pa.RecordBatch], key: Key) -> Iterator[pa.RecordBatch]:
-    import pyarrow.compute as pc
-
-    for batch in batches:
-        yield batch.filter(pc.equal(batch.column("key"), key))
+        state = slice_.state
+        constants = {
+            "operator_id": state.operator_id,
+            "uid": state.uid,
+            "name": state.operator_name,
+            "state": state.name,
+        }
+        for batch in part_batches(state, slice_.part, slice_.key_groups, chunk.columns, constants):
+            if chunk.key is None:
+                yield batch
+            else:
+                yield batch.filter(pc.equal(batch.column("key"), chunk.key))
 
 
 _LISTED = tuple(
@@ -266,7 +254,7 @@ def _timer_table(keyed: KeyedStates) -> Table:
         Column("value", BIGINT),
     )
     slices = tuple(slice_ for state in states for slice_ in _slices(state))
-    return Table(StateView.TIMERS, table_columns, slices)
+    return Table(table_columns, slices)
 
 
 def _common_type(types: Sequence[ColumnType]) -> ColumnType:

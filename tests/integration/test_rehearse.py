@@ -181,6 +181,15 @@ def test_ids_are_right(scene: Scene) -> None:
 
 @once
 @pytest.mark.usefixtures("session")
+def test_a_watermark_that_the_query_lacks_hides_no_warning(scene: Scene) -> None:
+    """Seen: those about expired entries were left out."""
+    result = run(scene, unseen, seen, watermark_ms=START)
+    codes = [warning.rpartition("[")[2] for warning in result.warnings]
+    assert codes == ["watermark]", "expiry-ends]"], result.warnings
+
+
+@once
+@pytest.mark.usefixtures("session")
 def test_an_id_that_is_not_kept_is_missing(scene: Scene) -> None:
     """A filter before the deduplication: each id that it drops is missing, with its record."""
     result = run(scene, lambda events: unseen(events.where("id <> 'late-0'")), seen)

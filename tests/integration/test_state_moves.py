@@ -380,6 +380,7 @@ def test_a_state_that_is_not_flinks_is_refused(
         "1 that Flink does not have"
     )
     assert sorted(one.partition(":")[0] for one in examples) == ["missing", "unexpected", "wrong"]
+    assert any(one.startswith('wrong: {"user":7}: Flink {"count":') for one in examples)
     assert list(tmp_path.iterdir()) == []
 
 

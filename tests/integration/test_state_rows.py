@@ -29,7 +29,7 @@ from migrate.spark import (
     seen_rows,
 )
 from migrate.spark.transfer.flat_state import Field, SparkState
-from migrate.spark.transfer.proof import compare
+from migrate.spark.transfer.proof import compare, compare_with_expected
 from migrate.spark.transfer.spark_state import is_before_4
 from migrate.spark.transfer.verify_state import _expected
 from tests.support.command import migrate as command
@@ -134,6 +134,17 @@ def test_a_sum_in_units_is_verified(session: SparkSession) -> None:
     assert compare(found, _expected(flink, None, found)).proof.right == 1
     told = _expected(flink, "key, value * 100", found)  # what is named is taken as it is
     assert compare(found, told).proof.right == 1
+
+
+def test_an_expected_state_is_cast_exactly(session: SparkSession) -> None:
+    """Seen: Spark failed to compare an INT with a BIGINT."""
+    keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
+    found = SparkState("stateStoreSave", session.sql("SELECT 1L k0, 5L v0"), keys, False, values)
+    expected = session.sql("SELECT 1 user, CAST(5 AS DECIMAL(5,1)) total")
+    assert compare_with_expected(found, [], expected).proof.right == 1
+    for wrong in (expected.selectExpr("CAST(user AS FLOAT)", "total"), expected.select("user")):
+        with pytest.raises(migrate.UsageError, match=r"^(user: of type float|expected: 1 column)"):
+            compare_with_expected(found, [], wrong)
 
 
 def test_a_state_that_holds_nothing_is_refused(session: SparkSession, primed: Any) -> None:

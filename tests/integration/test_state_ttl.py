@@ -230,7 +230,7 @@ def test_every_entry_goes_along_where_that_is_said(stopped: Stopped, session: Sp
     assert rows.expected.count() == state.count()
     assert rows.expired is not None
     assert [*rows.expired.warnings()] == [
-        "every entry of a state with a time to live goes along (ttl_ms=None): Spark continues from "
+        "every entry of a state with a time to live moves (ttl_ms=None): Spark continues from "
         "expired values [expiry-ignored]"
     ]
 

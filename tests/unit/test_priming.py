@@ -136,7 +136,7 @@ def test_a_count_of_records_has_each_place_among_counts_of_columns(
     ],
 )
 def test_no_value_stands_for_two_fields(told: list[AggregateValue], fields: list[Field]) -> None:
-    with pytest.raises(Refused, match=r"say what the state must hold \(expected\)"):
+    with pytest.raises(Refused, match=r"give the state that Spark must have \(expected\)"):
         match_values(told, fields)
 
 

@@ -29,6 +29,7 @@ from migrate.spark.transfer.proof import (
     compare_with_expected,
     to_spark_columns,
 )
+from migrate.spark.transfer.watermark import first_pending_end
 from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
@@ -124,8 +125,7 @@ def _first_kept_end(state: SparkState, rows: Rows, expected: DataFrame | None) -
         frame = to_spark_columns(expected, state)
         end: int | None = frame.agg(F.min(F.unix_millis("window.end"))).collect()[0][0]
         return end
-    ends = [stream.first_end for stream in state_rows_of(rows) if stream.first_end is not None]
-    return min(ends, default=None)
+    return first_pending_end(state_rows_of(rows))
 
 
 def compare_output(spark_rows: DataFrame, flink_rows: DataFrame) -> Comparison:

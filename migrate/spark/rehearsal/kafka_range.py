@@ -173,20 +173,14 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
         raise UsageError("kafka: a stream needs one of subscribe, subscribePattern and assign")
     text = given[subscriptions[0]]
     if subscriptions == ["assign"]:
-        wanted = {
-            (topic, partition)
-            for topic, numbers in json.loads(text).items()
-            for partition in numbers
-        }
-        named = {topic for topic, _ in wanted}
-        partitions = partitions & wanted
+        assigned = json.loads(text).items()
+        partitions &= {(topic, number) for topic, numbers in assigned for number in numbers}
+        named = {topic for topic, numbers in assigned if numbers}
+    elif subscriptions == ["subscribepattern"]:
+        named = set(topic_pattern(text).matching(topics))
     else:
-        named = (
-            set(topic_pattern(text).matching(topics))
-            if subscriptions == ["subscribepattern"]
-            else {name.strip() for name in text.split(",")}
-        )
-        partitions = {partition for partition in partitions if partition[0] in named}
+        named = {name.strip() for name in text.split(",")}
+    partitions = {partition for partition in partitions if partition[0] in named}
     for topic in sorted(named - topics):
         raise NoSuchName(f"kafka: the job does not read topic {topic}", topic, topics)
     if not partitions:

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from migrate.inputs.flink.choose_source import Choice
 from migrate.inputs.offsets_json import NextOffsets
@@ -57,10 +56,9 @@ from migrate.spark.transfer.filled_state import (
     state_rows_of,
 )
 from migrate.spark.transfer.proof import Comparison, compare_with_expected
-from migrate.spark.transfer.rows import StateRows
+from migrate.spark.transfer.rows import StateRows, select_columns
 from migrate.spark.transfer.spark_state import read_spark_state
 from migrate.spark.transfer.watermark import priming_warnings
-from migrate.state.column_types import quoted
 from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.primed_log import last_batch, watermark_of
 
@@ -157,7 +155,7 @@ def rehearse(
             start, state = _run_stateful(
                 files, first, last, events, watermark_ms, output_files, notes
             )
-            times = {stream.time for stream in state_rows_of(last.rows) if stream.time is not None}
+            times = {stream.time for stream in state_rows_of(last.rows)} - {None}
             time = times.pop() if len(times) == 1 else None
         written = None if output_files is None else spark.read.parquet(str(output_files))
         result = make_rehearsal(
@@ -222,12 +220,7 @@ def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
                 f"stream {types.get(field.name, 'has none')}: give aggregate_rows the stream's "
                 "schema"
             )
-    return rows.select(
-        *(
-            (F.col(quoted(name)) if name in rows.columns else F.lit(None)).cast(type_).alias(name)
-            for name, type_ in types.items()
-        )
-    )
+    return select_columns(rows, events.schema, dict(zip(rows.columns, rows.columns, strict=True)))
 
 
 def _save(frame: DataFrame, folder: Path) -> DataFrame:

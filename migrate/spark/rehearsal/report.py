@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
 
 from decoder.keyed_state import StateKind, read_keyed_states
 from migrate.model.wording import counted, join_some
 from migrate.planning.state_proof import StateProof
 from migrate.spark.rehearsal.checkpoints import CheckpointPair
 from migrate.spark.rehearsal.compare import Notes
-from migrate.spark.rehearsal.differences import describe_differences
 from migrate.spark.rehearsal.kafka_range import KafkaStream, unread_topics
 from migrate.spark.transfer.filled_state import Rows, state_rows_of
-from migrate.spark.transfer.proof import Comparison
+from migrate.spark.transfer.proof import Comparison, describe_keys
+from migrate.state.column_types import quoted
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 _MOST_STATES = 5
+_MOST_KEYS = 10
+_MOST_RECORDS = 100
+# The columns of Spark's Kafka source that say which record an event is.
+_RECORD_COLUMNS = ("topic", "partition", "offset")
+_WINDOW = "window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,7 @@ def make_rehearsal(
         state: the comparison of the states; None for a query without state.
         output: the comparison of the rows that were written; None if Flink's were not given.
         written: the number of rows that the query wrote; None if they were not kept.
-        time: the events' column of event time; None if the state has no windows.
+        time: the events' column of event time; None if it is not known.
         notes: what the comparisons do not show.
     """
     counts = [stream.count() for stream in streams]
@@ -139,8 +148,86 @@ def _differences(
         wrong = differences.sparkSession.createDataFrame([], differences.schema)
     else:
         wrong = differences.localCheckpoint()
-        lines += describe_differences(wrong, events, time)
+        lines += _describe_differences(wrong, events, time)
     return wrong.drop("verdict"), lines
+
+
+def _describe_differences(
+    differences: DataFrame, events: Sequence[DataFrame], time: str | None
+) -> Iterator[str]:
+    """Yield lines about the first keys that are not right, each with the key's records.
+
+    Args:
+        differences: as in ``Comparison``.
+        events: the files of each stream: rows made from state, and the events between the
+            checkpoints.
+        time: the events' column of event time; None if it is not known.
+    """
+    keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
+    if _WINDOW not in keys:
+        time = None
+    number = F.row_number().over(Window.orderBy("key")).alias("number")
+    first = differences.orderBy("key").limit(_MOST_KEYS).select(number, "key").localCheckpoint()
+    records = _records_by_key(first, [key for key in keys if key != _WINDOW], time, events)
+    for key_number, line in enumerate(describe_keys(differences, _MOST_KEYS), start=1):
+        yield line
+        if records is not None:
+            yield f"  {_describe_records(records.get(key_number, []), time)}"
+    if records is None:
+        yield (
+            "the records of these keys are not shown: let the function stream keep the columns "
+            f"{', '.join(_RECORD_COLUMNS)}, and those of the key"
+        )
+
+
+def _records_by_key(
+    first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
+) -> dict[int, list[Row]] | None:
+    """Return the records of each numbered key, or None if no stream has the columns.
+
+    Records within the key's window come first.
+    """
+    by_key: dict[int, list[Row]] = defaultdict(list)
+    searched = False
+    for frame in events:
+        if not keys or not {*_RECORD_COLUMNS, *keys} <= set(frame.columns):
+            continue
+        searched = True
+        same = frame["offset"].isNotNull()  # null in rows that were made from state
+        for name in keys:
+            same &= frame[quoted(name)].eqNullSafe(F.col(f"`wrong key`.{quoted(name)}"))
+        inside = F.lit(True)
+        if time is not None and time in frame.columns:
+            at = frame[quoted(time)]
+            window = f"`wrong key`.{_WINDOW}"
+            inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
+        # Names that no event has.
+        numbered = first.select(
+            F.col("number").alias("key number"), F.col("key").alias("wrong key")
+        )
+        matching = frame.join(F.broadcast(numbered), same).select(
+            F.col("key number").alias("number"), inside.alias("inside"), *_RECORD_COLUMNS
+        )
+        order = Window.partitionBy("number").orderBy(F.desc("inside"), *_RECORD_COLUMNS)
+        ranked = matching.select("*", F.row_number().over(order).alias("rank"))
+        for row in ranked.where(F.col("rank") <= _MOST_RECORDS).collect():
+            by_key[row["number"]].append(row)
+    return by_key if searched else None
+
+
+def _describe_records(records: Sequence[Row], time: str | None) -> str:
+    inside = [row for row in records if row["inside"]]
+    if not records:
+        return "no record between the checkpoints was parsed with this key"
+    shown = inside or records
+    label = "records" if inside or time is None else "no record in the window; records of the key"
+    ordered = sorted((row["topic"], row["partition"], row["offset"]) for row in shown)
+    partitions = [
+        f"{topic}-{partition} at {', '.join(str(offset) for _, _, offset in group)}"
+        for (topic, partition), group in groupby(ordered, lambda record: record[:2])
+    ]
+    more = f" (the first {_MOST_RECORDS})" if len(records) == _MOST_RECORDS else ""
+    return f"{label}: {join_some(partitions, _MOST_RECORDS, '; ')}{more}"
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[str]:

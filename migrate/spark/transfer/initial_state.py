@@ -70,10 +70,7 @@ def initial_state(
             f"columns and keys must be of the schema ({', '.join(names)}), and all of its columns "
             "given"
         )
-    try:
-        directory, files = location(checkpoint_location).to_read
-    except UsageError as error:
-        raise UsageError(f"checkpoint_location: {error}") from error
+    directory, files = location(checkpoint_location).to_read
     exists = files.list_directory(directory) is not None
     has_run = exists and newest_committed_batch(directory, files) is not None
     if state is None:

@@ -203,10 +203,7 @@ def _positions(positions: Positions, streams: int) -> list[NextOffsets]:
 
 
 def _target(checkpoint_location: str) -> LocalDirectory:
-    try:
-        target = location(checkpoint_location)
-    except UsageError as error:
-        raise UsageError(f"checkpoint_location: {error}") from error
+    target = location(checkpoint_location)
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(
             f"checkpoint_location {target.name}: prime a directory on a disk that the executors "

@@ -67,13 +67,13 @@ def compare_with_expected(
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     if len(state_rows) != 1:
         raise Refused(
-            f"{counted(len(state_rows), 'stream')} with rows of Flink's state: say what Spark's "
-            "state must hold (expected)"
+            f"{counted(len(state_rows), 'stream')} with rows of Flink's state: give the state that "
+            "Spark must have (expected)"
         )
     if state.operator not in OPERATORS_WITH_COMPUTED_EXPECTATION:
         raise Refused(
             f"the query keeps the state of {state.description}, which does not follow from these "
-            "rows: make rows of your own, and say what is expected"
+            "rows: make rows of your own, and give the state that Spark must have (expected)"
         )
     (stream,) = state_rows
     keys = [stream.keys[number] for number in key_order(stream.keys, state)]
@@ -165,8 +165,8 @@ def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> l
     if Counter(field_kinds) != Counter(value_kinds):
         raise Refused(
             f"the query's state has the fields {_list_fields(fields)}, and the rows "
-            f"{', '.join(map(str, values)) or 'none'}: name a value for each field, or say what "
-            "the state must hold (expected)"
+            f"{', '.join(map(str, values)) or 'none'}: name a value for each field, or give the "
+            "state that Spark must have (expected)"
         )
     indexes = {
         kind: iter([index for index, value_kind in enumerate(value_kinds) if value_kind == kind])
@@ -226,9 +226,9 @@ def to_spark_columns(
         if not in_spark_units:
             flink_type = expected.schema[name].dataType
             expected = expected.withColumn(name, to_spark_sum(F.col(name), flink_type, field))
-        expected = cast_exactly(expected, name, field.type, name)
+        expected = cast_exactly(expected, name, field.type, field.name)
     for number, field in enumerate(state.keys):
-        expected = cast_exactly(expected, f"k{number}", field.type, f"k{number}")
+        expected = cast_exactly(expected, f"k{number}", field.type, field.name)
     return expected
 
 

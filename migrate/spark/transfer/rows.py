@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType, TimestampType
+from pyspark.sql.types import DataType, LongType, StructType, TimestampType
 
 from migrate.model.errors import Refused, UsageError
 from migrate.spark.transfer.exact_cast import cast_exactly, schema_of
@@ -211,26 +211,29 @@ def aggregate_rows(
             "TIMESTAMP, which no session's time zone moves"
         )
     if slide_ms is not None and (count is None or window is None or minima or maxima):
-        raise UsageError("slide_ms: hopping windows want window, time and count, and sums alone")
+        raise UsageError(
+            "slide_ms: hopping windows need window, time and count; only sums go with it"
+        )
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
-    origin, fired = origin_of(state), FiredWindows()
-    if window is not None and origin is not None:
-        state, fired = unfired_windows(state, origin)
+    fired = FiredWindows()
+    if window is not None:
+        state, fired = unfired_windows(state)
     bounds = ("start", "end") if window is not None else ()
     aggregates = group_by_column(types, values)
     key_names = [f"k{number}" for number in range(len(keys))]
     value_names = [f"v{number}" for number in range(len(values))]
-    entries = state.select(
-        *(F.expr(key).alias(name) for name, key in zip(key_names, keys.values(), strict=True)),
-        *(F.expr(value).alias(name) for name, (_, value) in zip(value_names, named, strict=True)),
-        *(F.expr(f"({window}).{bound}").alias(bound) for bound in bounds),
-    )
-    for name, key in zip(key_names, keys, strict=True):
-        entries = cast_exactly(entries, name, types[key], key)
-    for name, value in zip(value_names, values, strict=True):
-        entries = cast_exactly(entries, name, type_of(value, types), str(value))
+    # The expression, type and description of each column of the entries.
+    parts: dict[str, tuple[str, DataType, str]] = {
+        name: (expression, types[key], key)
+        for name, (key, expression) in zip(key_names, keys.items(), strict=True)
+    }
+    for name, (value, expression) in zip(value_names, named, strict=True):
+        parts[name] = (expression, type_of(value, types), str(value))
     for bound in bounds:
-        entries = cast_exactly(entries, bound, LongType(), f"the {bound} of a window")
+        parts[bound] = (f"({window}).{bound}", LongType(), f"the {bound} of a window")
+    entries = state.select(*(F.expr(part[0]).alias(name) for name, part in parts.items()))
+    for name, (_, type_, description) in parts.items():
+        entries = cast_exactly(entries, name, type_, description)
     entries = entries.withColumn("n", F.expr(row_count(values, aggregates)))
     if session_gap_ms is not None:
         # The least number of records that reach from the session's start to its end.
@@ -240,8 +243,8 @@ def aggregate_rows(
             _check_sessions(entries, session_gap_ms)
         entries = entries.withColumn("n", F.expr("greatest(n, least)"))
     first_end = _check_row_count(entries, most_rows)
-    if window is not None and origin is not None:
-        check_instants(state, origin, first_end)
+    if window is not None:
+        check_instants(state, first_end)
     rows = entries
     if slide_ms is not None:
         rows = split_into_panes(entries, key_names, value_names, slide_ms)
@@ -260,14 +263,7 @@ def aggregate_rows(
         rows = rows.withColumn("at", F.expr(f"timestamp_millis(start{delay})"))
     instants = ", ".join(f"timestamp_millis({bound}) AS {bound}" for bound in bounds)
     return StateRows(
-        rows.select(
-            *(
-                (F.col(quoted(sources[name])) if name in sources else F.lit(None))
-                .cast(type_)
-                .alias(name)
-                for name, type_ in types.items()
-            )
-        ),
+        select_columns(rows, stream, sources),
         entries.select(
             *key_names,
             *([F.expr(f"struct({instants})").alias("window")] if window is not None else []),
@@ -278,9 +274,21 @@ def aggregate_rows(
         first_end,
         overlapping=slide_ms is not None,
         fired=fired,
-        origin=origin,
+        origin=origin_of(state),
         expired=expired,
         time=time,
+    )
+
+
+def select_columns(rows: DataFrame, schema: StructType, sources: Mapping[str, str]) -> DataFrame:
+    """Return the columns of a schema, each from its column in ``sources``; null without one."""
+    return rows.select(
+        *(
+            (F.col(quoted(sources[field.name])) if field.name in sources else F.lit(None))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in schema.fields
+        )
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _ROUNDED = (FloatType, DoubleType)
 _UNSCALED = "DECIMAL(38,0)"
+_OWN_ROWS = "make rows of your own, and give the state that Spark must have (expected)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +111,18 @@ def group_by_column(
             new = ColumnAggregates(value.column, types[value.column])
             columns.setdefault(value.column, new).by_kind.setdefault(value.kind, f"v{number}")
     for column in columns.values():
-        if "sum" in column.by_kind and not isinstance(
-            column.type, (*WHOLE, *_ROUNDED, DecimalType)
-        ):
-            raise UsageError(f"a sum of {column}: no number")
-        if "sum" in column.by_kind and column.extremes and isinstance(column.type, _ROUNDED):
+        if "sum" not in column.by_kind:
+            continue
+        if not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
+            raise UsageError(f"a sum of {column}: not a number")
+        if column.extremes and isinstance(column.type, _ROUNDED):
             raise UsageError(
-                f"{column}: a sum beside a least or a greatest value would be rounded; make rows "
-                "of your own, and say what is expected"
+                f"{column}: a sum beside a least or a greatest value would be rounded; {_OWN_ROWS}"
             )
-        has_count = has_row_count or "count" in column.by_kind
-        if "sum" in column.by_kind and column.extremes and not has_count:
+        if column.extremes and not (has_row_count or "count" in column.by_kind):
             raise UsageError(
                 f"{column}: a sum beside a least or a greatest value needs the number of its "
-                "records: give count or counts, or make rows of your own, and say what is expected"
+                f"records: give count or counts, or {_OWN_ROWS}"
             )
     return list(columns.values())
 
@@ -196,6 +195,5 @@ def _any_value(type_: DataType) -> str:
     if isinstance(type_, StringType):
         return "''"
     raise UsageError(
-        f"a count of a column of {type_.simpleString()}, of which nothing else is told: make rows "
-        "of your own, and say what is expected"
+        f"a count of a column of {type_.simpleString()} without another value of it: {_OWN_ROWS}"
     )

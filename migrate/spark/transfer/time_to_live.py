@@ -54,8 +54,8 @@ class ExpiredEntries:
         if self.ttl_ms is None:
             yield warning_text(
                 WarningCode.EXPIRY_IGNORED,
-                "every entry of a state with a time to live goes along (ttl_ms=None): Spark "
-                "continues from expired values",
+                "every entry of a state with a time to live moves (ttl_ms=None): Spark continues "
+                "from expired values",
             )
             return
         if self.number and self.stopped_at_ms is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -23,7 +24,6 @@ from migrate.planning.state_proof import StateProof
 from migrate.spark.frames import read_keyed_state
 from migrate.spark.session import failure_of, runs_on_spark, session
 from migrate.spark.transfer.flat_state import SparkState
-from migrate.spark.transfer.origin import origin_of
 from migrate.spark.transfer.proof import compare, key_order, to_spark_columns
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
@@ -85,9 +85,19 @@ def verify_state(
         _work_directory(spark, target.path) as work,
     ):
         spark_state = read_spark_state(spark, target.path, batch, Path(work))
-        options: dict[str, str | bool] = {"operator": operator}
-        options["allowExternalFiles"] = allow_external_files
-        flink = _flink_state(spark, savepoint, state, options, spark_state.has_window)
+        read = partial(
+            read_keyed_state,
+            spark,
+            savepoint,
+            operator=operator,
+            allowExternalFiles=allow_external_files,
+        )
+        flink = read(state=state)
+        if spark_state.has_window:
+            flink, _ = unfired_windows(flink)
+            is_merging = F.col("state") == MERGING_WINDOWS
+            if not read(view="states").where(is_merging).isEmpty():
+                flink = session_windows(flink, read(state=MERGING_WINDOWS))
         flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
         for warning in () if expired is None else expired.warnings():
             log.warning(warning)
@@ -129,28 +139,6 @@ def primed_batch(directory: str) -> int:
             "or Spark has deleted its log since"
         )
     return primed
-
-
-def _flink_state(
-    spark: SparkSession,
-    savepoint: str,
-    state: str,
-    options: Mapping[str, str | bool],
-    has_window: bool,
-) -> DataFrame:
-    """Return Flink's state without fired windows, and with each session's current window."""
-    flink = read_keyed_state(spark, savepoint, state=state, **options)
-    if not has_window:
-        return flink
-    origin = origin_of(flink)
-    assert origin is not None
-    flink, _ = unfired_windows(flink, origin)
-    states = read_keyed_state(spark, savepoint, view="states", **options)
-    if states.where(F.col("state") == MERGING_WINDOWS).isEmpty():
-        return flink
-    return session_windows(
-        flink, read_keyed_state(spark, savepoint, state=MERGING_WINDOWS, **options)
-    )
 
 
 def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:

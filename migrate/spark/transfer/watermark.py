@@ -30,7 +30,7 @@ def check_watermark(
         if watermark_ms is not None:
             raise UsageError("watermark_ms: the query has no watermark (withWatermark)")
         return
-    pending = _first_pending_end(rows)
+    pending = first_pending_end(rows)
     if watermark_ms is None:
         known = ""
         if pending is not None:
@@ -52,16 +52,17 @@ def check_watermark(
         )
 
 
-def _first_pending_end(rows: Sequence[StateRows]) -> int | None:
+def first_pending_end(rows: Sequence[StateRows]) -> int | None:
+    """Return the end of the first window that Flink keeps, in epoch milliseconds."""
     return min((stream.first_end for stream in rows if stream.first_end is not None), default=None)
 
 
 def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
     """Yield a hint at missing arguments if Spark's state has windows that Flink's does not have."""
-    if proof.unexpected and _first_pending_end(rows) is not None:
+    if proof.unexpected and first_pending_end(rows) is not None:
         yield (
-            "a row lies in every window that covers its time: hopping windows need slide_ms, and a "
-            "watermark_ms at which the windows that Flink has fired are over"
+            "a row counts in every window that covers its time: hopping windows need slide_ms, and "
+            "a watermark_ms after the windows that Flink has fired"
         )
 
 
@@ -75,19 +76,18 @@ def priming_warnings(
         watermark_ms: the query's watermark.
         empty: whether the state has no keys.
     """
-    pending = _first_pending_end(rows)
-    if watermark_ms is not None and pending is not None:
-        yield warning_text(
-            WarningCode.WATERMARK,
-            f"watermark_ms {watermark_ms}: a late record may open a window again that Flink has "
-            f"fired, if the window ends before {pending}, the end of the first pending one",
+    pending = first_pending_end(rows)
+    if watermark_ms is not None:
+        risk = (
+            "no pending window limits it; if Flink's was lower, Spark drops records that Flink "
+            "would have taken"
         )
-    if watermark_ms is not None and pending is None:
-        yield warning_text(
-            WarningCode.WATERMARK,
-            f"watermark_ms {watermark_ms}: no pending window limits it; if Flink's was lower, "
-            "Spark drops records that Flink would have taken",
-        )
+        if pending is not None:
+            risk = (
+                "a late record may open a window again that Flink has fired, if the window ends "
+                f"before {pending}, the end of the first pending one"
+            )
+        yield warning_text(WarningCode.WATERMARK, f"watermark_ms {watermark_ms}: {risk}")
     if fired := sum(stream.fired.number for stream in rows):
         yield warning_text(
             WarningCode.FIRED_WINDOWS,

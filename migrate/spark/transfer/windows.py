@@ -16,12 +16,11 @@ from pyspark.sql.types import LongType, StructType
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
 from migrate.spark.frames import read_keyed_state
+from migrate.spark.transfer.origin import origin_of
 from migrate.state.listing import WINDOW_CONTENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from migrate.spark.transfer.origin import StateOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +50,32 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
     return contents.join(pairs, same).select("key", F.col("pair.f0").alias("namespace"), "value")
 
 
-def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
+def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     """Return the windows that have not fired yet, and a summary of the fired windows.
 
     A window that has not fired has a timer at its last millisecond. If the job allows late records,
     Flink keeps a fired window until a later timer. Fired windows are left out, because Spark would
-    fire them again. If the job allows no late records, or this is not the state
+    fire them again. If the job allows no late records, or this is not known as the state
     ``window-contents``, the state is returned unchanged.
-
-    Args:
-        state: Flink's state.
-        origin: the origin of the state.
 
     Raises:
         Refused: the job allows late records, and the state lacks ``key`` or ``namespace``, or no
             window has a timer at its last millisecond.
         UsageError, DecodeError: as for ``read_keyed_state``.
     """
-    timers = _timers(state, origin)
-    if origin.state != WINDOW_CONTENTS or timers is None:
+    timers = _timers(state, of_contents=True)
+    if timers is None:
         return state, FiredWindows()
     (lateness,) = timers.agg(F.max(F.expr("value - namespace.end + 1"))).collect()[0]
     if not lateness:
         return state, FiredWindows()
     if not {"key", "namespace"} <= set(state.columns):
         raise Refused(
-            f"the job allows records to be {lateness} ms late, and keeps windows that have "
-            "fired so long: keep the columns key and namespace, which tell them"
+            f"the job keeps fired windows for {lateness} ms, for late records: do not drop the "
+            "columns key and namespace, which show which windows have fired"
         )
-    unfired = timers.where("value = namespace.end - 1").select(
-        F.col("key").alias("timer_key"), F.col("namespace").alias("timer_window")
+    unfired = timers.where("value = namespace.end - 1").selectExpr(
+        "key AS timer_key", "namespace AS timer_window"
     )
     same = F.col("key").eqNullSafe(F.col("timer_key")) & (
         F.col("namespace") == F.col("timer_window")
@@ -99,7 +94,7 @@ def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, F
     return kept, FiredWindows(fired["number"], fired["last"])
 
 
-def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None) -> None:
+def check_instants(state: DataFrame, first_end: int | None) -> None:
     """Check that the end of the first window is an instant, not a wall-clock time.
 
     For a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of the job's time
@@ -107,15 +102,14 @@ def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None)
 
     Args:
         state: Flink's state.
-        origin: the origin of the state.
         first_end: the end of the first window in the rows, in epoch milliseconds.
 
     Raises:
         Refused: Flink's timer for that window is at another time.
         UsageError, DecodeError: as for ``read_keyed_state``.
     """
-    timers = _timers(state, origin)
-    if origin.state == WINDOW_CONTENTS or timers is None:
+    timers = _timers(state, of_contents=False)
+    if timers is None:
         return
     is_struct = isinstance(timers.schema["namespace"].dataType, StructType)
     end = "namespace.end" if is_struct else "namespace"
@@ -130,8 +124,15 @@ def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None)
         )
 
 
-def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:
-    """Return the pending timers of event-time windows; None if the timers are not for windows."""
+def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
+    """Return the pending timers of event-time windows; None if the timers are not for windows.
+
+    Return None, too, if the origin of the state is unknown, or ``of_contents`` does not say whether
+    the state is ``window-contents``.
+    """
+    origin = origin_of(state)
+    if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:
+        return None
     timers = read_keyed_state(
         state.sparkSession,
         origin.savepoint,

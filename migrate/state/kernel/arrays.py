@@ -143,7 +143,10 @@ class Buffers:
                 content = pa.py_buffer(self.bytes_of(column).copy())
                 array = pa.Array.from_buffers(type_, count, [mask, _offsets(values), content])
                 if node.form == "utf8":
-                    _check_utf8(array)
+                    try:
+                        array.validate(full=True)
+                    except pa.ArrowInvalid as error:
+                        raise Rejected from error
                 return array
             case "enum":
                 constants = pa.array(node.constants, type_)
@@ -305,13 +308,6 @@ def _fixed_width_array(type_: pa.DataType, mask: pa.Buffer | None, values: _Numb
     return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(values)])
 
 
-def _check_utf8(array: pa.Array) -> None:
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise Rejected from error
-
-
 def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
     """Return, for each number, whether its magnitude is below the limit."""
     negative = high < 0
@@ -349,25 +345,21 @@ def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     return code % max_parallelism
 
 
-def _double_hash(values: _Numbers) -> _Numbers:
-    return _long_hash(np.where(np.isnan(values.view(np.float64)), 0x7FF8 << 48, values))
-
-
 def _long_hash(values: _Numbers) -> _Numbers:
     code: _Numbers = values ^ values >> 32
     return code
 
 
-def _float_hash(values: _Numbers) -> _Numbers:
-    return np.where((values & 0x7FFFFFFF) > 0x7F800000, 0x7FC00000, values)
-
-
+# The bits of the NaN from which Java computes the hash of every NaN.
+_FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8 << 48
 # For each form, a function that computes the hash codes; they are in the low 32 bits.
 _HASHES: dict[str, Callable[[_Numbers], _Numbers]] = {
     "hash": lambda values: values,
     "int": lambda values: values,
     "long": _long_hash,
     "flag": lambda values: np.where(values != 0, 1231, 1237),
-    "float": _float_hash,
-    "double": _double_hash,
+    "float": lambda values: np.where((values & 0x7FFFFFFF) > 0x7F800000, _FLOAT_NAN, values),
+    "double": lambda values: _long_hash(
+        np.where(np.isnan(values.view(np.float64)), _DOUBLE_NAN, values)
+    ),
 }
