@@ -50,28 +50,19 @@ def value_json(value: Any) -> Any:
                 return value
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case Decimal():
-            return _plain(value)
+            exponent = value.as_tuple().exponent
+            is_long = isinstance(exponent, int) and abs(exponent) > _MAX_ZEROS
+            return str(value) if is_long else format(value, "f")
         case bytes():
             return value.hex()
         case Pairs():
-            return _map(value)
+            entries = [(value_json(key), value_json(part)) for key, part in value]
+            if all(isinstance(key, str) for key, _ in entries):
+                return dict(entries)
+            return [{"key": key, "value": part} for key, part in entries]
         case Instant() | LocalDate() | LocalTime() | LocalDateTime():
             return str(value)
         case dict():
             return {name: value_json(part) for name, part in value.items()}
         case _:
             return [value_json(part) for part in value]
-
-
-def _plain(value: Decimal) -> str:
-    exponent = value.as_tuple().exponent
-    if isinstance(exponent, int) and abs(exponent) > _MAX_ZEROS:
-        return str(value)
-    return format(value, "f")
-
-
-def _map(pairs: Pairs) -> Any:
-    entries = [(value_json(key), value_json(value)) for key, value in pairs]
-    if all(isinstance(key, str) for key, _ in entries):
-        return dict(entries)
-    return [{"key": key, "value": value} for key, value in entries]

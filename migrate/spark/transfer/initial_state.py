@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from migrate.inputs.spark_log import kafka_seeds, newest_committed_batch
 from migrate.model.errors import Refused, UsageError
-from migrate.model.log import log
 from migrate.spark.transfer.exact_cast import cast_exactly, schema_of
 from migrate.spark.transfer.origin import contradictions, origin_of
-from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
+from migrate.spark.transfer.time_to_live import TimeToLive, unexpired
 from migrate.state.column_types import quoted
 from migrate.targets.location import location
 
@@ -93,10 +92,7 @@ def initial_state(
         )
     for problem in contradictions([origin_of(state)], seeds.values()):
         raise Refused(problem)
-    state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
-    for warning in () if expired is None else expired.warnings():
-        log.warning(warning)
-    frame = state.selectExpr(
+    frame = unexpired(state, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms).selectExpr(
         *(f"{expression} AS {quoted(name)}" for name, expression in columns.items())
     )
     for field in type_.fields:

@@ -20,6 +20,7 @@ from pyspark.sql.types import ArrayType
 
 from migrate.inputs.flink.extract import read
 from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time
 from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expire, origin_of
@@ -79,7 +80,8 @@ def unexpired(
     """Return the entries of a state that Flink would still use.
 
     Call this function if you make rows yourself; ``aggregate_rows``, ``seen_rows`` and
-    ``initial_state`` already leave out expired entries. Elements of a LIST expire one by one.
+    ``initial_state`` already leave out expired entries. Elements of a LIST expire one by one. The
+    number of expired entries is logged as a warning.
 
     Args:
         state: Flink's state, as ``flink_state`` returns it, with the column ``last_access``.
@@ -96,7 +98,11 @@ def unexpired(
             live; the column ``last_access`` is missing; or the time of the stop is not known.
         DecodeError: the checkpoint cannot be read.
     """
-    return leave_out_expired(state, ttl_ms, stopped_at_ms)[0]
+    kept, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
+    if expired is not None:
+        for warning in expired.warnings():
+            log.warning(warning)
+    return kept
 
 
 def leave_out_expired(

@@ -19,14 +19,13 @@ from pyspark.sql.types import StructType
 
 from migrate.inputs.spark_log import kafka_seeds, logged_batches
 from migrate.model.errors import Refused, UsageError
-from migrate.model.log import log
 from migrate.planning.state_proof import StateProof
 from migrate.spark.frames import read_keyed_state
 from migrate.spark.session import failure_of, runs_on_spark, session
 from migrate.spark.transfer.flat_state import SparkState
 from migrate.spark.transfer.proof import compare, key_order, to_spark_columns
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
-from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
+from migrate.spark.transfer.time_to_live import TimeToLive, unexpired
 from migrate.spark.transfer.windows import session_windows, unfired_windows
 from migrate.state.column_types import quoted
 from migrate.state.listing import MERGING_WINDOWS
@@ -98,9 +97,7 @@ def verify_state(
             is_merging = F.col("state") == MERGING_WINDOWS
             if not read(view="states").where(is_merging).isEmpty():
                 flink = session_windows(flink, read(state=MERGING_WINDOWS))
-        flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
-        for warning in () if expired is None else expired.warnings():
-            log.warning(warning)
+        flink = unexpired(flink, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms)
         expected = _expected(flink, expect, spark_state)
         if sample is not None:
             expected = expected.orderBy(F.xxhash64(*spark_state.key_columns)).limit(sample)

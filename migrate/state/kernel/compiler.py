@@ -100,25 +100,23 @@ class _Compiler:
             raise CannotCompile("lengths behind key and namespace")
         if info.kind is StateKind.TIMERS:
             nodes["value"] = self._add_number("timer", 8)
-            self._add_key_and_namespace()
-            self._add_op(operations.KEY_END)
-            return
         self._add_key_and_namespace()
-        if info.kind is StateKind.MAP:
-            assert info.map_key is not None
+        if info.map_key is not None:
             nodes["map_key"] = self._add_value(info.map_key)
-        self._add_op(operations.KEY_END)
-        if info.kind is StateKind.MAP:
-            self._add_map_value(has_length=True)
-            return
-        if info.kind is StateKind.LIST:
-            first = len(self._program.ops)
-            with self._add_elements() as (column, table):
+        first = self._add_op(operations.KEY_END) + 1
+        match info.kind:
+            case StateKind.TIMERS:
+                return
+            case StateKind.MAP:
+                self._add_map_value(has_length=True)
+                return
+            case StateKind.LIST:
+                with self._add_elements() as (column, table):
+                    self._add_value_with_access()
+                    self._add_op(operations.NEXT, column, a=table, b=first, c=1)
+                self._put_into_list(column)
+            case _:
                 self._add_value_with_access()
-                self._add_op(operations.NEXT, column, a=table, b=first, c=1)
-            self._put_into_list(column)
-        else:
-            self._add_value_with_access()
         self._add_op(operations.VALUE_END)
 
     def _add_heap_entry(self) -> None:
@@ -150,9 +148,7 @@ class _Compiler:
         self.nodes["namespace"] = self._add_value(self._info.namespace)
 
     def _add_key(self) -> Node:
-        if key_group_of(self._info.key, self._max_parallelism) is None:
-            return self._add_value(self._info.key)
-        self._in_hashed_key = True
+        self._in_hashed_key = key_group_of(self._info.key, self._max_parallelism) is not None
         node = self._add_value(self._info.key)
         self._in_hashed_key = False
         return node
