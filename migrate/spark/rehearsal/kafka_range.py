@@ -33,20 +33,11 @@ Parse = Callable[["DataFrame"], "DataFrame"]
 
 _EARLIEST = -2  # of startingOffsets
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribepattern")
-# Options that the range replaces, and options of a stream alone, in lower case.
-_REPLACED = {
-    *_SUBSCRIPTIONS,
-    "endingoffsets",
-    "endingoffsetsbytimestamp",
-    "endingtimestamp",
-    "failondataloss",
-    "maxoffsetspertrigger",
-    "maxtriggerdelay",
-    "minoffsetspertrigger",
-    "startingoffsets",
-    "startingoffsetsbytimestamp",
-    "startingtimestamp",
-}
+# The beginnings of options that the range replaces or only a stream has, in lower case.
+_REPLACED = (
+    *(*_SUBSCRIPTIONS, "ending", "failondataloss", "starting"),
+    *("maxoffsetspertrigger", "maxtriggerdelay", "minoffsetspertrigger"),
+)
 
 
 @dataclass(slots=True)
@@ -80,7 +71,9 @@ class KafkaStream:
     def _read(self) -> DataFrame:
         """Return the records, as Spark's Kafka source gives them."""
         options = {
-            name: value for name, value in self.options.items() if name.lower() not in _REPLACED
+            name: value
+            for name, value in self.options.items()
+            if not name.lower().startswith(_REPLACED)
         }
         partitions: dict[str, list[int]] = {}
         for topic, partition in self.ranges:
@@ -111,19 +104,18 @@ class KafkaStream:
         Args:
             records: the result of ``count``.
         """
-        lengths = [
-            None if isinstance(range_.start, Marker) else range_.end - range_.start
-            for range_ in self.ranges.values()
-        ]
-        if None not in lengths and sum(filter(None, lengths)) == records:
+        starts = [range_.start for range_ in self.ranges.values()]
+        known_starts = [start for start in starts if isinstance(start, int)]
+        ends = sum(range_.end for range_ in self.ranges.values())
+        if len(known_starts) == len(starts) and ends - sum(known_starts) == records:
             return
         frame = self._read().groupBy("topic", "partition")
-        found = {
+        counts = {
             (row["topic"], row["partition"]): (row["n"], row["first"])
             for row in frame.agg(F.count("*").alias("n"), F.min("offset").alias("first")).collect()
         }
         for partition, range_ in sorted(self.ranges.items()):
-            count, first = found.get(partition, (0, range_.end))
+            count, first = counts.get(partition, (0, range_.end))
             start = range_.start
             name = f"{partition[0]}-{partition[1]}"
             if isinstance(start, Marker):
