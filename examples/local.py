@@ -54,14 +54,16 @@ class LocalStack(Service):
 
     Args:
         directory: the directory of all files.
+        flink_settings: Flink's settings, in addition to those of its cluster.
     """
 
     flink: FlinkSession
     _checkpoints: str
     _savepoints: str
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, flink_settings: Mapping[str, str] | None = None) -> None:
         self._home = directory.absolute()
+        self._flink_settings = flink_settings or {}
         self.lake = self._home / "lake"
         self.broker = Broker()
         self._orders = itertools.count(1)
@@ -86,6 +88,7 @@ class LocalStack(Service):
             "s3.path.style.access": "true",
             "s3.access-key": os.environ["AWS_ACCESS_KEY_ID"],
             "s3.secret-key": os.environ["AWS_SECRET_ACCESS_KEY"],
+            **self._flink_settings,
         }
         self.flink = stack.enter_context(FlinkSession(self._home / "flink", checkpoints))
         stack.callback(self._stop_spark)
@@ -252,6 +255,7 @@ class LocalStack(Service):
                 "bootstrap.servers": self.broker.bootstrap_servers,
                 "broker.address.family": "v4",
                 "enable.idempotence": True,
+                "linger.ms": 100,  # every reader is woken ten times a second, not two hundred times
                 "log_level": 0,
             }
         )

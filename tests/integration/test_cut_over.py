@@ -41,6 +41,8 @@ from tests.support.kafka import Broker
 pytestmark = pytest.mark.integration
 
 _SECONDS = 300
+# Four jobs and more write their checkpoints into a store that answers slowly.
+_FLINK = {"execution.checkpointing.interval": "3 s"}
 _SECRET = "hush-hush"
 _TITLES = {step.name: step.title for step in STEPS}
 
@@ -58,7 +60,7 @@ class Stacks:
         if self._stack is None or test in self._used:
             self.close()
             self._used.add(test)
-            stack = LocalStack(self._new_folder())
+            stack = LocalStack(self._new_folder(), _FLINK)
             self._stack = stack.__enter__()
             _submit(stack)
         self._used.add(test)

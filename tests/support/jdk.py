@@ -29,8 +29,15 @@ _OPENS = tuple(
 )
 # Flink 1.10 calls this package, which later JDKs do not export.
 _EXPORTS = ("--add-exports", "java.base/sun.net.util=ALL-UNNAMED")
-# The programs run for seconds, so a quick start matters more than peak speed.
-QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# The programs run for seconds, so a quick start matters more than peak speed: no verification of
+# the bytecode of released jars, and no full collections while the metaspace grows.
+QUICK_START = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+    "-XX:MetaspaceSize=256m",
+)
 # This property makes slf4j-simple log only warnings and errors. Each set of jars with Flink or
 # Kafka contains slf4j-simple.
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)

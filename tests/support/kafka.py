@@ -55,11 +55,14 @@ _NO_COORDINATOR = (
     KafkaError.NOT_COORDINATOR,
 )
 
-# For one node and a quick start: no rebalance delay, few internal partitions.
+# For one node and a quick start: no rebalance delay, few internal partitions. A broker that nobody
+# uses writes no empty records, and the log cleaner allocates 4 MB, not 128 MB.
 _SETTINGS = {
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
     "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "metadata.max.idle.interval.ms": "0",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",

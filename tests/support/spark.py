@@ -31,6 +31,8 @@ _DELTA = f"delta-{pyspark_version}"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
+# The session runs for minutes. With the default of 48 MB for C1 alone, compiled code is thrown away.
+_LONG_LIVED = ("-XX:ReservedCodeCacheSize=192m",)
 # The maximum number of records in a micro-batch: so low that a query has several micro-batches.
 _RECORDS_PER_BATCH = 400
 
@@ -113,10 +115,13 @@ class Spark:
             "spark.app.name": "tests",
             "spark.jars": ",".join(map(str, classpath(CONNECTOR))),
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": " ".join(QUICK_START),
+            "spark.driver.extraJavaOptions": " ".join((*QUICK_START, *_LONG_LIVED)),
             "spark.local.dir": str(self._home / "local"),
+            "spark.python.daemon.module": "tests.support.spark_daemon",
             "spark.sql.warehouse.dir": str(self._home / "warehouse"),
             "spark.sql.shuffle.partitions": "1",
+            # Many tests run the same queries.
+            "spark.sql.codegen.cache.maxEntries": "2000",  # 100 by default
             "spark.ui.enabled": "false",
         }
         if _DELTA in read_lock():

@@ -49,6 +49,8 @@ public final class RehearsedJob {
         require(topic, args[2]);
         Path checkpoints = Path.of(args[5]);
         Configuration conf = LocalFlink.configuration(checkpoints);
+        // It runs on as long as its tests do.
+        conf.setString("execution.checkpointing.interval", "1 s");
         conf.setString("pipeline.auto-watermark-interval", "20 ms");
         conf.setString("state.checkpoints.num-retained", "100000");
         conf.setString("execution.checkpointing.num-retained", "100000");
