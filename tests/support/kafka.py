@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import shutil
 import signal
 import socket
@@ -72,6 +73,10 @@ _SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
 }
+
+
+# The files of a data directory that Kafka's tool has formatted, by name.
+_FORMATTED: dict[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +162,7 @@ class _ProcessNode:
         if _WITH_ZOOKEEPER:
             self._start_zookeeper()
         elif not (self._home / "data").exists():
-            run_java(
-                "kafka.tools.StorageTool",
-                classpath(JARS),
-                ["format", "-t", _new_cluster_id(), "-c", str(self._properties)],
-            )
+            self._format()
         command = java_command("kafka.Kafka", classpath(JARS), [str(self._properties)])
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -172,6 +173,26 @@ class _ProcessNode:
                 start_new_session=self._is_kept,
             )
         (self._home / "pid").write_text(f"{self._process.pid}\n")
+
+    def _format(self) -> None:
+        """Format the data directory for a new cluster; only the first one needs Kafka's tool."""
+        data = self._home / "data"
+        if not _FORMATTED:
+            run_java(
+                "kafka.tools.StorageTool",
+                classpath(JARS),
+                ["format", "-t", _new_cluster_id(), "-c", str(self._properties)],
+            )
+            _FORMATTED.update({file.name: file.read_bytes() for file in data.iterdir()})
+            return
+        data.mkdir()
+        for name, content in _FORMATTED.items():
+            (data / name).write_bytes(content)
+        meta = data / "meta.properties"
+        ids = rf"\1={_new_cluster_id()}"
+        meta.write_text(
+            re.sub(r"^(cluster\.id|directory\.id)=.*$", ids, meta.read_text(), flags=re.M)
+        )
 
     def _start_zookeeper(self) -> None:
         """Start ZooKeeper; the broker waits until ZooKeeper answers."""

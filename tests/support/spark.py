@@ -31,7 +31,7 @@ _DELTA = f"delta-{pyspark_version}"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
-# The session runs for minutes. With the default of 48 MB for C1 alone, compiled code is thrown away.
+# The session runs for minutes. In 48 MB, the default for C1 alone, compiled code is thrown away.
 _LONG_LIVED = ("-XX:ReservedCodeCacheSize=192m",)
 # The maximum number of records in a micro-batch: so low that a query has several micro-batches.
 _RECORDS_PER_BATCH = 400
