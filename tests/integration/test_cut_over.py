@@ -182,9 +182,9 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
     at_random = random.Random(19)
     started = datetime.now(timezone.utc).replace(microsecond=0)
     spec = _spec(stack, "orders")
-    ready = stack.lake / "may-start"
-    command = f"SECRET={_SECRET}; test -e {ready} || exit 3; {stack.start_command()}"
-    spec.fields["start"] = command
+    ready, go_on = stack.lake / "may-start", stack.lake / "may-read"
+    held = f"test -e {ready} || exit 3; until test -e {go_on}; do sleep 0.2; done"
+    spec.fields["start"] = f"SECRET={_SECRET}; {held}; {stack.start_command()}"
     spec.write()
     target = Path(spec.fields["target"]["checkpoint-dir"])
     jobs = stack.flink.running()
@@ -258,6 +258,7 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
             if line.startswith("first-batch: wait"):
                 interrupted.send_signal(signal.SIGINT)
         assert interrupted.wait() == 130, told
+    go_on.touch()
     assert "stopped at first-batch: the query was started, and has not committed a batch" in told
     assert "the same command goes on from here" in told
     spec.killed(_done("first-batch"))
