@@ -132,7 +132,7 @@ def test_json_is_no_checkpoint_and_a_plan_no_rollback_file(chk: Path, tmp_path: 
     for file in (plan, back):
         named = migrate("to-spark", file)
         assert named.code == 3
-        assert "name a saved plan with --plan FILE" in named.stderr
+        assert f"and a saved plan --plan {file}" in named.stderr
     swapped = migrate("rollback", plan)
     assert (swapped.code, swapped.stderr) == (
         3,
