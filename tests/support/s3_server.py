@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
+from moto.moto_server.werkzeug_app import create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 _Environment = dict[str, Any]
 _Application = Callable[[_Environment, Callable[..., Any]], Iterable[bytes]]
@@ -51,9 +51,27 @@ class _Logged:
             file.write(json.dumps(line) + "\n")
 
 
+class _Quiet(WSGIRequestHandler):
+    """A handler that does not log the requests a second time."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None: ...
+
+
+def _dispatcher() -> _Application:
+    """Return S3 and moto's own interface. moto's dispatcher looks for all services each time."""
+    control, s3 = create_backend_app("moto_api"), create_backend_app("s3")
+
+    def dispatch(environment: _Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        is_control = environment["PATH_INFO"].startswith("/moto-api/")
+        answer: Iterable[bytes] = (control if is_control else s3)(environment, start_response)
+        return answer
+
+    return dispatch
+
+
 def main() -> None:
-    application = DomainDispatcherApplication(create_backend_app)
-    server = make_server("127.0.0.1", 0, _Logged(application, Path(sys.argv[1])), threaded=True)
+    application = _Logged(_dispatcher(), Path(sys.argv[1]))
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
     print(server.server_port, flush=True)
     server.serve_forever()
 
