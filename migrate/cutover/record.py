@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import getpass
-import json
 import os
 import platform
 import secrets
@@ -39,7 +38,7 @@ from migrate.report.cut_over import (
     StepState,
 )
 from migrate.report.cut_over_page import cut_over_page
-from migrate.storage.json_models import read_file
+from migrate.storage.json_models import as_json, read_file
 from migrate.storage.new_file import replace_file
 
 
@@ -57,7 +56,7 @@ class Record:
 
     Raises:
         Refused: the spec has a change that ``forbidden_changes`` yields.
-        InputError: ``record.json`` is not a record, or is a record of another version.
+        InputError: ``record.json`` is not a record, is a record of another version, or was edited.
     """
 
     def __init__(self, file: SpecFile, *, write: bool, replace_rolled_back: bool) -> None:
@@ -96,8 +95,7 @@ class Record:
         """Replace fields of the record."""
         self.model = self.model.model_copy(update=fields)
         if self.writes_to_disk:
-            text = json.dumps(self.model.model_dump(mode="json"), indent=2) + "\n"
-            replace_file(self.path, text)
+            replace_file(self.path, as_json(self.model))
 
     def change_flink(self, **fields: object) -> None:
         """Replace fields of the record's part about Flink's job."""

@@ -14,7 +14,6 @@ cluster, and each partition has a ``translation``. Otherwise they are null and e
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,6 +32,7 @@ from migrate.storage.json_models import (
     Offset,
     OncePerPartition,
     PartitionNumber,
+    Sha256,
     parse,
     read_content,
     schema_of,
@@ -150,7 +150,7 @@ class PlanFile(Model):
     topic_map: dict[str, str]
     warnings: list[str]
     partitions: Annotated[OncePerPartition[SavedPartition], AfterValidator(_check_at_positions)]
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Sha256
 
     @field_validator("created_at")
     @classmethod
@@ -163,7 +163,7 @@ class PlanFile(Model):
 def plan_file(plan: Plan) -> PlanFile:
     """Return the content of the plan's file."""
     origin = plan.origin
-    file = PlanFile(
+    return PlanFile(
         kind=KIND,
         version=VERSION,
         created_at=plan.made_at.isoformat(timespec="seconds"),
@@ -181,17 +181,11 @@ def plan_file(plan: Plan) -> PlanFile:
             SavedPartition.model_validate(planned, from_attributes=True)
             for planned in plan.partitions
         ],
-        sha256="0" * 64,
+        sha256="0" * 64,  # ``write_file`` replaces it
         **{name: getattr(plan, name) for name in _SAME_FIELDS},
     )
-    return file.model_copy(update={"sha256": checksum(file.model_dump(mode="json"))})
 
 
-def checksum(content: Mapping[str, Any]) -> str:
-    """Return the checksum of a plan's JSON without its field ``sha256``."""
-    hashed = {name: value for name, value in content.items() if name != "sha256"}
-    canonical = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def save_plan(plan: Plan, path: Path) -> None:
@@ -218,20 +212,13 @@ def read_plan(path: Path) -> Plan:
             f"{path}: a plan of version 1, which an older release saved without a checksum; make "
             "a new one with --plan-out"
         )
-    edited = raw.get("version") == VERSION and raw.get("sha256") != checksum(raw)
-    name = f"plan of version {VERSION}"
-    problem = ""
-    try:
-        saved = parse(PlanFile, content, path, name)
-    except InputError as error:
-        if not edited:
-            raise
-        problem = f" ({str(error).removeprefix(f'{path}: not a {name}: ')})"
-    if edited:
-        raise InputError(
-            f"{path}: the plan was edited after it was saved: its checksum does not match"
-            f"{problem}; make a new one with --plan-out and the options for the change"
-        )
+    saved = parse(
+        PlanFile,
+        content,
+        path,
+        f"plan of version {VERSION}",
+        edited_hint="make a new one with --plan-out and the options for the change",
+    )
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)
     kind = _kind_of(checkpoint.pointer)

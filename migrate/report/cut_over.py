@@ -13,12 +13,11 @@ from pydantic import Field
 from migrate.model.positions import Marker
 from migrate.planning import Verdict
 from migrate.planning.verify import StartOutcome
-from migrate.storage.json_models import Model, Offset, OncePerPartition, PartitionNumber
+from migrate.storage.json_models import Model, Offset, OncePerPartition, PartitionNumber, Sha256
 
 KIND: Literal["flink-offset-migrate cut-over"] = "flink-offset-migrate cut-over"
 VERSION: Literal[2] = 2
 
-Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 State = Literal["begun", "done", "went back"]
 StepState = Literal["done", "failed"]
 
@@ -174,6 +173,8 @@ class CutOverRecord(Model):
     partitions: OncePerPartition[PartitionReport]
     steps: list[StepReport]
     runs: list[RunReport]
+    # Records of earlier releases lack it.
+    sha256: Sha256 | None = None
 
     @property
     def lost(self) -> int:

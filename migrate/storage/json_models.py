@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -38,8 +40,26 @@ def _check_unique(rows: list[_Row]) -> list[_Row]:
     return rows
 
 
+# The checksum of a file's other fields: see ``checksum``.
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
 # A list that has at most one row for each topic-partition.
 OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Return the checksum of a file's JSON without its field ``sha256``."""
+    hashed = {name: value for name, value in content.items() if name != "sha256"}
+    canonical = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def as_json(model: Model) -> str:
+    """Return a model as the text of a file; a field ``sha256`` gets the checksum of the others."""
+    content = model.model_dump(mode="json")
+    if "sha256" in content:
+        content["sha256"] = checksum(content)
+    return json.dumps(content, indent=2) + "\n"
 
 
 def write_file(model: Model, path: Path) -> None:
@@ -49,10 +69,17 @@ def write_file(model: Model, path: Path) -> None:
         FileExistsError: the file exists.
         OSError: the file cannot be written.
     """
-    write_new(path, json.dumps(model.model_dump(mode="json"), indent=2) + "\n")
+    write_new(path, as_json(model))
 
 
-def read_file(model: type[_Model], path: Path, name: str, *, creation_hint: str) -> _Model:
+def read_file(
+    model: type[_Model],
+    path: Path,
+    name: str,
+    *,
+    creation_hint: str,
+    edited_hint: str = "take the file as it was written",
+) -> _Model:
     """Read a model from a file that ``write_file`` wrote.
 
     Args:
@@ -60,12 +87,13 @@ def read_file(model: type[_Model], path: Path, name: str, *, creation_hint: str)
         path: the file.
         name: the kind of the file, such as "rollback file of version 1", for errors.
         creation_hint: how to make a file of this kind, for the error about a missing file.
+        edited_hint: what to do about a file with a wrong checksum.
 
     Raises:
-        InputError: the file is missing, cannot be read, or does not match the model.
+        InputError: the file is missing, cannot be read, does not match the model, or was edited.
     """
     content = read_content(path, creation_hint=creation_hint)
-    return parse(model, content, path, name, creation_hint=creation_hint)
+    return parse(model, content, path, name, creation_hint=creation_hint, edited_hint=edited_hint)
 
 
 def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTES) -> bytes:
@@ -82,31 +110,59 @@ def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTE
 
 
 def parse(
-    model: type[_Model], content: bytes, path: Path, name: str, *, creation_hint: str = ""
+    model: type[_Model],
+    content: bytes,
+    path: Path,
+    name: str,
+    *,
+    creation_hint: str = "",
+    edited_hint: str,
 ) -> _Model:
     """Read a model from bytes; the arguments and errors are those of ``read_file``."""
     hint = f"; {creation_hint}" if creation_hint else ""
     if not content:
         raise InputError(f"{path}: the file is empty, not a {name}{hint}")
+    kind = name.partition(" of ")[0]
+    edited = InputError(
+        f"{path}: the {kind} was edited: its checksum does not match; {edited_hint}"
+    )
     try:
-        return model.model_validate_json(content)
+        parsed = model.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             raise InputError(f"{path}: damaged, not a {name}: {first['msg']}") from error
         where = ".".join(map(str, first["loc"])) or "the whole"
         if where == "kind" and isinstance(first["input"], str):
-            kind = first["input"].removeprefix("flink-offset-migrate ")
+            other = first["input"].removeprefix("flink-offset-migrate ")
             advice = f"; `migrate show {path}` shows it"
-            raise InputError(f"{path}: not a {name}: it is a {kind}{advice}") from error
+            raise InputError(f"{path}: not a {name}: it is a {other}{advice}") from error
         if where == "kind":
             raise InputError(f"{path}: not a {name}{hint}") from error
         if where == "version" and isinstance(first["input"], int):
             raise InputError(
                 f"{path}: of version {first['input']}, not a {name}: take the release that wrote it"
             ) from error
+        if _is_edited(model, content):
+            raise edited from error
         problem = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{path}: not a {name}: {where}: {problem}") from error
+    if _is_edited(model, content):
+        raise edited
+    return parsed
+
+
+def _is_edited(model: type[Model], content: bytes) -> bool:
+    """Return whether a file's checksum is wrong, or missing although the model requires it."""
+    field = model.model_fields.get("sha256")
+    try:
+        saved = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    if field is None or not isinstance(saved, dict):
+        return False
+    is_expected = "sha256" in saved or field.is_required()
+    return is_expected and saved.get("sha256") != checksum(saved)
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:

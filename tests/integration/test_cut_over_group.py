@@ -18,6 +18,7 @@ from tests.support.command import Result, migrate, running
 from tests.support.golden_topics import GOLDEN, create_golden_topics
 from tests.support.groups import PROTOCOLS, member, read_from_group
 from tests.support.kafka import Broker
+from tests.support.plans import edit_and_seal_plan
 from tests.support.spark import Spark
 
 pytestmark = pytest.mark.integration
@@ -165,7 +166,7 @@ def test_after_a_second_commit_the_group_goes_back_to_what_it_held_first(
     assert cut_over.run("--until", "apply").code == 0
     # As where a commit was made in part, and no run saw it whole.
     path = cut_over.folder / "one.cut-over/record.json"
-    path.write_text(json.dumps({**cut_over.record(), "written": None}))
+    edit_and_seal_plan(path, lambda record: record.update(written=None))
     place = min(planned)
     cut_over.broker.commit(cut_over.group, {place: held[place]})
     again = cut_over.run("--until", "apply")

@@ -37,6 +37,7 @@ from migrate.report.verification import outcome_lines
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.cut_over import act, facts_of, open_context, reason_done
+from tests.support.plans import edit_and_seal_plan
 from tests.unit.test_flink_rest import answering
 
 _PATH = "s3://bucket/savepoints/savepoint-0a1b2c-0123456789ab"
@@ -331,6 +332,14 @@ def test_a_record_of_the_version_before_is_refused_with_what_to_do(seeded: Path)
         assert told in refused.stderr
 
 
+def test_an_edited_record_is_refused(seeded: Path) -> None:
+    path = read_spec(seeded).folder / "record.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "query_id": "another"}))
+    refused = migrate("cut-over", seeded, "--back")
+    assert (refused.code, refused.stdout) == (3, ""), refused.stderr
+    assert "the record was edited: its checksum does not match" in refused.stderr
+
+
 @pytest.mark.slow
 def test_what_may_change_on_the_way(seeded: Path) -> None:
     _spec(seeded.parent, start="exit 4", timeouts={"stop": "1m"})
@@ -431,8 +440,10 @@ def primed(seeded: Path) -> Path:
 
 def _not_written(spec: Path) -> None:
     """As before the target is written: `primed` is changed from `seeded`."""
-    record = json.loads((path := read_spec(spec).folder / "record.json").read_text())
-    path.write_text(json.dumps({**record, "moved_with": None, "primed": None, "written": None}))
+    edit_and_seal_plan(
+        read_spec(spec).folder / "record.json",
+        lambda record: record.update(moved_with=None, primed=None, written=None),
+    )
 
 
 def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:

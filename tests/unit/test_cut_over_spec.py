@@ -17,6 +17,7 @@ from migrate.cutover.spec import json_schema
 from migrate.model.errors import InputError
 from tests.docs.blocks import blocks
 from tests.support.command import migrate
+from tests.support.plans import edit_and_seal_plan
 
 ROOT = Path(__file__).parents[2]
 _SPEC: dict[str, Any] = {
@@ -315,10 +316,12 @@ def test_a_stop_that_an_earlier_run_asked_for_is_not_forgotten(tmp_path: Path) -
     spec = _written(tmp_path)
     migrate("cut-over", spec, "--execute", "--yes")
     path = tmp_path / "orders.cut-over" / "record.json"
-    record = json.loads(path.read_text())
-    folder = f"file://{tmp_path}/savepoints"
-    record["flink"] |= {"job_id": "a" * 32, "job_name": "orders", "savepoints": folder}
-    path.write_text(json.dumps(record))
+    job = {
+        "job_id": "a" * 32,
+        "job_name": "orders",
+        "savepoints": f"file://{tmp_path}/savepoints",
+    }
+    edit_and_seal_plan(path, lambda record: record["flink"].update(job))
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 6
     assert "stopped at check: Flink was asked to stop the job, and may still do so" in done.stderr

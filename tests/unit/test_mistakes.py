@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.storage.json_models import write_file
+from migrate.targets.group.rollback_file import rollback_file
 from tests.support.command import migrate
 from tests.support.golden import GOLDEN
 
@@ -70,6 +73,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert migrate("to-spark", _CHK, "--checkpoint-dir", "seed").code == 0
     plan = Path("plan.json").read_text()
     Path("edited.json").write_text(plan.replace('"next_offset": 24', '"next_offset": 25'))
+    held = GroupView("g", True, "Empty", "consumer", committed={("t", 0): Committed(5, "")})
+    after = {("t", 0): Committed(9, "")}
+    rollback = rollback_file("commit", None, "127.0.0.1:1", held, after, {})
+    write_file(rollback, Path("rollback.json"))
+    text = Path("rollback.json").read_text()
+    for name, old, new in (
+        ("edited-offset.json", '"next_offset": 5', '"next_offset": 6'),
+        ("edited-group.json", '"group": "g"', '"group": "h"'),
+    ):
+        Path(name).write_text(text.replace(old, new))
     return tmp_path
 
 

@@ -62,7 +62,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         {A0: Committed(1, "theirs, ünïcode \x00", 7), B0: Committed(2**63 - 1)}, _at(a0=5, b0=6)
     )
     write_file(file, tmp_path / "r.json")
-    assert rollback_file.read(tmp_path / "r.json") == file
+    again = rollback_file.read(tmp_path / "r.json")
+    assert again.model_copy(update={"sha256": None}) == file
     assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
 
 

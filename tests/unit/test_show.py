@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,16 @@ def test_a_command_to_copy_quotes_the_name_of_the_file(chk: Path, tmp_path: Path
         rollback_file.rollback_file("commit", None, "broker:9092", held, after, {}), rollback
     )
     assert f"migrate rollback '{rollback}'\n" in migrate("show", rollback).stdout
+
+
+def test_a_rollback_file_of_an_earlier_release_has_no_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    held = GroupView("g", True, "Empty", "consumer", committed={("t", 0): Committed(5, "")})
+    write_file(rollback_file.rollback_file("commit", None, "broker:9092", held, {}, {}), path)
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+    assert migrate("show", path).code == 0
 
 
 def test_a_seed_that_no_query_has_run_from(chk: Path, tmp_path: Path) -> None:

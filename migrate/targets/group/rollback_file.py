@@ -2,7 +2,8 @@
 
 The file is written before anything changes. So the change can be rolled back after a crash, with
 ``migrate rollback FILE`` or by hand. The schema has a version; a file of another version is
-refused. The file holds the brokers' addresses and no secret.
+refused, and so is a file that was edited (``sha256``). The file holds the brokers' addresses and no
+secret.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from migrate.storage.json_models import (
     Offset,
     OncePerPartition,
     PartitionNumber,
+    Sha256,
     read_file,
     schema_of,
 )
@@ -83,6 +85,8 @@ class RollbackFile(Model):
     change: Literal["commit", "rollback"]
     before: SavedGroup
     after: SavedGroup
+    # Rollback files of earlier releases lack it.
+    sha256: Sha256 | None = None
 
     @cached_property
     def changed_partitions(self) -> frozenset[TopicPartition]:
@@ -165,7 +169,7 @@ def read(path: Path) -> RollbackFile:
     """Read a rollback file.
 
     Raises:
-        InputError: the file is missing, or is not a rollback file of this version.
+        InputError: the file is missing, is not a rollback file of this version, or was edited.
     """
     return read_file(
         RollbackFile,
