@@ -134,9 +134,9 @@ def decide_clean(facts: Facts) -> Decision:
         return Done("the savepoint was whole before the target was written")
     savepoint = require(facts.savepoint)
     if savepoint.stop is StopKind.NONE:
-        raise CutOverStopped(
-            f"{savepoint.pointer} is not of a stop: the job ran on after it",
-            "stop the job with a savepoint",
+        raise Refused(
+            f"{savepoint.pointer} is not of a stop: the job ran on after it; stop the job with a "
+            "savepoint"
         )
     if facts.spec.stopped_by_others:
         return Action.RECORD_CLEAN_STOP
@@ -229,14 +229,18 @@ def _check_not_started_again(facts: Facts) -> None:
     if not isinstance(job, FlinkJob):
         return  # if Flink did not answer, the run has logged a warning
     restart = f"has run since ({job.state})" if job.ended else "runs again"
+    text = f"job {job.name} {restart}, as {job.job_id}: the savepoint is not its last output"
+    if facts.record.moved_with is None and facts.spec.stopped_by_others:
+        raise Refused(
+            f"{text}, or is another job's. Stop the job, and name the savepoint of its stop "
+            "(flink.savepoint)"
+        )
     way_out = "to move that job, go back first (--back), or name another folder for the record"
     if started_work(facts)[0] is Started.YES:
         way_out = (
             f"{facts.target_name} has begun, too: stop one of the two, and compare what they wrote"
         )
-    raise CutOverStopped(
-        f"job {job.name} {restart}, as {job.job_id}: the savepoint is not its last output", way_out
-    )
+    raise CutOverStopped(text, way_out)
 
 
 def decide_verify(facts: Facts) -> Decision:

@@ -24,7 +24,7 @@ from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
-from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
+from migrate.moves.sink import check_apart, check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
 from migrate.planning.refusals_and_warnings import new_group_warning
 from migrate.storage.uris import path_of
@@ -193,8 +193,10 @@ def _check_target(context: CutOverContext) -> None:
             log.warning(new_group_warning(view))
         if refusals := write_obstacles(view):
             raise Refused(refusals)
-    elif not (context.adopt and location.names()):  # the step ``apply`` checks its content
-        check_free(location)
+    else:
+        check_apart(location, context.spec.sink)
+        if not (context.adopt and location.names()):  # the step ``apply`` checks its content
+            check_free(location)
 
 
 def _check_sink(context: CutOverContext) -> None:

@@ -109,10 +109,7 @@ def parse_side(side: AnyPath) -> Side:
     try:
         return Side(kind, name, what, parse_time(what, "broker:"))
     except UsageError as error:
-        raise UsageError(
-            f"{name}: name a time, as broker:2026-11-20T18:00:00Z, or broker:earliest or "
-            "broker:latest"
-        ) from error
+        raise UsageError(f"{error}; or name broker:earliest or broker:latest") from error
 
 
 def side_input(

@@ -10,7 +10,9 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from migrate.model.errors import UsageError
+from migrate.model.log import log
 from migrate.model.topic_pattern import TOPIC_NAME, TopicPattern, topic_pattern
+from migrate.model.wording import iso_time
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -205,6 +207,10 @@ def _parse_unresolved(text: str) -> tuple[Unresolved, int | None]:
     return without_time[text], None
 
 
+# 2011-01-01, before Kafka's first release, in epoch milliseconds.
+_FIRST_KAFKA_MS = 1_293_840_000_000
+
+
 def parse_time(text: str, option: str = "") -> int:
     """Parse a time to milliseconds of the epoch.
 
@@ -213,15 +219,22 @@ def parse_time(text: str, option: str = "") -> int:
         option: the option's name, for errors.
 
     Raises:
-        UsageError: the text is not a time, or no record can have this time.
+        UsageError: the text is not a time, no record can have this time, or a number is of a time
+            before Kafka existed.
     """
     try:
         if text.isdecimal():
             since = int(text)
+            if since < _FIRST_KAFKA_MS:
+                raise UsageError(
+                    f"{option}{text} would be {iso_time(since)} in milliseconds: is it in seconds? "
+                    "Write it as 2026-11-20T18:00:00Z"
+                )
         else:
             time = datetime.fromisoformat(text.replace("Z", "+00:00"))
             if time.tzinfo is None:
                 time = time.replace(tzinfo=timezone.utc)
+                log.info(f"{option}{text} is taken as {time.isoformat()}")
             since = int(time.timestamp() * 1000)
     except ValueError as error:  # also from int(), for more than 4300 digits
         raise UsageError(f"{option}{text}: not a time, as 2026-11-20T18:00:00Z") from error

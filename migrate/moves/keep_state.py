@@ -18,7 +18,7 @@ from migrate.model.wording import counted
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import Request
 from migrate.moves.pipeline import make_move
-from migrate.moves.sink import check_sink_of_a_copy, named_location
+from migrate.moves.sink import check_apart, check_sink_of_a_copy, named_location
 from migrate.storage.files import Files
 from migrate.storage.uris import is_within
 from migrate.targets.copied_query import check_can_be_copied, write_copy
@@ -72,6 +72,7 @@ def copy_query(
         raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
     files = Files()
     directory = query_directory(old, files)
+    check_apart(target, sink)
     if is_within(str(target.path), directory):
         raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
     batch = check_can_be_copied(directory, files)

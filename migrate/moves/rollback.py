@@ -117,7 +117,8 @@ def rollback(
         arguments: see ``KafkaArguments``; by default the brokers that ``file`` names.
 
     Raises:
-        Refused: with ``execute``, there are reasons against the rollback; nothing was changed.
+        Refused: the file is of another cluster; or, with ``execute``, there are other reasons
+            against the rollback; nothing was changed.
         UsageError: the Kafka properties cannot be used as given.
         InputError: the file is not a rollback file of this version.
         BrokerError: the broker did not answer, or denied the request.

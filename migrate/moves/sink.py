@@ -13,7 +13,8 @@ from migrate.model.log import log, timed
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
-from migrate.targets.location import LocalDirectory, RemoteDirectory, location
+from migrate.storage.uris import is_within
+from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
 
 if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
@@ -38,6 +39,25 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
         return location(name)
     except UsageError as error:
         raise UsageError(f"{option} {error}") from error
+
+
+def check_apart(location: Location, sink: AnyPath | None) -> None:
+    """Refuse a location and a sink in one folder; Delta keeps locations in ``SINK/_NAME``.
+
+    Raises:
+        Refused: one lies in the other, and no part of the path between them begins with ``_``.
+        UsageError: as for ``location``.
+    """
+    if sink is None:
+        return
+    place, _ = location.to_read
+    output, _ = named_location("--sink", sink).to_read
+    below = place.removeprefix(output)
+    if is_within(output, place) or (is_within(place, output) and "/_" not in below):
+        raise Refused(
+            f"{location.name} and the sink {sink} are one folder, or one lies in the other; name "
+            "two folders"
+        )
 
 
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from migrate.moves.keep_state import copy_query, new_location
 from migrate.moves.load_inputs import read_input, take_states_along
 from migrate.moves.options import move_request
 from migrate.moves.plan import check_plan, plan_move
-from migrate.moves.sink import check_sink_of_a_query, named_location
+from migrate.moves.sink import check_apart, check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
 from migrate.planning import Plan
 from migrate.state.taken_states import log_states
@@ -145,4 +145,5 @@ def check_directories(
     if checkpoint_dir is not None:
         target = named_location("--checkpoint-dir", checkpoint_dir)
         check_free(target)
+        check_apart(target, sink)
     return target, check_sink_of_a_query(sink, sink_writer)

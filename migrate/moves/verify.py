@@ -25,7 +25,7 @@ from migrate.moves.options import Kafka, SideArguments, choice, kafka, target_co
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
-from migrate.planning.recheck import other_cluster, recreated_topics
+from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import refuse_shared_topics, shared_topics
 from migrate.planning.verify import Verification, verify_group, verify_query
@@ -276,11 +276,8 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
         return None
     group = side.what if side.kind is SideKind.GROUP else None
     snapshot = ask_broker(broker, Question(valid_topics(expected.positions.topics), group))
-    plan = expected.plan
-    if plan is None or plan.cluster_id is None:
-        return snapshot
-    if other := other_cluster(plan.in_target_cluster(), snapshot):
-        raise Refused(other)
+    if expected.plan is not None and expected.plan.cluster_id is not None:
+        check_cluster(expected.plan.in_target_cluster(), snapshot)
     return snapshot
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.errors import Refused
 from migrate.model.positions import Marker, Origin
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
 
 
-def other_cluster(plan: Plan, snapshot: ClusterSnapshot) -> str:
-    """Return a message if the plan is for another cluster than the snapshot's, else ""."""
+def check_cluster(plan: Plan, snapshot: ClusterSnapshot) -> None:
+    """Refuse a plan for another cluster than the snapshot's."""
     if plan.cluster_id == snapshot.cluster_id:
-        return ""
-    return f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
+        return
+    raise Refused(
+        f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}: does -b name "
+        "the plan's cluster? Make a new plan only if the job has moved there"
+    )
 
 
 def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
@@ -32,10 +36,11 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
     New records, and deleted records below the planned offsets, do not count: they do not change the
     effect of the plan. The verdict ``suspect`` is not computed again: a topic that was recreated
     since the plan was made has another topic id.
+
+    Raises:
+        Refused: the plan is for another cluster.
     """
-    if other := other_cluster(plan, snapshot):
-        yield other
-        return
+    check_cluster(plan, snapshot)
     recreated = recreated_topics(plan, snapshot)
     for topic in recreated:
         yield f"topic {topic} was deleted and created again since the plan was made"

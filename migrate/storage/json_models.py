@@ -161,8 +161,9 @@ def _is_edited(model: type[Model], content: bytes) -> bool:
         return False
     if field is None or not isinstance(saved, dict):
         return False
-    is_expected = "sha256" in saved or field.is_required()
-    return is_expected and saved.get("sha256") != checksum(saved)
+    saved_checksum = saved.get("sha256")
+    is_expected = saved_checksum is not None or field.is_required()
+    return is_expected and saved_checksum != checksum(saved)
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:

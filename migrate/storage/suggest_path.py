@@ -11,6 +11,7 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
 from migrate.model.wording import join_some, similar_names
 from migrate.storage.files import SCHEMES, Files
+from migrate.storage.uris import NO_TILDE, has_tilde
 
 # The maximum number of a directory's entries that are searched.
 _MOST_CHILDREN = 200
@@ -53,6 +54,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"{error.problem}; a file: URI has an absolute path, as file:///{relative[1]}"
     if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
         return "no path matches this pattern"
+    if has_tilde(pointer):
+        return NO_TILDE
     if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
         return f"not a checkpoint of Flink; {way_out}"
     # A store that did not answer is not searched: it would not answer again.

@@ -14,6 +14,9 @@ from migrate.model.errors import InputError, MigrateError, UsageError
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
+_TILDE = re.compile(r"~[^/]*/|~$")
+NO_TILDE = "~ is not expanded here; write the whole path"
+
 # One slash is enough, because ``file:/data`` is a URI without a host.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
@@ -40,13 +43,20 @@ def path_of(name: str, files: ByteSource) -> str:
     return name
 
 
+def has_tilde(path: str) -> bool:
+    """Return whether a path begins with ``~/`` or ``~USER/``, as if a shell expanded it."""
+    return _TILDE.match(path) is not None
+
+
 def local_path(name: str) -> Path:
     """Return the path of a local file from its path or ``file:`` URI.
 
     Raises:
-        UsageError: the name is a URI of another scheme, or contains credentials.
+        UsageError: the name is a URI of another scheme, contains credentials, or begins with ``~``.
     """
     check_no_credentials(name, UsageError)
+    if has_tilde(name):
+        raise UsageError(f"{name}: {NO_TILDE}")
     path = LocalFiles().from_uri(name) if is_uri(name) else name
     if path is None:
         raise UsageError(f"{name}: a local file is taken here, by its path or a file: URI")

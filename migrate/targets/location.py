@@ -17,6 +17,7 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import write_pieces
+from migrate.storage.uris import NO_TILDE, has_tilde
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -115,9 +116,11 @@ def location(text: str) -> Location:
     Paths below ``/Volumes`` and ``dbfs:`` name directories in the mounts of Databricks.
 
     Raises:
-        UsageError: the text is empty, or has control characters or credentials; URLs of its kind
-            are not supported; or the directory is in a mount that is missing.
+        UsageError: the text is empty, begins with ``~``, or has control characters or credentials;
+            URLs of its kind are not supported; or the directory is in a mount that is missing.
     """
+    if has_tilde(text):
+        raise UsageError(f"{text}: {NO_TILDE}")
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # In the printed options, a path with a line break would look like several options.
         raise UsageError(f"{redact_url(text)!r}: no name of a directory")

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import posixpath
 import uuid
 from collections.abc import Iterable
 
-from decoder.storage import join
+from decoder.storage import METADATA_FILE, join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.errors import Refused
 from migrate.storage.new_file import new_directory, write_pieces
@@ -34,14 +35,19 @@ _METADATA = "metadata"
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
 _LOGS = ("offsets", "commits")
+# Entries of a checkpoint or savepoint, and of a job's checkpoint directory.
+_NAMES_OF_FLINK = {METADATA_FILE, "taskowned"}
+# The number of parents that may be Flink's: JOB/chk-1/DIR and JOB/shared/DIR lie in a job's folder.
+_FLINK_LEVELS = 3
 FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
 def check_free(location: Location) -> None:
-    """Refuse a location unless it is missing or an empty directory.
+    """Refuse a location unless it is missing or an empty directory outside of Flink's folders.
 
     Raises:
-        Refused: the directory holds anything, or is a file or a link.
+        Refused: the directory holds anything, is a file or a link, or lies in a savepoint or in a
+            job's checkpoint directory.
         OSError: the directory cannot be listed.
     """
     names = location.names()
@@ -51,12 +57,27 @@ def check_free(location: Location) -> None:
             "itself"
         )
     if not names:
+        _check_outside_flink(location)
         return
     if names & FILES_OF_A_QUERY:
         raise Refused(
             f"{location.name} is the checkpoint location of a query already; name a new directory"
         )
     raise Refused(f"{location.name} is not empty; name a new directory")
+
+
+def _check_outside_flink(location: Location) -> None:
+    path, files = location.to_read
+    for _ in range(_FLINK_LEVELS):
+        path = posixpath.dirname(path)
+        names = None
+        with contextlib.suppress(OSError):  # the user may not list this parent
+            names = files.list_directory(path)
+        if _NAMES_OF_FLINK.intersection(names or ()):
+            raise Refused(
+                f"{location.name} lies in a checkpoint or savepoint of Flink's, which may delete "
+                f"it ({path}); name a folder outside"
+            )
 
 
 def write_seed(

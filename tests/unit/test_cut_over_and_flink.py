@@ -386,7 +386,7 @@ def test_a_savepoint_that_others_made(
     caplog.set_level("WARNING")
     context = _context(tmp_path, None, savepoint=_golden(savepoint))
     if told is None:
-        with pytest.raises(CutOverStopped, match="is not of a stop: the job ran on after it"):
+        with pytest.raises(Refused, match="is not of a stop: the job ran on after it"):
             act(context, "clean")
         return
     assert act(context, "clean") == told

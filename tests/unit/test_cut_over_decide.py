@@ -222,7 +222,7 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
     [
         (True, {}, _SAVED, None, Action.RECORD_CLEAN_STOP),
         (True, {}, replace(_SAVED, stop=StopKind.UNKNOWN), None, Action.RECORD_CLEAN_STOP),
-        (True, {}, replace(_SAVED, stop=StopKind.NONE), None, "stopped"),
+        (True, {}, replace(_SAVED, stop=StopKind.NONE), None, "refused"),
         (True, {}, Unavailable(OSError("gone")), None, "no answer"),
         (False, {"finished": True}, _SAVED, _stopped_job("FINISHED"), Action.RECORD_CLEAN_STOP),
         (False, {"finished": True}, _SAVED, _stopped_job("UNKNOWN"), Action.RECORD_CLEAN_STOP),
@@ -241,7 +241,7 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
             {"savepoint": "/s/savepoint-0", "finished": True, "savepoint_sha256": "1" * 64},
             replace(_SAVED, stop=StopKind.NONE),
             None,
-            "stopped",
+            "refused",
         ),
         # Once the target is written, the savepoint may be deleted.
         (True, {"savepoint_sha256": "1" * 64, "written": "now"}, _AWAY, None, "done"),
@@ -534,6 +534,21 @@ def test_what_a_location_holds(
     facts = _facts(_record(**record), target=target, **more)
     assert _shown(_decide("apply", facts)) == apply
     assert started_work(facts)[0] is begun
+
+
+@pytest.mark.parametrize("target", [_location(), LocationFacts("/q"), _group()])
+@pytest.mark.parametrize(
+    "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
+)
+def test_a_job_that_runs_beside_the_named_savepoint_is_refused(
+    target: Any, again: FlinkJob
+) -> None:
+    """Seen: the spec named another job's savepoint, and the advice was to go back."""
+    facts = _facts(_record(), others=True, target=target, started_again=again, adopt=True)
+    told = _reasons(decision := _decide("apply", facts))
+    assert isinstance(decision, Refused)
+    assert "the savepoint is not its last output, or is another job's" in told
+    assert "--back" not in told
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH), LocationFacts("/q"), _group()])

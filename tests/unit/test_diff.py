@@ -431,7 +431,7 @@ def test_a_right_side_without_offsets_is_not_written(format: RightFormat) -> Non
     ("arguments", "told"),
     [
         (("diff", "json:a"), "Missing argument 'RIGHT'"),
-        (("diff", "json:a", "broker:noon"), "broker:noon: name a time, as broker:"),
+        (("diff", "json:a", "broker:noon"), "broker:noon: not a time, as 2026-"),
         (("to-flink", "chk", "--out", "o"), "Missing option '--from'"),
         (("to-spark", "broker:2026-11-20"), "broker:2026-11-20 needs a broker"),
     ],

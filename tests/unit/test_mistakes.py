@@ -48,6 +48,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("text.yaml", f"{_SPEC}kafka: broker:9092\n"),
         ("port.yaml", _SPEC.replace("savepoint: s", _REST) + _KAFKA),
         ("job.yaml", _SPEC.replace("savepoint: s", "rest: http://h:8081, job: j") + _KAFKA),
+        (
+            "tilde.yaml",
+            f"{_SPEC}{_KAFKA}record: ~/r\n".replace("group: g", "checkpoint-dir: ~/q"),
+        ),
         ("tab.yaml", "flink:\n\tjob: x\n"),
         ("colon.yaml", "a:\n  job: j\n  rest http://h:8081\nb: c\n"),
         ("header.csv", "topic,partition,offset\npayments,0,24\n"),
@@ -67,7 +71,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (directory / "_metadata").write_bytes(content)
     Path("none").mkdir()
     Path("cluster/checkpoints/job/chk-1").mkdir(parents=True)
-    for empty in ("ended/shared/state", "chk-7", "chk-8", "jobs/a", "jobs/b"):
+    for empty in (
+        "ended/shared/state",
+        "chk-7",
+        "chk-8",
+        "jobs/a",
+        "jobs/b",
+        "flink/job/taskowned",
+    ):
         Path(empty).mkdir(parents=True)
     assert migrate("to-spark", _CHK, "--plan-out", "plan.json").code == 0
     assert migrate("to-spark", _CHK, "--checkpoint-dir", "seed").code == 0

@@ -359,6 +359,7 @@ def test_flags_are_read() -> None:
         {"unresolved": "timestamp:yesterday"},
         {"unresolved": "timestamp:1969-12-31T23:59:59.999Z"},  # -1 to Kafka: its log end
         {"unresolved": "timestamp:9223372036854775808"},
+        {"unresolved": "timestamp:1795747870"},  # seconds
         {"unresolved": "timestamp:" + "9" * 5000},  # more digits than int() takes
         {"unresolved": "newest"},
         {"unresolved": "latest:2026-01-02"},

@@ -11,6 +11,7 @@ import pytest
 from decoder import read_checkpoint
 from migrate.inputs.flink.extract import extract
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.errors import Refused
 from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
 from migrate.planning.recheck import find_cluster_changes, find_progress
@@ -83,10 +84,6 @@ def test_a_plan_that_was_applied_is_named_so(tmp_path: Path) -> None:
             ["t-0 is gone since the plan was made", "t-1 is gone since the plan was made"],
         ),
         (
-            replace(_cluster({}), cluster_id="elsewhere"),
-            ["this is cluster elsewhere; the plan is for cluster"],  # and no more
-        ),
-        (
             replace(_cluster({}), topic_ids={"t": "another"}),
             ["topic t was deleted and created again since the plan was made"],
         ),
@@ -95,6 +92,16 @@ def test_a_plan_that_was_applied_is_named_so(tmp_path: Path) -> None:
 )
 def test_what_has_moved(tmp_path: Path, now: ClusterSnapshot, told: list[str]) -> None:
     assert list(find_cluster_changes(_plan(tmp_path, _cluster()), now)) == told
+
+
+def test_a_plan_of_another_cluster_is_refused_alone(tmp_path: Path) -> None:
+    now = replace(_cluster({}), cluster_id="elsewhere")
+    with pytest.raises(Refused) as refused:
+        list(find_cluster_changes(_plan(tmp_path, _cluster()), now))
+    assert refused.value.reasons == (
+        "this is cluster elsewhere; the plan is for cluster: does -b name the plan's cluster? Make "
+        "a new plan only if the job has moved there",
+    )
 
 
 def test_new_partitions_are_no_matter_where_only_some_move(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from migrate.kafka.groups import CommitFailure
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
+from migrate.model.errors import Refused
 from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import CommitAttempt
@@ -167,12 +168,15 @@ def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
 def test_members_and_another_cluster_are_refused() -> None:
     file = _file(_at(a0=1), _at(a0=5))
     group = _group(_at(a0=5), Member("app", "host"))
-    found = _restoration(file, group, _cluster(cluster_id="elsewhere"))
-    assert found.refusals == (
-        "group g has 1 member (app on host); stop it first",
-        "this is cluster elsewhere; the file is of cluster cluster",
-    )
+    found = _restoration(file, group)
+    assert found.refusals == ("group g has 1 member (app on host); stop it first",)
     assert found.unless_forced == ()
+    with pytest.raises(Refused) as refused:
+        _restoration(file, group, _cluster(cluster_id="elsewhere"))
+    assert refused.value.reasons == (
+        "these brokers are of cluster elsewhere, and the file is of cluster cluster: name its "
+        "brokers with -b (the file has localhost:9092)",
+    )
 
 
 def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:

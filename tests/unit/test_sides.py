@@ -92,7 +92,7 @@ def test_logs_are_asked_for_of_topics_that_there_can_be() -> None:
         *(
             (
                 name,
-                f"{name}: name a time, as broker:2026-11-20T18:00:00Z, or broker:earliest or "
+                f"{name}: not a time, as 2026-11-20T18:00:00Z; or name broker:earliest or "
                 "broker:latest",
             )
             for name in ("broker:newest", "broker:-1", "broker:2026-13-01")

@@ -124,7 +124,7 @@ class Watched:
         self._place, self._left, self._late = place, fails, late
         self.states: list[dict[str, bytes]] = []
         self.name, self.for_spark = place.name, place.for_spark
-        self.names = place.names
+        self.names, self.to_read = place.names, place.to_read
 
     def _change(self) -> None:
         self._left -= 1

@@ -49,6 +49,7 @@ def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> Rollbac
         file: the content of the rollback file.
 
     Raises:
+        Refused: the file is of another cluster.
         BrokerError: no broker answered in time, or access was denied.
     """
     return _read_preview(ConsumerGroups(config), path, file)
@@ -82,8 +83,8 @@ def restore(
             log; offsets of partitions that are gone are left out.
 
     Raises:
-        Refused: the group has members, has moved on, or has changed since the preview; or there is
-            already a file at ``rollback_path``. Nothing was changed.
+        Refused: as for ``read_preview``; the group has members, has moved on, or has changed since
+            the preview; or there is already a file at ``rollback_path``. Nothing was changed.
         BrokerError: as for ``read_preview``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """

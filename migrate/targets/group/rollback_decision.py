@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.errors import Refused
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.targets.group import rollback_file
@@ -192,11 +193,14 @@ def rollback_preview(
         now: the group as it is.
         target: the result of ``rollback_target``.
         cluster: a snapshot of the topics that ``topics_to_ask`` returns.
+
+    Raises:
+        Refused: the file is of another cluster.
     """
-    refusals = write_obstacles(now)
     if cluster.cluster_id != file.cluster_id:
-        refusals.append(
-            f"this is cluster {cluster.cluster_id}; the file is of cluster {file.cluster_id}"
+        raise Refused(
+            f"these brokers are of cluster {cluster.cluster_id}, and the file is of cluster "
+            f"{file.cluster_id}: name its brokers with -b (the file has {file.bootstrap_servers})"
         )
     partitions = _restored_offsets(file, now, target, cluster)
     return RollbackPreview(
@@ -205,7 +209,7 @@ def rollback_preview(
         now,
         target.offsets,
         partitions,
-        tuple(refusals),
+        tuple(write_obstacles(now)),
         tuple(_forceable_refusals(file, now, partitions)),
         tuple(_warnings(file, now, target, partitions)),
     )
