@@ -184,7 +184,10 @@ def to_spark(
             "once"
         )
     elif checkpoint_dir is None:
-        if format is SparkFormat.JSON:
+        origin = start.origin
+        if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
+            log.info("next: stop the job with a savepoint, then run this with that savepoint")
+        elif format is SparkFormat.JSON:
             log.info(
                 "next: a new query takes this as startingOffsets, with a new checkpointLocation; "
                 "--checkpoint-dir DIR writes one that starts there"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
 from migrate.cutover.check_commands import check_programs
@@ -16,7 +17,7 @@ from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts, JobToStop, require
 from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
-from migrate.cutover.spec import Spec
+from migrate.cutover.spec import Spec, SpecFile
 from migrate.cutover.target_state import other_move_reason
 from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import SourceKind
@@ -27,7 +28,8 @@ from migrate.model.wording import counted
 from migrate.moves.sink import check_apart, check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
 from migrate.planning.refusals_and_warnings import new_group_warning
-from migrate.storage.uris import path_of
+from migrate.storage.files import Files
+from migrate.storage.uris import is_uri, path_of
 from migrate.targets.group.commit import write_obstacles
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
@@ -47,6 +49,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
         FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
             read.
     """
+    _check_folders(context.file)
     savepoint = context.spec.flink.savepoint
     check_source: Callable[[], Sequence[str]]
     if savepoint is not None:
@@ -75,6 +78,19 @@ def check(context: CutOverContext, facts: Facts) -> str:
     if refusals:
         raise Refused(refusals)
     return ", ".join(checked)
+
+
+def _check_folders(file: SpecFile) -> None:
+    """Refuse a local folder of the spec that is a file, or lies below one."""
+    for key, folder in (
+        ("flink.savepoints", file.spec.flink.savepoints),
+        ("record", str(file.folder)),
+    ):
+        path = path_of(folder, Files()) if folder is not None else ""
+        if path and not is_uri(path):
+            existing = next(part for part in (Path(path), *Path(path).parents) if part.exists())
+            if not existing.is_dir():
+                raise Refused(f"{key} {folder}: a file, or below one; name a folder")
 
 
 def _warn_of_undetected_jobs(spec: Spec) -> None:

@@ -38,6 +38,11 @@ _EXPECTED = {
     "model_type": "keys with values are expected",
     "dict_type": "keys with values are expected",
 }
+_EXAMPLES = {
+    "move.partitions": "{clicks: [0, 2]}",
+    "move.topic-map": "{old: new}",
+    "spark-source": "{0: topic:clicks}",
+}
 _INDENTATION = (
     "the indentation of this line or of the one before is wrong, or a colon or a quote is missing"
 )
@@ -82,6 +87,10 @@ def _problem(problem: ErrorDetails) -> str:
             return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
         case "missing":
             return f"{name}: missing"
+        case "literal_error" if problem["input"] == "1":
+            return f"{name}: the number 1 is expected, not text (no quotes)"
+        case "dict_type" if name in _EXAMPLES:
+            return f"{name}: {_EXPECTED['dict_type']}, as {_EXAMPLES[name]}"
         case kind:
             return f"{name}: {_EXPECTED.get(kind, problem['msg'].removeprefix('Value error, '))}"
 
@@ -162,11 +171,19 @@ class _Strict(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         mapping: dict[Hashable, Any] = {}
+        lines: dict[str, int] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _RefusedYaml("a key that is a list or has keys itself", key.start_mark)
-            if key.value in mapping:
-                raise _RefusedYaml(f"{shortened(key.value)} is there twice", node.start_mark)
+            name, line = shortened(key.value), key.start_mark.line + 1
+            if key.value in lines:
+                twice = f"{name} is there twice (lines {lines[key.value]} and {line})"
+                raise _RefusedYaml(twice, None)
+            lines[key.value] = line
+            is_empty = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
+            if is_empty and value.value == "" and key.value not in _PARTS:
+                empty = f"{name} is empty: give a value, or leave the key out"
+                raise _RefusedYaml(empty, key.start_mark)
             mapping[key.value] = self.construct_object(value, deep=True)
         return mapping
 

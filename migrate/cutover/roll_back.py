@@ -58,9 +58,9 @@ def check_roll_back(facts: Facts) -> None:
         )
     if started is Started.YES:
         raise Refused(
-            f"{name} has begun: {reason}; go back with its positions: stop it, commit what it has "
-            f"read for Flink's group (migrate commit-group {name} --group G), and start the job "
-            "from that group's offsets"
+            f"{name} has begun: {reason}. Stop it, start it once more with trigger(availableNow="
+            "True), which commits its batch, and start the job from its positions (migrate "
+            f"commit-group {name} --group G -b {facts.record.brokers})"
         )
     if started is Started.MAYBE and not facts.nothing_started:
         raise Refused(

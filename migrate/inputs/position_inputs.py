@@ -86,7 +86,10 @@ def parse_side(side: AnyPath) -> Side:
     if prefix != SideKind.GROUP.value:
         check_no_credentials(name, InputError)
     if prefix == "plan":
-        raise UsageError(f"{name}: plan: is for verify; apply a plan with --plan FILE")
+        raise UsageError(
+            f"{name}: plan: is for verify; name the savepoint or spark:DIR that it was made from, "
+            "or apply it (to-spark --plan, commit-group --plan)"
+        )
     if prefix not in SIDE_PREFIXES:
         exists = os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a very long name
         if _UNKNOWN_PREFIX.match(name) and not exists:

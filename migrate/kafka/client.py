@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, redact_values
+from migrate.kafka.config.java_client import with_java_names
 from migrate.model.cluster_snapshot import BrokerError
 
 # Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
@@ -90,7 +91,7 @@ class Connection:
             settings: dict[str, Any] = {"error_cb": self._note_failure, **self.settings}
             self.admin = AdminClient(settings, logger=_QUIET)
         except (KafkaException, TypeError, ValueError) as error:
-            reason = redact_values(_reason(error), config)
+            reason = with_java_names(redact_values(_reason(error), config))
             raise ConfigError(f"not a usable Kafka configuration: {reason}") from None
         self._log_in()
 
@@ -129,10 +130,14 @@ class Connection:
             text = failure.str()
             reason = self._reason(failure)
             if failure.code() == KafkaError._AUTHENTICATION:
-                return BrokerError(
-                    f"access denied at {self._servers}: {reason}; check the user name, the "
-                    "password and the mechanism"
+                # The answer of a listener without SASL.
+                offers_none = "current SASL state" in text
+                check = (
+                    "security.protocol and the port, as this listener offers no SASL"
+                    if offers_none
+                    else "the user name, the password and the mechanism"
                 )
+                return BrokerError(f"access denied at {self._servers}: {reason}; check {check}")
             if "certificate verify failed" in text:
                 return BrokerError(
                     f"TLS verification failed at {self._servers}: {reason}; check that "

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import Source, topics_of
-from migrate.model.errors import NoSuchName
+from migrate.model.errors import NoSuchName, Refused
 from migrate.model.log import log
 from migrate.model.policies import Policies
 from migrate.moves.options import Request
@@ -85,6 +85,25 @@ def refuse_other_clusters(
             f"the savepoint reads cluster {ours}, and these positions are of {of_others}",
             "with --cluster ID, choose a cluster that both name; or give the positions as "
             "json:FILE, which are taken as positions of the savepoint's cluster",
+        )
+
+
+def check_common_topic(
+    matches: Sequence[SourceMatch], all_side_sources: Sequence[Source], side: str, request: Request
+) -> None:
+    """Refuse a side that has no topic in common with the savepoint.
+
+    Raises:
+        Refused: there is none, and the user has chosen no source and no partitions.
+    """
+    if (request.source, request.policies.partitions) != (None, None):
+        return
+    if not any(match.side_sources for match in matches):
+        topics = ", ".join(sorted(topics_of(all_side_sources)))
+        own = ", ".join(sorted(topics_of(match.source for match in matches)))
+        raise Refused(
+            f"{side} has positions of {topics}, and the savepoint reads {own}: is it another job's "
+            "savepoint? If the topics were renamed, add --topic-map OLD=NEW"
         )
 
 

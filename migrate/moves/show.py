@@ -52,7 +52,10 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
         if files.list_directory(path) is None:
             raise NothingToShow(f"{name}: there is no such file or directory")
         return _location(name, files.absolute(path), files)
-    reader = _READERS.get(_kind(Path(path)))
+    kind = _kind(Path(path))
+    reader = _READERS.get(kind)
+    if kind == "flink-offset-migrate cut-over":
+        raise NothingToShow(f"{name}: a cut-over's record: open record.html beside it")
     if reader is None:
         raise NothingToShow(f"{name}: {_UNKNOWN_FILE}")
     return reader(Path(path))

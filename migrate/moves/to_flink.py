@@ -20,6 +20,7 @@ from migrate.model.wording import counted
 from migrate.moves.load_inputs import ChosenInput
 from migrate.moves.match_sources import (
     SourceMatch,
+    check_common_topic,
     check_topic_map,
     match_sources,
     refuse_other_clusters,
@@ -131,6 +132,7 @@ def to_flink(
         )
     if not request.to_kafka.is_given:
         check_topic_map(policies.topic_map, from_side, all_side_sources, chosen)
+    check_common_topic(matches, all_side_sources, from_side, request)
     parts = [match.side_sources for match in matches]
     used = list(chain.from_iterable(parts))
     move = make_move(request, ChosenInput(side, used), parts, into=old, ignore_other_sources=True)

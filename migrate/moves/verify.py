@@ -175,6 +175,10 @@ def verify(
 def _check_order(moved: str, target: str) -> None:
     """Refuse a target in the place of the checkpoint, and a mistyped prefix of the checkpoint."""
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+        if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
+            raise UsageError(
+                "both are targets; put the savepoint, or plan:FILE, in front of one of them"
+            )
         swapped = f"{redact_url(target)} {redact_url(moved)}"
         raise UsageError(f"the checkpoint comes first: verify {swapped}")
     exists = os.path.exists(moved)  # noqa: PTH110 - Path.exists raises for a very long name

@@ -147,6 +147,8 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
         Refused: several operators have a state with this name.
         DecodeError: a named state cannot be read.
     """
+    if names and not (keyed.states or keyed.unread):
+        raise UsageError(f"states {', '.join(names)}: this checkpoint holds no keyed state")
     taken = tuple(_choose(keyed, name) for name in names)
     taken_names = {(state.operator_id, state.name) for state in taken}
     # A window operator's sessions move together with the contents of its windows.

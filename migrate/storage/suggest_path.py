@@ -25,6 +25,7 @@ _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 # A pattern that the shell has left as it is, because it matches nothing.
 _PATTERN = re.compile(r"[*?\[]")
 _RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
+_NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -54,6 +55,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return f"{error.problem}; a file: URI has an absolute path, as file:///{relative[1]}"
     if error.kind is ErrorKind.NOT_FOUND and _PATTERN.search(pointer):
         return "no path matches this pattern"
+    if match := _NO_COLON.match(pointer):
+        return f"there is no such file; did you mean {match[1]}://{pointer[match.end() :]}?"
     if has_tilde(pointer):
         return NO_TILDE
     if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
@@ -120,7 +123,10 @@ def _suggest_json(path: str, files: Files) -> str:
     """Suggest how to name a file of JSON; return an empty text for anything else."""
     if not files.is_file(path):
         return ""
-    if files.read_range(path, 0, 1) != b"{":
+    head = files.read_range(path, 0, 2)
+    if head == b"\x1f\x8b":
+        return "it is gzip: unpack it"
+    if head[:1] != b"{":
         return ""
     return (
         f"it is JSON: name Spark's offsets json:{path}, and a saved plan --plan {path} "

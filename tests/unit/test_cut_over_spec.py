@@ -146,7 +146,7 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
         ({"move": {"allow-in-flight": "yes"}}, "allow-in-flight: true or false is expected\n"),
         ({"move": {"partitions": {"a": [-1]}}}, "partitions.a.0: Input should be greater than or"),
         ({"move": {"partitions": {"a": ["x"]}}}, "a.0: Input should be a valid integer\n"),
-        ({"move": {"topic-map": "a=b"}}, "move.topic-map: keys with values are expected\n"),
+        ({"move": {"topic-map": "a=b"}}, "move.topic-map: keys with values are expected, as {"),
         ({"spark-source": {"a": "x"}}, "spark-source.a.[key]: Input should be a valid integer"),
         ({"states": ["a/n"]}, "states and prime: both, or neither"),
         ({"prime": "p"}, "states and prime: both, or neither"),
@@ -175,7 +175,7 @@ def test_what_nobody_knows_is_refused_by_name(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("version: 1\nversion: 1\n", "version is there twice (line 1)"),
+        ("version: 1\nversion: 1\n", "version is there twice (lines 1 and 2)"),
         ("a: [1\nb: hush\n", "not YAML: a bracket or a quote is not closed (line 2)"),
         ("a: 'hush\n", "not YAML: a bracket or a quote is not closed (line 2)"),
         ("a:\n\tb: hush\n", "not YAML: a tab; indent with spaces (line 2)"),

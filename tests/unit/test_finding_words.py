@@ -191,7 +191,10 @@ def test_a_source_that_is_not_read(names: list[str], partly: bool, told: _Told) 
 
 _HIDDEN = "its records stay hidden (.inprogress)"
 _ROWS = f"a file sink may have an unfinished file: {_HIDDEN}"
-_LOST = "that output is lost unless the job commits it or is restored from here"
+_LOST = (
+    "if the job runs, a stop with a savepoint commits that output; otherwise it is lost unless the "
+    "job is restored from here"
+)
 _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
 _IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
 _WRITER = ["writer_raw_states"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shlex
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.support.golden import GOLDEN
 
 _SPEC = "version: 1\nflink: {savepoint: s}\ntarget: {group: g}\n"
 _REST = "rest: http://127.0.0.1:1, job: j, savepoints: s"
+_REFUSED = "kafka: {bootstrap-servers: 127.0.0.1:1}\nrecord: offsets.json\n"
 _KAFKA = "kafka: {bootstrap-servers: broker:9092}\n"
 
 # Each command with the exit code and the last message, whose lines are joined. @CHK and @SAVEPOINT
@@ -52,6 +54,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "tilde.yaml",
             f"{_SPEC}{_KAFKA}record: ~/r\n".replace("group: g", "checkpoint-dir: ~/q"),
         ),
+        ("twice.yaml", f"{_SPEC}{_KAFKA}record: r\nrecord: s\n"),
+        ("quoted.yaml", _SPEC.replace("1", '"1"') + _KAFKA),
+        ("partitions.yaml", f"{_SPEC}{_KAFKA}move: {{partitions: clicks-0}}\n"),
+        ("unset.yaml", f"{_SPEC}{_KAFKA}start:\n"),
+        ("folders.yaml", f"{_SPEC.replace(': s', f': {_SAVEPOINT}')}{_REFUSED}"),
+        ("other.csv", "clicks,0,24\n"),
+        ("record.json", '{"kind": "flink-offset-migrate cut-over"}'),
         ("tab.yaml", "flink:\n\tjob: x\n"),
         ("colon.yaml", "a:\n  job: j\n  rest http://h:8081\nb: c\n"),
         ("header.csv", "topic,partition,offset\npayments,0,24\n"),
@@ -61,6 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         Path(name).write_text(text)
     metadata = (_CHK / "_metadata").read_bytes()
+    Path("gzip.gz").write_bytes(gzip.compress(metadata))
     for name, content in (
         ("empty/chk-1", b""),
         ("short/chk-1", metadata[:200]),

@@ -304,7 +304,10 @@ def test_a_job_that_ran_on(here: Path) -> None:
             {"t": [3, 4], "x": [1]},
             "has positions of x, and no source of the savepoint reads this topic",
         ),
-        ({"x": [1]}, "reads t-0, t-1, for which json:side.json has no position; keep their"),
+        (
+            {"x": [1]},
+            "has positions of x, and the savepoint reads t: is it another job's savepoint?",
+        ),
         ({"t": [3, -1]}, "at the 'latest' marker, which only a broker can resolve"),
     ],
 )

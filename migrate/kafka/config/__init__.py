@@ -24,6 +24,7 @@ from migrate.kafka.config.properties import (
     redact_secrets,
     redact_values,
 )
+from migrate.model.wording import hint
 
 __all__ = [
     "MAX_STORE_BYTES",
@@ -46,6 +47,7 @@ _ADDRESS = re.compile(
 )
 _LARGEST_PORT = 65_535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM, "GSSAPI")
 # librdkafka has two names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")
 
@@ -94,21 +96,27 @@ def kafka_config(
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:
-    """Refuse an unknown protocol, and a SASL connection without a mechanism.
+    """Refuse an unknown protocol or mechanism, and a SASL connection without a mechanism.
 
     Kafka's default mechanism is Kerberos (GSSAPI). The wheels of confluent-kafka are built without
     it.
 
     Raises:
-        ConfigError: the protocol is unknown, or the mechanism is missing.
+        ConfigError: the protocol or the mechanism is unknown, or the mechanism is missing.
     """
     protocol = properties.get("security.protocol", "")
     if protocol and protocol.upper() not in _PROTOCOLS:
         raise ConfigError(f"security.protocol: one of {', '.join(_PROTOCOLS)}")
     if protocol.upper().startswith("SASL_") and "sasl.mechanisms" not in properties:
         raise ConfigError(
-            f"security.protocol is {protocol}, and sasl.mechanism is missing: add it, as PLAIN, "
-            "SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI"
+            f"security.protocol is {protocol}, and sasl.mechanism is missing: add it, as one of "
+            f"{', '.join(_MECHANISMS)}"
+        )
+    mechanism = properties.get("sasl.mechanisms", "")
+    if mechanism and mechanism.upper() not in _MECHANISMS:
+        raise ConfigError(
+            f"sasl.mechanism: no {mechanism}{hint(mechanism.upper(), _MECHANISMS)}; one of "
+            f"{', '.join(_MECHANISMS)}"
         )
 
 

@@ -121,6 +121,14 @@ _RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
 
+
+def with_java_names(text: str) -> str:
+    """Add the Java client's names to the properties that a message of librdkafka names."""
+    for java, own in _RENAMED.items():
+        text = text.replace(f'"{own}"', f'"{own}" ({java} in Java)')
+    return text
+
+
 # The values that librdkafka writes differently, by librdkafka's name and the Java client's value.
 _VALUES = {
     ("socket.receive.buffer.bytes", "-1"): "0",

@@ -46,7 +46,10 @@ _BEAM_BUFFERS = {
 # A running job commits a checkpoint's output soon after it, and a stop commits that of its
 # savepoint. If the commit after a stop fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
-_LOST = "that output is lost unless the job commits it or is restored from here"
+_LOST = (
+    "if the job runs, a stop with a savepoint commits that output; otherwise it is lost unless the "
+    "job is restored from here"
+)
 _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
 # (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
