@@ -55,6 +55,16 @@ def _offsets(result: Result, topic: str) -> dict[int, int]:
     return {int(partition): offset for partition, offset in written[topic].items()}
 
 
+def test_a_listener_without_sasl_is_named(tmp_path: Path, broker: Broker, topic: str) -> None:
+    """Seen: the advice was to check the user name, the password and the mechanism."""
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [0])})
+    sasl = "security.protocol=SASL_PLAINTEXT sasl.mechanism=PLAIN sasl.username=a sasl.password=b"
+    options = (word for setting in sasl.split() for word in ("-X", setting))
+    result = migrate("to-spark", chk, "-b", broker.bootstrap_servers, *options)
+    assert result.code == 6
+    assert "check security.protocol and the port, as this listener offers no SASL" in result.stderr
+
+
 def test_positions_within_the_log_go_on_from_there(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:

@@ -137,6 +137,14 @@ def test_a_job_that_does_not_run_is_not_stopped(flink: tuple[Flink, str], tmp_pa
         assert _refused(context) == [told]
 
 
+def test_the_folder_for_savepoints_is_no_file(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    """Seen: no obstacle was found, and Flink failed after the stop was asked for."""
+    context = _context(tmp_path, flink[1])
+    (tmp_path / "savepoints").touch()
+    told = f"flink.savepoints {tmp_path}/savepoints: a file, or below one; name a folder"
+    assert _refused(context) == [told]
+
+
 def test_what_stands_in_the_way_of_a_stop(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     context = _context(tmp_path, url, start="no-such-program-here --fast")

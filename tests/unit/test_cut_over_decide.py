@@ -632,7 +632,9 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
             {},  # the record was lost
             {"target": _location(last_planned_batch=3, last_committed_batch=3)},
             "do not start Flink's job from its savepoint, as the query of /q has planned batch 3",
-            "has begun: the query of /q has planned batch 3",
+            "has begun: the query of /q has planned batch 3. Stop it, start it once more with "
+            "trigger(availableNow=True), which commits its batch, and start the job from its "
+            "positions (migrate commit-group spark:/q --group G -b b)",
         ),
         (
             {},

@@ -37,6 +37,13 @@ def test_a_seed_is_verified_by_the_line_that_tells_how(chk: Path, tmp_path: Path
     assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
 
 
+def test_after_a_rehearsal_the_job_is_to_be_stopped(chk: Path) -> None:
+    told = "next: stop the job with a savepoint, then run this with that savepoint"
+    assert _last(migrate("to-spark", chk)) == told
+    stopped = _last(migrate("to-spark", golden("2.2/stop"), "--partitions", "orders:0"))
+    assert stopped.startswith("next: a new query takes this as startingOffsets")
+
+
 def test_no_command_is_told_that_would_compare_with_something_else(
     chk: Path, tmp_path: Path
 ) -> None:

@@ -352,6 +352,13 @@ def test_flags_are_read() -> None:
     assert _policies("latest").unresolved is Unresolved.LATEST
 
 
+def test_a_time_without_a_zone_is_said_with_its_zone(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    _policies("timestamp:2026-01-02 03:04:05")
+    (told,) = caplog.messages
+    assert told.endswith("timestamp:2026-01-02 03:04:05 is taken as 2026-01-02T03:04:05+00:00")
+
+
 @pytest.mark.parametrize(
     "flags",
     [
