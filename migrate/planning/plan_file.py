@@ -186,8 +186,6 @@ def plan_file(plan: Plan) -> PlanFile:
     )
 
 
-
-
 def save_plan(plan: Plan, path: Path) -> None:
     """Write the plan: see ``Plan.save``."""
     plan.check()
