@@ -115,7 +115,7 @@ def _check_mechanism(properties: Mapping[str, str]) -> None:
     mechanism = properties.get("sasl.mechanisms", "")
     if mechanism and mechanism.upper() not in _MECHANISMS:
         raise ConfigError(
-            f"sasl.mechanism: no {mechanism}{hint(mechanism.upper(), _MECHANISMS)}; one of "
+            f"sasl.mechanism: no such mechanism{hint(mechanism.upper(), _MECHANISMS)}; one of "
             f"{', '.join(_MECHANISMS)}"
         )
 
