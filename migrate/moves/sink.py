@@ -55,7 +55,7 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
     below = place.removeprefix(output)
     if is_within(output, place) or (is_within(place, output) and "/_" not in below):
         raise Refused(
-            f"{location.name} and the sink {sink} are one folder, or one lies in the other; name "
+            f"{location.name} and the sink {sink} are one folder, or one is in the other; name "
             "two folders"
         )
 

@@ -75,7 +75,7 @@ def _check_outside_flink(location: Location) -> None:
             names = files.list_directory(path)
         if _NAMES_OF_FLINK.intersection(names or ()):
             raise Refused(
-                f"{location.name} lies in a checkpoint or savepoint of Flink's, which may delete "
+                f"{location.name} is in a checkpoint or savepoint of Flink's, which may delete "
                 f"it ({path}); name a folder outside"
             )
 
