@@ -92,7 +92,7 @@ class _Claims:
         with self._lock:
             claims = self._by_path.setdefault(path, [])
             index = bisect(claims, start, key=lambda claim: claim.start)
-            # Recorded claims do not overlap, so only the neighbours can overlap the new claim.
+            # Recorded claims do not overlap: if the new claim overlaps any, then also a neighbour.
             for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return

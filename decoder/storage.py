@@ -15,7 +15,7 @@ from typing import Protocol
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 # The size in bytes of the largest file that ``read`` accepts: a hostile sparse file may have any
-# size. The plan of half a million partitions is smaller.
+# size. A saved plan of half a million partitions is smaller.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

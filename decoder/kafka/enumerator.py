@@ -70,7 +70,8 @@ class EnumeratorEntry(NamedTuple):
 # and larger: a DynamicKafkaSource may list thousands of clusters with one partition each.
 _MIN_FOR_COLUMNS = 5
 
-# The version is checked even if no split follows: another source's state may differ only in it.
+# The version is checked even without a split: nothing else may tell another source's state from
+# Kafka's.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}

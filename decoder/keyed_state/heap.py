@@ -273,7 +273,7 @@ def split_heap_key_group(
         left.remove(number)
         position += _STATE_HEADER_BYTES
         read = _choose_reader(states[number])
-        first, done = position, 0  # the start and the number of the entries that were not yielded
+        first, done = position, 0  # the start and the number of the entries not yet yielded
         while done < count:
             try:
                 end = read(states[number], data, position, key_group, [])

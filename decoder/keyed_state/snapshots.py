@@ -71,7 +71,8 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 # The deepest nesting of serializers. The types of jobs are less deep, and Python's stack allows
 # more.
 _MAX_DEPTH = 32
-# The maximum number of padding bytes for null. Flink pads null if all other values have one length.
+# The maximum number of padding bytes for null. If all values of a type
+# have the same length, Flink pads null to that length.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -387,8 +388,8 @@ def _kryo(reader: _Reader) -> Type:
     """Read the content of a Kryo snapshot.
 
     ``UTF class``; three optional maps: registrations, default serializers, default serializers'
-    classes. A registration is ``UTF class, i32 kind`` (0: without a serializer of the job) and
-    content that depends on the kind.
+    classes. A registration is ``UTF class, i32 kind`` and content that depends on the kind.
+    Kind 0: the job names no serializer for the class, and Kryo uses its own.
     """
     reader.check_version(2)
     name = reader.cursor.utf("class of Kryo's")

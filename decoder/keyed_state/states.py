@@ -239,8 +239,8 @@ def _read_operator(
 def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
     """Return the handles that contain state; for the changelog backend, the handles of its base.
 
-    A changelog cannot be read: it does not contain the keys' type, and merged windows would need
-    the job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
+    A changelog cannot be read: it does not contain the keys' type, and its changes include merges
+    of windows, which call the job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
 
     Raises:
         DecodeError: the changelog is not empty.

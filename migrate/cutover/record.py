@@ -165,8 +165,8 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         # The stop writes to the recorded folder, no matter what the spec says now.
         yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
-        # An earlier spec named the savepoint of a job that this cut-over did not stop. Nobody has
-        # stopped the job that the spec names now.
+        # An earlier spec named the savepoint of a job that this cut-over did not stop. The spec now
+        # names a job to stop, but the record would go on with that savepoint.
         yield f"flink.savepoint was {flink.savepoint}, and is not set now"
     if record.moved_with is not None:
         decides = file.deciding_values()

@@ -270,7 +270,7 @@ class SpecFile:
         return folder if "://" in folder else f"file://{folder}"
 
     def connections(self) -> ConnectionArguments:
-        """Return the connections to both clusters, as arguments of the calls in the moves."""
+        """Return the connections to both clusters, as keyword arguments of calls of ``moves``."""
         return cast(ConnectionArguments, self.spec.kafka.model_dump())
 
     def target_kafka_arguments(self) -> KafkaArguments:

@@ -34,7 +34,8 @@ class CodePolicy(NamedTuple):
             count if the user chooses sources by name.
         unread: whether the finding is about a Kafka source that cannot be read. If the checkpoint
             has no other source, the plan shows this finding, not the error "no Kafka source".
-        by_partition: whether the plan reports the finding for each partition instead.
+        by_partition: whether the plan shows the fact in the row of each partition, and not as a
+            finding.
         undecided: whether a warning needs a choice by the user before the job can move.
         shown_for_groups: whether a move to a consumer group shows the finding at any severity.
         allowed: whether the user's policies allow the move despite the finding.
@@ -130,8 +131,7 @@ class Finding:
         operator_id: the operator that the finding is about, or None.
         is_certain: whether the fact is known. If not, the severity is a warning.
         operator_name: the operator's name, if the checkpoint has it.
-        ends_with_stop: whether the finding does not hold for a savepoint that the job is stopped
-            with later.
+        ends_with_stop: whether the finding goes away if the job is stopped with a savepoint.
         ends_with_job: whether the finding does not hold once the job has FINISHED with this
             savepoint.
     """

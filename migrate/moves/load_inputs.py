@@ -1,4 +1,7 @@
-"""Read the inputs of a move: a checkpoint or another side, and the broker's answers about it."""
+"""Read the inputs of a move: positions, and the broker's answers about them.
+
+The positions come from a checkpoint or another side, such as ``spark:DIR`` (see ``parse_side``).
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
     side = parse_side(chk)
-    check_no_credentials(side.label, InputError)  # messages show the label, even of a group
+    check_no_credentials(side.label, InputError)  # messages show the label
     broker = None
     if side.kind is not SideKind.CHECKPOINT:
         if request.target.group is not None and side.kind is not SideKind.SPARK:
@@ -139,7 +142,7 @@ def ask_about(
         chosen,
         request.job_policies,
         source_group=request.source_group,
-        # The target's group is in the target's cluster.
+        # A group in another cluster is asked for there. Here SPARK means: no group.
         target=SPARK if request.to_kafka.is_given else request.target,
         into=into,
     )

@@ -357,7 +357,7 @@ class Request(Choice):
     def job_policies(self) -> Policies:
         """The policies for the plan in the job's cluster.
 
-        If the target reads another cluster, the topics have other names only there.
+        If the target reads another cluster, ``topic_map`` is left out: it is for that cluster.
         """
         return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
 
@@ -399,7 +399,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
 
 def _check_to_kafka(job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None) -> None:
-    """Refuse a target's cluster without the job's, and options that need a target's cluster.
+    """Refuse a second cluster if the job's is not named, and its options if it is not named itself.
 
     Raises:
         UsageError: the options do not go together.

@@ -80,8 +80,8 @@ def translate_side(
 ) -> PositionSet:
     """Return the positions of the left side of a diff in the cluster of the right side.
 
-    A position without proof is unresolved. Where no record lies between the two sides, their
-    offsets are equal.
+    A position without proof is unresolved. If no record lies between the
+    translated offset and that of the right side, the right side's offset is returned.
 
     Args:
         left: the left side, in the old cluster.

@@ -145,8 +145,8 @@ def target_group_warnings(
 ) -> Iterator[WarningText]:
     """Yield a warning of a new group, and warnings of records that the group repeats or skips.
 
-    These are no refusals: the user wants to move the group. If the group was moved before, its
-    consumers may have read records since then.
+    These are no refusals: the user wants to move the group. It may have been moved before, and its
+    consumers may have read on since.
     """
     if snapshot is None or snapshot.target_group is None:
         return

@@ -1,9 +1,10 @@
 """The comparisons of a rehearsal: the query's state and output with those of Flink.
 
-The query's state is that after the batch with the records, before windows are removed. Flink's
-watermark at a checkpoint is not known, and may be before or after Spark's. So a window that Flink
-still keeps is compared even if the query has fired it. A window that only Spark has is wrong if the
-query still keeps it, or if it ends no earlier than the first window that Flink keeps.
+The query's state is compared as it is after the batch that reads the records between the
+checkpoints, before Spark removes windows. Flink's watermark at a checkpoint is not known, and may
+be before or after Spark's. So a window that Flink still keeps is compared even if the query has
+fired it. A window that only Spark has is not compared if it ends before the first window that Flink
+keeps, and the query has fired it or has output mode ``complete``. Otherwise it is wrong.
 
 If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
 Such keys are not compared.

@@ -1,8 +1,8 @@
 """Read the entries of a state with the kernel, with the same result as the plain reader.
 
-If the kernel refuses a key group, or the columns fail a check, the plain reader reads those entries
-of the key groups in the buffers that were not returned yet, or raises the error. Then the kernel
-reads the next key group.
+If the kernel refuses a key group, or the columns fail a check, the plain reader reads the key
+groups in the buffers again, without the entries that were returned already. It raises an error if
+an entry is corrupt. Then the kernel reads the next key group, unless it would refuse each of them.
 """
 
 from __future__ import annotations
