@@ -40,10 +40,10 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 MAX_METADATA_BYTES = 1 << 30
 # The size of the first read. Most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
-# The maximum number of restarts of a read. A read of a job's directory starts again if the job has
-# completed a newer checkpoint during the read. A job may complete checkpoints faster than a slow
-# store delivers one. After the last restart, the checkpoint is returned although it has newer
-# siblings, which show that the job runs.
+# A read of a job's directory starts again if the job has completed a newer checkpoint during the
+# read, at most this number of times: a job may complete checkpoints faster than a slow store
+# delivers one. After that, the checkpoint is returned although it has newer siblings, which show
+# that the job runs. A start after a deleted file does not count: it reads a newer checkpoint.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # The number of parallel requests. A job may retain hundreds of checkpoints, and each takes a
@@ -260,9 +260,10 @@ def _find_replacement(
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: the checkpoint was deleted, and the pointer is the checkpoint itself or a
-            job's directory without a newer one; or ``missing``, if ``_metadata`` still exists.
-        FileNotFoundError: ``missing``, if ``_metadata`` still exists.
+        DecodeError: ``_metadata`` was deleted, and the pointer allows no newer checkpoint, or there
+            is none.
+        DecodeError, FileNotFoundError: the error ``missing``; another file is missing, and
+            ``_metadata`` still exists.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)

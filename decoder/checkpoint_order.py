@@ -8,9 +8,9 @@ numbers of an earlier run. Only the files' times show this, and a copy may have 
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
 between their numbers are ordered by time if their times differ by more than ``_MIN_GAP_MS``, else
-by number. The numbers before and after a new start of the job may also have no gap between them. So
-the checkpoint's neighbours in its own run are reported if their times contradict the order of the
-numbers (``contradicting``).
+by number. The numbers of a new start may reach those of the earlier run, without a gap: 1 to 5 are
+new, 6 to 9 are old. So the checkpoint's neighbours in its own run are reported if their times
+contradict the order of the numbers (``contradicting``).
 """
 
 from __future__ import annotations

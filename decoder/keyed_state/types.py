@@ -1,8 +1,9 @@
 """The types of keyed state: a small closed set, made from serializer snapshots.
 
 A type describes both the layout and the meaning of a value. It corresponds to one of Flink's
-serializers, or to several that write the same bytes; ``snapshots`` and ``logical_types`` name them.
-"Read as" in the docstrings names the Python value that the decoder returns.
+serializers, or to several that write the same bytes; the modules ``snapshots`` and
+``logical_types`` name these serializers. "Read as" in the docstrings names the Python value that
+the decoder returns.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
-    mutable: bool = False  # an org.apache.flink.types.Value: the same bytes, another hash code
+    # Whether it is a class such as org.apache.flink.types.IntValue: it is written like Integer, but
+    # its hash code, and so its key group, may differ.
+    mutable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +180,9 @@ class Pojo:
 
     class_name: str
     fields: tuple[Field, ...]
-    registered: tuple[Field, ...] = ()  # registered subclasses by class name; the index is the tag
-    subclasses: tuple[Field, ...] = ()  # other subclasses by class name
+    # Subclasses as Field(class name, type). A value names a registered one by its index.
+    registered: tuple[Field, ...] = ()
+    subclasses: tuple[Field, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +377,8 @@ class Kryo:
 
     Attributes:
         class_name: a class that the module ``kryo`` can read.
-        registered: the classes registered after Flink's own, in the order of their ids. The name of
-            a class that the job's own serializer writes is empty.
+        registered: the classes registered after Flink's own, in the order of their ids. A class in
+            ``replaced`` keeps its place, with an empty name.
         replaced: the classes that the job registered with its own serializers.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """

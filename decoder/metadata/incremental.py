@@ -38,7 +38,8 @@ class _NeedsStrictReader(Exception):
 def skip_incremental_fast(data: bytes, start: int, end: int) -> tuple[int, int] | None:
     """Step over an incremental handle.
 
-    The layout is that of ``handles.skip_incremental``, after the type byte.
+    ``start`` is the place of the type byte. ``handles.skip_incremental`` has the layout of what
+    follows it.
 
     Returns:
         The handle's end and the size of its state in bytes, or None if ``handles`` must read it.

@@ -107,7 +107,7 @@ def _read_ahead(
             yield next_result()
     finally:
         if pool is not None:
-            # Waiting could deadlock: the garbage collector may run this in a thread that is just
-            # starting, which holds a lock that the pool's threads need to end (_shutdown_locks in
-            # threading @ Python 3.11).
+            # Do not wait: the garbage collector may close this generator in a thread that is just
+            # starting. That thread holds a lock without which the pool's threads cannot end
+            # (_shutdown_locks in threading @ Python 3.11).
             pool.shutdown(wait=False, cancel_futures=True)

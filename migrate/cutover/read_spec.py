@@ -26,7 +26,7 @@ _DEEPEST = 16  # a spec has five levels
 # The only form of a number; any other form is text.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
-# The parts of a spec. A part without a value has no keys.
+# The parts of a spec. A part without a value (``kafka:``) is read as one without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
 # What pydantic adds to the path of a value that may be a text or a list.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")

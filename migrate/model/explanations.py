@@ -1,6 +1,7 @@
 """What each code of a finding or a warning means, and what the user can do.
 
-The texts are in ``explanations.md`` beside this module, whose first lines describe its form.
+The texts are in ``explanations.md`` beside this module. The first lines of that file describe its
+form.
 """
 
 from __future__ import annotations

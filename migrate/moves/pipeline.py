@@ -1,4 +1,4 @@
-"""The steps of every move: read, choose the sources, ask the broker, plan, report.
+"""The steps of every move after its input is read: ask the broker, plan, report.
 
 After these steps each command applies the plans to its own target.
 """
@@ -102,7 +102,7 @@ def make_move(
     servers = str(broker["bootstrap.servers"]) if broker is not None else None
     plans = []
     for sources in [chosen] if parts is None else parts:
-        if into is not None and not sources:  # the receiving source keeps its own positions
+        if into is not None and not sources:  # nothing moves into this source of the target
             plans.append(Plan(positions.origin, request.target, (), snapshot=snapshot))
             continue
         plan = make_plan(

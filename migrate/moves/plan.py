@@ -123,7 +123,7 @@ def other_command_error(name: str, plan: Plan) -> UsageError:
 def recheck_plan(
     request: Request, plan: Plan, way_out: str = ""
 ) -> tuple[ClusterSnapshot | None, list[str]]:
-    """Check that a plan still holds; just before writing, it is checked again.
+    """Check that a plan still holds. A command that writes calls this again just before it writes.
 
     Args:
         request: the options of the move.

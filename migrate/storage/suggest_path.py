@@ -85,7 +85,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return which command takes another side than a checkpoint; empty for a checkpoint."""
+    """Return which command takes a query, plan, group or file; empty for a checkpoint."""
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":

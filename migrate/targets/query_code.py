@@ -36,7 +36,7 @@ class Language:
     comment: str
     # The command that runs the code, with the place of the connector's coordinates.
     launch: str
-    # The lines before an option whose value is in the environment.
+    # The import that code needs if the value of an option is in the environment.
     environment_import: tuple[str, ...]
     # The lines that make the Spark session.
     session: tuple[str, ...]

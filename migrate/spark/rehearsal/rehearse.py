@@ -1,8 +1,8 @@
 """``rehearse``: run a Spark query over the records between two checkpoints of a Flink job.
 
-The query begins with the state of the earlier checkpoint, as ``prime`` makes it. Spark reads the
-records between the two checkpoints' positions in one batch and writes them to files, which the
-query reads as the next files of its streams. Its state is then compared with that of the later
+The query's streams read files in place of Kafka: first the rows that make the state of the earlier
+checkpoint, as for ``prime``, then the records between the two checkpoints' positions, which Spark
+has copied from Kafka in one batch. The query's state is then compared with that of the later
 checkpoint, key by key. The job is not touched, and only a scratch folder is written.
 
     def query(orders):
@@ -107,8 +107,8 @@ def rehearse(
         watermark_ms: as for ``prime``: Flink's watermark at the earlier checkpoint.
         source: the job's Kafka source, as for ``--source``.
         cluster: the Kafka cluster, as for ``--cluster``.
-        expected: a function that takes the path of a checkpoint and returns the state of Spark that
-            ``prime`` expects, if it cannot be computed from the rows.
+        expected: only needed if Spark's expected state cannot be computed from the rows: a function
+            that takes the path of a checkpoint and returns ``expected`` as for ``prime``.
         output: the rows that Flink wrote between the checkpoints. They are compared with what the
             query writes, in any order.
         scratch: a folder on a disk that Spark's executors share; it is created if it is missing.

@@ -151,8 +151,8 @@ def aggregate_rows(
     Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
     ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state holds several
     values, such as a POJO, give an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Name the values of one kind in the order of the query. Only ``count(*)`` may
-    have another place in the query.
+    "value.total"}``. Name the values of one argument in the order of the query; ``count(*)`` may
+    have any place there.
 
     Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
 

@@ -159,7 +159,7 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     key_names = [f"g{number}" for number in range(len(groups))]
     value_names = [f"b{number}" for number in range(len(buffers))]
     if is_session:
-        # The last part of the stored key, the start of the session, is in the value too.
+        # The stored key ends with the session's start. It is left out: the value has the window.
         key_names, value_names = key_names[:-1], [*key_names, *value_names]
     state = frame.select(_struct("key", key_names), _struct("value", value_names))
     return flatten(operator, state, key, value)

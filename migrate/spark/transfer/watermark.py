@@ -53,7 +53,7 @@ def check_watermark(
 
 
 def first_pending_end(rows: Sequence[StateRows]) -> int | None:
-    """Return the end of the first window that Flink keeps, in epoch milliseconds."""
+    """Return the end of the first window that Flink has not fired yet, in epoch milliseconds."""
     return min((stream.first_end for stream in rows if stream.first_end is not None), default=None)
 
 

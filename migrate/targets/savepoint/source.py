@@ -63,8 +63,8 @@ def changed_source(
         changes: the partitions that change.
 
     Returns:
-        The new states of the readers whose state changes, by the ``id`` of the handle; and the new
-        state of the coordinator, or None if it does not change.
+        The new states of the readers whose state changes, by ``id(handle)``; and the new state of
+        the coordinator, or None if it does not change.
 
     Raises:
         Refused: the state cannot hold the new positions.

@@ -54,8 +54,8 @@ _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
 # (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
 # job then does not become FINISHED. FileCommitter.commit raises every error, and retries none.
-# FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. A KafkaSink only logs that
-# a transaction was aborted (KafkaCommitter.commit). Source: Flink 1.15.4, 2.2.0; connector 4.0.1.
+# FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. A KafkaSink only logs
+# that a transaction was aborted (KafkaCommitter.commit). Flink 1.15.4, 2.2.0; connector 4.0.1.
 _IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
 # List states without records. In this one, SinkWriterOperator @ Flink 2.0.0 stores whether its
 # input has ended.
