@@ -19,12 +19,12 @@ from migrate.model.warning import warn
 from migrate.model.wording import counted
 from migrate.moves.job_stopped import interval_of, refuse_running_jobs, wait_for_checkpoint
 from migrate.moves.load_inputs import read_input
-from migrate.moves.options import Request, move_request
+from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.plan import check_plan, load_plan, other_command_error, plan_move, recheck_plan
 from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
 from migrate.storage.new_file import check_new_file
-from migrate.storage.uris import local_path
+from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.commit_marks import commit_metadata, moved_on_refusals
 from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange
@@ -32,8 +32,6 @@ from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import MoveArguments
-    from migrate.storage.uris import AnyPath
     from migrate.targets.group.commit import ChangeOutcome
 
 

@@ -17,12 +17,11 @@ from migrate.model.wording import counted, parse_duration
 from migrate.moves.options import KafkaArguments, kafka
 from migrate.storage.files import Files
 from migrate.storage.new_file import replace_file
-from migrate.storage.uris import local_path, path_of
+from migrate.storage.uris import AnyPath, local_path, path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.storage.uris import AnyPath
     from migrate.targets.group.follower import Followed
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from migrate.inputs.flink.choose_source import restrict_to_topics
 from migrate.inputs.flink.source import topics_of
@@ -20,16 +19,13 @@ from migrate.moves.options import Request
 from migrate.moves.pipeline import make_move
 from migrate.moves.sink import check_apart, check_sink_of_a_copy, named_location
 from migrate.storage.files import Files
-from migrate.storage.uris import is_within
+from migrate.storage.uris import AnyPath, is_within
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import left_out_refusal, source_change
 from migrate.targets.savepoint.state_mismatch import position_warnings
 from migrate.targets.seed import check_free
 from migrate.targets.source_options import SparkSource
-
-if TYPE_CHECKING:
-    from migrate.storage.uris import AnyPath
 
 _ONE_ID = warning_text(
     WarningCode.QUERY_COPIED, "the copy has the query's own id: from here on, run only one of them"

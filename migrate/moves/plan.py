@@ -20,20 +20,17 @@ from migrate.model.positions import Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import WarningCode, warn
 from migrate.moves.load_inputs import ChosenInput, read_input
-from migrate.moves.options import Request, move_request
+from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT, make_move
 from migrate.moves.plan_origin import batches_since
 from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import find_cluster_changes, find_progress
 from migrate.storage.files import Files, MissingExtra
-from migrate.storage.uris import local_path
+from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from migrate.moves.options import MoveArguments
-    from migrate.storage.uris import AnyPath
 
 
 def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArguments]) -> Plan:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
-from migrate.moves.options import kafka
+from migrate.moves.options import KafkaArguments, kafka
 from migrate.storage.new_file import check_new_file
-from migrate.storage.uris import local_path
+from migrate.storage.uris import AnyPath, local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.rollback_file import ChangeProgress
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.kafka.config import KafkaConfig
-    from migrate.moves.options import KafkaArguments
-    from migrate.storage.uris import AnyPath
     from migrate.targets.group.commit import ChangeOutcome
     from migrate.targets.group.rollback_decision import RestoredOffset, RollbackPreview
 

@@ -17,16 +17,13 @@ from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
 from migrate.model.warning import WarningCode, warn
-from migrate.moves.options import kafka
+from migrate.moves.options import KafkaArguments, kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files
-from migrate.storage.uris import check_no_credentials, is_uri, local_path
+from migrate.storage.uris import AnyPath, check_no_credentials, is_uri, local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from migrate.moves.options import KafkaArguments
-    from migrate.storage.uris import AnyPath
 
 
 def scan(

@@ -21,7 +21,7 @@ from migrate.model.log import log
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import read_input
-from migrate.moves.options import move_request
+from migrate.moves.options import KafkaArguments, MoveArguments, Request, move_request
 from migrate.moves.pipeline import make_move
 from migrate.planning import Plan, Verdict
 from migrate.storage.new_file import write_new
@@ -29,7 +29,6 @@ from migrate.storage.new_file import write_new
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import KafkaArguments, MoveArguments, Request
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")

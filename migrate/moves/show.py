@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from decoder.storage import join, read_file
 from migrate.inputs.spark_log import committed_positions, has_run, starting_positions
@@ -15,12 +14,9 @@ from migrate.model.errors import InputError
 from migrate.model.positions import SPARK_PREFIX
 from migrate.planning import Plan, plan_file
 from migrate.storage.files import Files
-from migrate.storage.uris import path_of
+from migrate.storage.uris import AnyPath, path_of
 from migrate.targets.group import rollback_file
 from migrate.targets.seed import FILES_OF_A_QUERY
-
-if TYPE_CHECKING:
-    from migrate.storage.uris import AnyPath
 
 # The function that reads a file, by the ``kind`` in the file's JSON.
 _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {

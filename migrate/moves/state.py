@@ -15,12 +15,10 @@ from migrate.state.select import choose_state, states_of_operator
 from migrate.storage.files import Files
 from migrate.storage.new_file import check_new_file, new_file
 from migrate.storage.suggest_path import raise_with_suggestion
-from migrate.storage.uris import local_path
+from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from migrate.storage.uris import AnyPath
 
 
 def keyed_states(

@@ -28,12 +28,12 @@ from migrate.moves.match_sources import (
     refuse_unknown_clusters,
     refuse_unnamed_positions,
 )
-from migrate.moves.options import move_request
+from migrate.moves.options import MoveArguments, move_request
 from migrate.moves.pipeline import make_move, report_plans
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
-from migrate.storage.uris import is_within
+from migrate.storage.uris import AnyPath, is_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from migrate.targets.savepoint.changes import (
@@ -46,9 +46,6 @@ from migrate.targets.savepoint.state_mismatch import check_savepoint, state_mism
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from migrate.moves.options import MoveArguments
-    from migrate.storage.uris import AnyPath
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK
 from migrate.moves.keep_state import copy_query, new_location
 from migrate.moves.load_inputs import read_input, take_states_along
-from migrate.moves.options import move_request
+from migrate.moves.options import MoveArguments, move_request
 from migrate.moves.plan import check_plan, plan_move
 from migrate.moves.sink import check_apart, check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
@@ -25,7 +25,6 @@ from migrate.targets.spark_start import SparkStart
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.options import MoveArguments
     from migrate.storage.uris import AnyPath
 
 

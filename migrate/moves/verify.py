@@ -29,14 +29,13 @@ from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import refuse_shared_topics, shared_topics
 from migrate.planning.verify import Verification, verify_group, verify_query
-from migrate.storage.uris import check_no_credentials, local_path
+from migrate.storage.uris import AnyPath, check_no_credentials, local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX, is_translated
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.kafka.config import KafkaConfig
-    from migrate.storage.uris import AnyPath
 
 # The forms of a target's name, for messages.
 TARGETS = "spark:DIR or group:NAME"
