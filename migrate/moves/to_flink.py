@@ -28,8 +28,8 @@ from migrate.moves.match_sources import (
     refuse_unknown_clusters,
     refuse_unnamed_positions,
 )
-from migrate.moves.options import MoveArguments, move_request
-from migrate.moves.pipeline import make_move, report_plans
+from migrate.moves.options import MoveArguments, Request, move_request
+from migrate.moves.pipeline import Move, make_move, report_plans
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
@@ -102,11 +102,10 @@ def to_flink(
     if is_within(path, old.checkpoint.pointer):
         raise Refused(f"{path} lies in the savepoint itself; name a directory elsewhere")
     chosen, unknown = choose_leniently(old, request)
-    topics = topics_of(chosen)
     side = side_input(
         parse_side(from_side),
         request.kafka.broker,
-        topics,
+        topics_of(chosen),
         allow_external_files=request.allow_external_files,
     )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
@@ -136,17 +135,7 @@ def to_flink(
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
     log.info(f"positions of {redact_url(from_side)}{which}")
-    changes: list[SourceChange] = []
-    shared_topic_notes: list[WarningText] = []
-    for match, plan in zip(matches, move.plans, strict=True):
-        own = match.source
-        own_plan = replace(plan.in_job_cluster(), snapshot=move.snapshot)
-        change = source_change(own, match.cluster, own_plan, from_side, policies)
-        if request.source is None or policies.partitions is None:
-            others = [source for source in old.sources if source.operator_id != own.operator_id]
-            change, notes = remove_partitions_of_others(change, own, match.cluster, others)
-            shared_topic_notes += notes
-        changes.append(change)
+    changes, of_others = _changes(move, matches, old, from_side)
     ignore_others = request.source is not None
     refusals, warnings = check_savepoint(
         old, chosen, move.snapshot, policies, ignore_other_sources=ignore_others
@@ -164,28 +153,53 @@ def to_flink(
             for change, match, plan in zip(changes, matches, move.plans, strict=True)
         ]
         refusals += [refusal for change in changes for refusal in change.refusals]
-    warnings += [
-        *one_cluster_warnings(shared_topics(match.source for match in matches), policies),
-        *shared_topic_notes,
-        *moved,
-    ]
+    shared = shared_topics(match.source for match in matches)
+    warnings += [*one_cluster_warnings(shared, policies), *of_others, *moved]
     names = [f"operator {match.source.operator_id}" if parts[1:] else "" for match in matches]
     all_warnings = report_plans(move.plans, names, (*warnings, *move.warnings))
     if refusals:
         raise Refused(list(dict.fromkeys(map(str, refusals))))
+    return _write(directory, old, changes, all_warnings, request)
+
+
+def _changes(
+    move: Move, matches: Sequence[SourceMatch], old: Extraction, from_side: str
+) -> tuple[list[SourceChange], list[WarningText]]:
+    """Return the change of each source, and warnings of new partitions that others read."""
+    policies = move.request.job_policies
+    changes, warnings = [], []
+    for match, plan in zip(matches, move.plans, strict=True):
+        own = match.source
+        own_plan = replace(plan.in_job_cluster(), snapshot=move.snapshot)
+        change = source_change(own, match.cluster, own_plan, from_side, policies)
+        if move.request.source is None or policies.partitions is None:
+            others = [source for source in old.sources if source.operator_id != own.operator_id]
+            change, of_others = remove_partitions_of_others(change, own, match.cluster, others)
+            warnings += of_others
+        changes.append(change)
+    return changes, warnings
+
+
+def _write(
+    directory: LocalDirectory | RemoteDirectory,
+    old: Extraction,
+    changes: Sequence[SourceChange],
+    warnings: tuple[str, ...],
+    request: Request,
+) -> NewSavepoint:
     new_offsets: dict[str, dict[ClusterPartition, int | None]] = {}
     partitions: dict[str, list[PlannedPartition]] = {}
     for change in changes:
         new_offsets.setdefault(change.operator_id, {}).update(change.new_offsets)
         partitions.setdefault(change.operator_id, []).extend(change.partitions)
-    new = directory.for_spark
+    new, (path, _) = directory.for_spark, directory.to_read
     with timed(f"writing {new}"):
         write_savepoint(
             old.checkpoint, new_offsets, path, allow_external_files=request.allow_external_files
         )
     changed = sum(map(len, new_offsets.values()))
     log.info(f"wrote {new}: {counted(changed, 'partition')} changed, all else as it was")
-    return NewSavepoint(new, partitions, all_warnings)
+    return NewSavepoint(new, partitions, warnings)
 
 
 def _output_directory(out: AnyPath) -> LocalDirectory | RemoteDirectory:
