@@ -16,7 +16,7 @@ from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
 from migrate.model.warning import WarningCode, WarningText, warning_text
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 from migrate.planning.plan import Refusal
 
 
@@ -36,13 +36,9 @@ def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
         pattern = policies.topic_pattern
         unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
         if unknown:
+            they_read = f"they read: {', '.join(sorted(topics)) or 'no topic'}"
             raise NoSuchName(
-                f"{option} {unknown[0]}: no source reads it",
-                unknown[0],
-                topics,
-                f"they read: {', '.join(sorted(topics))}"
-                if topics
-                else "no source reads any topic of what is moved",
+                f"{option} {unknown[0]}: no source reads it", unknown[0], topics, they_read
             )
 
 
@@ -167,11 +163,10 @@ def other_brokers_warnings(
     lists = {servers for source in chosen for servers in source.brokers.get(cluster, ())}
     known = {address for servers in lists for address in _addresses(servers)}
     if known and known.isdisjoint(_addresses(bootstrap_servers)):
-        shown = ", ".join(sorted(known)[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         yield warning_text(
             WarningCode.OTHER_BROKERS,
-            f"the job reads cluster {cluster!r} at {shown}, and {bootstrap_servers} was asked: on "
-            "another cluster the offsets mean other records",
+            f"the job reads cluster {cluster!r} at {join_some(sorted(known), _SHOWN)}, and "
+            f"{bootstrap_servers} was asked: on another cluster the offsets mean other records",
         )
 
 

@@ -16,6 +16,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.finding import Code
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Target, TopicPartition
+from migrate.model.wording import join_some
 from migrate.planning.new_topics import pattern_to_ask, topic_pattern_warnings
 from migrate.planning.obstacles import (
     other_brokers_warnings,
@@ -167,8 +168,8 @@ def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
     text = "there is nothing to move: no partition is left that has an offset"
     if policies.partitions is not None:
         known = sorted({position.topic_partition for s in chosen for position in s.positions})
-        names = ", ".join(f"{topic}-{partition}" for topic, partition in known[:_MAX_NAMED])
-        text += f"; the checkpoint holds {names}{', …' if known[_MAX_NAMED:] else ''}"
+        names = join_some((f"{topic}-{partition}" for topic, partition in known), _MAX_NAMED)
+        text += f"; the checkpoint holds {names}"
     return Refusal(text)
 
 

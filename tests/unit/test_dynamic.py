@@ -663,7 +663,7 @@ def test_brokers_that_the_job_knew_another_cluster_by_are_warned_of(
     ("servers", "shown"),
     [
         ("c:1,a:1,b:1", "at a:1, b:1, c:1, and"),
-        ("d:1,c:1,a:1,b:1", "at a:1, b:1, c:1, …, and"),
+        ("d:1,c:1,a:1,b:1", "at a:1, b:1, c:1 and 1 more, and"),
         ("b:1,,a:1, ", "at a:1, b:1, and"),
     ],
 )
