@@ -82,30 +82,22 @@ class _Comparison:
     def _place(self) -> Match:
         low = self.before[-1] + 1 if self.before else 0
         high = self.after[0] if self.after else len(self._run)
-        if self._is_first_copied():
-            low = high  # what lies before its copy was consumed
-        elif self._is_last_copied():
-            high = low  # what lies after its copy was not
+        if self._is_copied(self._old.position):
+            low = high  # the records before its copy were consumed
+        elif self._is_copied(self._old.position - 1):
+            high = low  # the records after its copy were not consumed
         next_offset = self._run[low].offset if low < len(self._run) else self._new.next_offset
         lowest = self._run[low - 1].offset + 1 if low else None
-        before, after = len(self.before), len(self.after)
-        if high > low and (self.before or after) and self._old.after:
+        outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
+        if high > low and self._old.after:
             # The old log has lost the records between: whether they were consumed is not known.
-            outcome = MatchOutcome.AMBIGUOUS
-        else:
-            outcome = MatchOutcome.PROVED if after else MatchOutcome.AT_END
-        records = high - low if outcome is MatchOutcome.AMBIGUOUS else 0
-        return Match(outcome, next_offset, before, after, records, lowest=lowest)
+            outcome, records = MatchOutcome.AMBIGUOUS, high - low
+        agreeing = len(self.before), len(self.after)
+        return Match(outcome, next_offset, *agreeing, records, lowest=lowest)
 
-    def _is_first_copied(self) -> bool:
-        """Return whether the old log has the record at the position, and it is copied."""
-        first = self._old.after[:1]
-        return any(r.offset == self._old.position and self._copies(r) for r in first)
-
-    def _is_last_copied(self) -> bool:
-        """Return whether the old log has the record just below the position, and it is copied."""
-        last = self._old.before[-1:]
-        return any(r.offset == self._old.position - 1 and self._copies(r) for r in last)
+    def _is_copied(self, offset: int) -> bool:
+        """Return whether the old log has a record at this offset, and it is copied."""
+        return any(record.offset == offset and self._copies(record) for record in self._records)
 
     def _lacking(self, both: Sequence[int]) -> int:
         """Return how many old records have no copy for another reason than compaction.

@@ -111,6 +111,24 @@ class PlannedPartition(PartitionRow):
         """The next offset in the job's cluster."""
         return self.translation.next_offset if self.translation is not None else self.next_offset
 
+    def in_job_cluster(self, topic: str) -> PlannedPartition:
+        """Return the partition with the offsets of the job's cluster; ``topic`` is its name there.
+
+        Without a translation, the log range stays that of the target's cluster.
+        """
+        there = self.translation
+        if there is None:
+            return replace(self, topic=topic, current=None)
+        return replace(
+            self,
+            topic=topic,
+            next_offset=there.next_offset,
+            current=None,
+            log_start=there.log_start,
+            log_end=there.log_end,
+            translation=None,
+        )
+
     @property
     def difference(self) -> int | None:
         """Next offset minus ``current``: if positive, the target skips records.
@@ -235,15 +253,7 @@ class Plan:
             return self
         old_names = {new: old for old, new in self.topic_map.items()}
         partitions = tuple(
-            replace(
-                planned,
-                topic=old_names.get(planned.topic, planned.topic),
-                next_offset=planned.job_next_offset,
-                current=None,
-                log_start=there.log_start if (there := planned.translation) else planned.log_start,
-                log_end=there.log_end if there else planned.log_end,
-                translation=None,
-            )
+            planned.in_job_cluster(old_names.get(planned.topic, planned.topic))
             for planned in self.partitions
         )
         return replace(
