@@ -10,8 +10,7 @@ there is one, the flag that allows the move anyway.
 ``refusals_and_warnings`` (texts).
 
 ``plan_file`` saves a plan. Before a saved plan is applied, ``recheck`` compares it with the
-cluster, and ``compare_origin`` with the checkpoint. ``verify`` checks where a target started, and
-``diff`` compares two position sets.
+cluster. ``verify`` checks where a target started, and ``diff`` compares two position sets.
 """
 
 from migrate.planning.new_topics import may_have_a_pattern

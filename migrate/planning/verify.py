@@ -96,8 +96,8 @@ class PlanCheck:
     Attributes:
         differences: the differences between the plan and its origin, each in one line.
         not_compared: why the origin cannot be read; empty if it was read.
-        other_starts: the partitions that start at another offset than the checkpoint has; see
-            ``name_other_starts``.
+        other_starts: the partitions that start at another offset than the checkpoint has: resolved
+            markers, new partitions, and starts that the user's options chose.
     """
 
     differences: tuple[str, ...] = ()
