@@ -28,7 +28,7 @@ from migrate.planning import Plan
 from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
 from migrate.planning.shared_topics import refuse_shared_topics, shared_topics
-from migrate.planning.verify import Verification, verify_group, verify_query
+from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX, is_translated
 
@@ -141,11 +141,8 @@ def verify(
         if to_kafka.is_given:
             differences = (*check.differences, *_compare_records(plan, job, to_kafka))
             check = replace(check, differences=differences)
-        verification = replace(verification, plan=check)
-        if plan.only_some_partitions:
-            partitions = verification.partitions
-            kept = tuple(row for row in partitions if row.topic_partition in plan.next_offsets)
-            verification = replace(verification, partitions=kept)
+        partitions = _only_planned(verification.partitions, plan)
+        verification = replace(verification, partitions=partitions, plan=check)
     if state is None:
         return verification
     from migrate.spark.transfer.verify_state import verify_state
@@ -289,6 +286,16 @@ def _translated_error(target: str) -> Refused:
         f"the offsets of {target} are of another cluster than those of the checkpoint; verify the "
         f"plan that was applied: verify plan:FILE {target} --to-kafka-config FILE"
     )
+
+
+def _only_planned(
+    partitions: tuple[VerifiedPartition, ...], plan: Plan
+) -> tuple[VerifiedPartition, ...]:
+    """Drop the partitions that the plan does not move, if the user chose partitions."""
+    if not plan.only_some_partitions:
+        return partitions
+    moved = plan.next_offsets
+    return tuple(row for row in partitions if row.topic_partition in moved)
 
 
 def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
