@@ -70,7 +70,7 @@ def copy_query(
     directory = query_directory(old, files)
     check_apart(target, sink)
     if is_within(str(target.path), directory):
-        raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
+        raise Refused(f"{target.name} lies in the query's own location; name one elsewhere")
     batch = check_can_be_copied(directory, files)
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
@@ -82,7 +82,7 @@ def copy_query(
     missing = topics_of(chosen) - topics_of(sources)
     left_out = left_out_refusal(str(chk), missing, "no source of the query")
     if not sources:
-        raise Refused([str(left_out)])
+        raise Refused(str(left_out))
     move = make_move(request, ChosenInput(positions, sources), into=kept, ignore_other_sources=True)
     (plan,) = move.plans
     change = source_change(query, None, plan, str(chk), request.policies)

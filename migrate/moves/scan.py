@@ -129,5 +129,5 @@ def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     # Our storage does not support every kind of URI; Spark checks the others when it writes.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
-        raise Refused([f"{output} is not empty; name a new directory for the tables"])
+        raise Refused(f"{output} is not empty; name a new directory for the tables")
     return tables

@@ -62,7 +62,7 @@ def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
             )
     try:
         if any(directory.iterdir()):
-            raise Refused([f"{directory} is not empty; name a new directory for the plans"])
+            raise Refused(f"{directory} is not empty; name a new directory for the plans")
     except FileNotFoundError:
         pass
     except OSError as error:

@@ -82,13 +82,12 @@ def translated_plan(
         _translate(planned, translated.get(planned.topic_partition), there, policies)
         for planned in plan.partitions
     )
-    refusals = tuple(_refuse(partitions, translated, policies))
     topics = {planned.topic for planned in partitions}
     source_group = plan.snapshot.source_group if plan.snapshot is not None else None
     return replace(
         plan,
         partitions=partitions,
-        refusals=(*plan.refusals, *refusals),
+        refusals=tuple(_refuse(partitions, translated)),
         warnings=(*plan.warnings, *target_group_warnings(plan.origin, there, partitions)),
         topic_map=policies.topic_map,
         to_cluster_id=there.cluster_id,
@@ -141,9 +140,7 @@ def _translate(
 
 
 def _refuse(
-    partitions: tuple[PlannedPartition, ...],
-    translated: Mapping[TopicPartition, Translated],
-    policies: Policies,
+    partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Translated]
 ) -> Iterator[Refusal]:
     """Refuse partitions without a place, with one refusal for each kind of problem."""
     alike: dict[tuple[MatchOutcome, str], list[tuple[PlannedPartition, Match]]] = {}
