@@ -86,8 +86,8 @@ def refuse_running_jobs(
     elif plan.origin.stopped:
         log.info(STOPPED_WITH_SAVEPOINT)
     elif jobs is None:
-        why = "; if it does, it overwrites these offsets at its next checkpoint"
-        _warn_job_may_run(why, interval, f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}")
+        rest = "; if it does, it overwrites these offsets at its next checkpoint"
+        _warn_job_may_run(rest, interval, f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}")
     else:
         _report_own_job(plan.origin.pointer, jobs, interval)
     return ()
@@ -100,15 +100,22 @@ def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | No
     if own and job_id != _FIXED_JOB_ID:
         log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
     elif own or job_id is None:
-        why = ": that JobManager runs no job, and the checkpoint's path does not show its job"
-        _warn_job_may_run(why, interval, _STOP_IS_PROOF)
+        rest = ": that JobManager runs no job, and the checkpoint's path does not show its job"
+        _warn_job_may_run(rest, interval, _STOP_IS_PROOF)
     else:
-        why = f": that JobManager does not know job {job_id}, which wrote this checkpoint"
-        _warn_job_may_run(why, interval, _STOP_IS_PROOF)
+        rest = f": that JobManager does not know job {job_id}, which wrote this checkpoint"
+        _warn_job_may_run(rest, interval, _STOP_IS_PROOF)
 
 
-def _warn_job_may_run(why: str, interval: float | None, proof: str) -> None:
-    warn(WarningCode.JOB_MAY_RUN, f"cannot tell whether the job still runs{why}")
+def _warn_job_may_run(rest: str, interval: float | None, proof: str) -> None:
+    """Warn that the job may still run, and log the ways to find out.
+
+    Args:
+        rest: the end of the warning's sentence.
+        interval: the job's checkpoint interval.
+        proof: what would prove that the job has stopped.
+    """
+    warn(WarningCode.JOB_MAY_RUN, f"cannot tell whether the job still runs{rest}")
     log.info(f"{_wait_text(interval)}; {proof}")
 
 
