@@ -97,8 +97,7 @@ def copy_query(
         write_copy(directory, batch, changed, target.path, files)
     log.info(
         f"wrote {target.name}: {counted(len(changed), 'partition')} changed after batch {batch}, "
-        "all else as it was; the watermark too, which drops what is older; use it as "
-        "checkpointLocation of the query as it was"
+        "and the watermark is kept; use it as checkpointLocation of the same query"
     )
     start = committed_positions(old, target.path).next_offsets
     return [SparkSource(0, start, False)], warnings, positions.origin
