@@ -7,9 +7,9 @@ the job's current directory; the absolute URI.
 
 A handle could name any file of the machine or the store. A file outside of the checkpoint (after
 links are resolved) is opened only with ``allow_external``. The files of a savepoint are in its
-directory; the files of a ``chk-<n>`` may also be in ``shared/`` and ``taskowned/`` beside it. Each
-of these directories may have Flink's random S3 entropy in its path. No two handles may share bytes
-of a file.
+directory; the files of a ``chk-<n>`` can also be in ``shared/`` and ``taskowned/`` beside it. Each
+of these directories can have Flink's random S3 entropy in its path. Two handles must not share
+bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -78,7 +78,9 @@ class _Claims:
         return _Claims, ()  # each process has its own claims
 
     def record(self, path: str, stream: _Stream, label: str) -> None:
-        """Record that the bytes of ``stream`` are in the file at ``path``; calls may be repeated.
+        """Record that the bytes of ``stream`` are in the file at ``path``.
+
+        To record the same handle again has no effect.
 
         Raises:
             DecodeError: another handle has some of the same bytes.
@@ -92,7 +94,8 @@ class _Claims:
         with self._lock:
             claims = self._by_path.setdefault(path, [])
             index = bisect(claims, start, key=lambda claim: claim.start)
-            # Recorded claims do not overlap: if the new claim overlaps any, then also a neighbour.
+            # Recorded claims do not overlap each other, so it is enough to look at the claims
+            # before and after the new one.
             for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return
@@ -128,7 +131,7 @@ class StateFiles:
         Raises:
             DecodeError: the file is missing, outside of the checkpoint, shorter than its handle
                 says, or too large; or another handle has some of the same bytes.
-            OSError: the file may not be read.
+            OSError: access to the file is denied, or its store failed.
         """
         match stream:
             case InlineState():
@@ -210,7 +213,7 @@ class StateFiles:
         return list(dict.fromkeys(map(normalise_path, paths)))
 
     def _allowed_paths(self, candidates: list[str], outside: list[str]) -> Iterator[str]:
-        """Yield the absolute candidates that may be opened; append the others to ``outside``."""
+        """Yield the absolute paths of allowed candidates; append the others to ``outside``."""
         for candidate in candidates:
             if "\0" in candidate:
                 continue

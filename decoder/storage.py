@@ -32,8 +32,8 @@ class ByteSource(Protocol):
 
     The source determines the form of a path (a local path, a URL). ``read``, ``read_range`` and
     ``modified_at`` raise FileNotFoundError for a missing file. Methods raise StorageUnavailable for
-    a service that fails, and OSError for a file that may not be read. ``read_range`` is called from
-    several threads at once.
+    a service that fails, and OSError for a file that they have no permission to read. Several
+    threads call ``read_range`` at the same time.
     """
 
     def read(self, path: str) -> bytes:
@@ -50,7 +50,8 @@ class ByteSource(Protocol):
     def absolute(self, path: str) -> str:
         """Return the absolute path, with links and ``..`` resolved.
 
-        A path is below a directory if its absolute path begins with the directory's and a slash.
+        A path is below a directory if its absolute path begins with the absolute path of the
+        directory and a slash.
         """
 
     def list_directory(self, path: str) -> list[str] | None:
@@ -119,7 +120,8 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> 
 
     Raises:
         FileNotFoundError: the file does not exist.
-        OSError: the path is not a regular file, may not be read, or is larger than ``max_bytes``.
+        OSError: the file is not a regular file, is larger than ``max_bytes``, or there is no
+            permission to read it.
     """
     path = os.fspath(path)
     status = os.stat(path)  # noqa: PTH116 - paths are text here

@@ -2,5 +2,5 @@
 
 ``parse`` reads the whole file and returns the classes of ``model``. ``layout`` describes the
 differences between versions, ``handles`` reads the handles of state, and ``properties`` reads the
-type of the checkpoint at the end.
+checkpoint's type, which is at the end of the file.
 """

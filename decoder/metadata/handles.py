@@ -32,7 +32,7 @@ MAX_NESTING = 8
 # The number of values of CheckpointedStateScope, the scope of a merged file.
 _SEGMENT_SCOPES = 2
 
-_MODES = tuple(DistributionMode)  # their values are 0, 1 and 2
+_MODES = tuple(DistributionMode)  # the value of each mode is its index
 
 MIN_STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
 
@@ -180,9 +180,9 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
     """Step over a KeyedStateHandle; return the size of its state in bytes.
 
-    ``u8 type``: 0 null; 3, 7, 12 key groups, as type 3 of ``read_stream``, and in 12 ``UTF
-    handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes; 10, 13 changelog files. The
-    functions below describe the fields of the other types.
+    ``u8 type``: 0 null; 3, 7, 12 key groups, with the fields of type 3 in ``read_stream``, and
+    after them, only in type 12, ``UTF handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog
+    bytes; 10, 13 changelog files. The functions below describe the fields of the last four kinds.
     """
     total = cursor.attempt(skip_incremental_fast)
     if total is not None:
@@ -293,7 +293,7 @@ def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
 def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[int, int]) -> int:
     """Step over ``i32 n`` channel-state handles of one direction; return their size in bytes.
 
-    From metadata version 6 on (``typed``), the handle's type precedes each handle. A plain handle
+    From metadata version 6 on (``typed``), a type byte precedes each handle. A plain handle
     (type ``kinds[0]``): ``i32 subtask``, two ``i32`` (gate and channel, or partition and
     subpartition), ``i32 n``, n x ``i64``, ``i64 size``, handle. A merged handle (type
     ``kinds[1]``): ``i32 subtask, i64 size``, handle, ``i32 n``, n bytes.

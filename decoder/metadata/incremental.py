@@ -38,8 +38,8 @@ class _NeedsStrictReader(Exception):
 def skip_incremental_fast(data: bytes, start: int, end: int) -> tuple[int, int] | None:
     """Step over an incremental handle.
 
-    ``start`` is the place of the type byte. ``handles.skip_incremental`` has the layout of what
-    follows it.
+    ``start`` is the position of the type byte. The docstring of ``handles.skip_incremental``
+    describes the bytes after the type byte.
 
     Returns:
         The handle's end and the size of its state in bytes, or None if ``handles`` must read it.
@@ -111,7 +111,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles; return None if they must be read singly."""
+    """Step over ``count`` local paths and FILE handles; return None if the run is not uniform."""
     type_offset = 2 + _U16.unpack_from(data, start)[0]
     uri_bytes = _U16.unpack_from(data, start + type_offset + 9)[0]
     stride = type_offset + _FILE.size + uri_bytes
@@ -135,10 +135,11 @@ def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
 def _run_layout(
     type_offset: int, uri_bytes: int, count: int
 ) -> tuple[Struct, list[tuple[int, bytes]]]:
-    """Return the layout of (size, URI) of each handle in a run, and its constant columns.
+    """Return a struct that unpacks (size, URI) of each handle in a run, and the constant columns.
 
-    A column is (offset in a handle, the byte in each handle). These are constant: the length of the
-    local path, the type, the size's highest byte (0: the size is not negative), the URI's length.
+    A column is (offset in an entry, the bytes at this offset in all entries); an entry is a local
+    path and its handle. These are constant: the length of the local path, the type, the size's
+    highest byte (0: the size is not negative), the URI's length.
     """
     constants = _U16.pack(type_offset - 2) + b"\2\0" + _U16.pack(uri_bytes)
     offsets = (0, 1, type_offset, type_offset + 1, type_offset + 9, type_offset + 10)

@@ -1,9 +1,9 @@
 """A reader of Java object streams that does not instantiate Java classes.
 
-Objects, enums, strings, arrays, classes, references and null are read into names and values. A
-class's own ``writeObject`` or ``writeExternal`` may write more data; only the objects in it are
-kept. Proxies and objects of Externalizable classes in protocol version 1 are refused, because
-CheckpointProperties, the logical types of Flink SQL and Beam's sources never contain them.
+Objects, enums, strings, arrays, classes, references and null are read into names and values. Of
+the data that a class's own ``writeObject`` or ``writeExternal`` adds, only the objects are kept.
+Refused are proxies, and objects of Externalizable classes if the stream has protocol version 1:
+CheckpointProperties, the logical types of Flink SQL and Beam's sources never contain either.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -140,7 +140,7 @@ class _Reader:
             case _Tag.STRING:
                 return self._string(cursor.utf(_FIELD))
             case _Tag.LONG_STRING:
-                # The length is an i64. No text that is used is so long, so it is skipped.
+                # A text of 64 KiB or more, after an i64 length. It is skipped: no caller needs it.
                 cursor.skip(cursor.i64(_FIELD), _FIELD)
                 return self._string("")
             case _Tag.ENUM:

@@ -1,8 +1,8 @@
 """The keyed state handles of ``_metadata``.
 
-This module reads where the keyed state is: files, and positions in them. If only Kafka positions
-are read, ``handles.skip_keyed_state`` skips these handles. The ``skip`` functions in ``handles``
-describe the layouts.
+This module reads where the keyed state is: files, and byte offsets in them. A reader that needs
+only Kafka positions skips these handles with ``handles.skip_keyed_state``. The docstrings of the
+``skip`` functions in ``handles`` describe the layouts.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """
@@ -63,7 +63,9 @@ KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState
 
 
 def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
-    """Read a KeyedStateHandle, or None for a null handle.
+    """Read a KeyedStateHandle; return None for a null handle.
+
+    Handles of changes are counted, not read.
 
     Raises:
         DecodeError: the handle is cut short, corrupt, or of an unknown kind.

@@ -26,7 +26,7 @@ class InlineState(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """FileStateHandle: a whole file, with its absolute URI when it was written.
+    """FileStateHandle: a whole file, with the absolute URI that Flink wrote it to.
 
     ``stored_size`` is None if Flink did not know it (-1 in the handle).
     """
@@ -51,7 +51,7 @@ class RelativeFileState(NamedTuple):
 
 
 class SegmentState(NamedTuple):
-    """SegmentFileStateHandle: ``size`` bytes from ``start`` of a file of Flink's file merging."""
+    """SegmentFileStateHandle: ``size`` bytes of a merged file, from byte ``start`` on."""
 
     uri: str
     start: int

@@ -25,7 +25,10 @@ _STOPS = {"NONE": StopKind.NONE, "SUSPEND": StopKind.SUSPEND, "TERMINATE": StopK
 
 
 def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
-    """Read the object stream at the end; return the unknown type if its classes are unknown.
+    """Read the object stream at the end of the file.
+
+    If the object is not a CheckpointProperties with a CheckpointType or a SavepointType, both parts
+    of the result are ``UNKNOWN``.
 
     Raises:
         DecodeError: the stream is cut short or not a Java object stream.

@@ -108,6 +108,6 @@ def _read_ahead(
     finally:
         if pool is not None:
             # Do not wait: the garbage collector may close this generator in a thread that is just
-            # starting. That thread holds a lock without which the pool's threads cannot end
+            # starting. That thread holds a lock that the pool's threads need in order to end
             # (_shutdown_locks in threading @ Python 3.11).
             pool.shutdown(wait=False, cancel_futures=True)

@@ -141,7 +141,9 @@ def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> 
 def read_excerpt(
     handle: OperatorStateHandle, span: Extent | None, files: StateFiles, label: str
 ) -> Excerpt:
-    """Read the part of a handle's stream that holds the elements of the state of this extent.
+    """Read the range ``span`` of a handle's stream, and the stream's header.
+
+    If ``span`` is None, read the whole stream.
 
     Raises:
         DecodeError, OSError: as for ``StateFiles.read``.

@@ -6,8 +6,8 @@ are imported only by the commands that need them.
 
 import gc
 
-# What the imports create stays until the process ends. To search it for reference cycles takes a
-# twentieth of the time of a start.
+# The objects that the imports create stay until the process ends. To search these objects for
+# reference cycles would take a twentieth of the start-up time.
 _collects = gc.isenabled()
 gc.disable()
 try:
@@ -16,7 +16,8 @@ except KeyboardInterrupt:  # Ctrl-C during the import
     raise SystemExit(130) from None
 finally:
     gc.freeze()
-    # The number of new objects after which cycles are searched: 700 by default. Few have any.
+    # Search for cycles after this number of new objects (by default 700 in Python 3.11), because
+    # few objects are in cycles.
     gc.set_threshold(10_000)
     if _collects:
         gc.enable()

@@ -36,8 +36,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
         from migrate.kafka.config import ConfigError
 
-        # A file of Kafka properties is an input. Any other file that raises a UsageError because
-        # of a PermissionError is one that the command writes.
+        # No permission: a ConfigError is about a file of Kafka properties, which is an input; any
+        # other error is about a file that the command writes.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

@@ -36,7 +36,7 @@ def explain(
 
 
 def _page_of_word(word: str) -> str:
-    """Return which page explains a verdict, or an obstacle of a scan; else an empty text."""
+    """Return a line that names the page about a verdict or an obstacle; else an empty text."""
     from migrate.fleet.rows import OBSTACLE_CODES
     from migrate.planning.plan import Verdict
 

@@ -38,7 +38,7 @@ def load_command(name: str) -> Any:
 
 
 class _Commands(Group):
-    """A group whose commands are loaded only to run them, or to complete their arguments."""
+    """A group that loads a command only if the command line names the command."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx))
@@ -100,7 +100,8 @@ def main() -> None:
     if sys.stdout is None:  # closed by the caller (>&-)
         _fail(Exit.USAGE, "stdout is closed, so no result could be printed; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Escape characters of a path that the locale cannot encode, instead of raising an error.
+        # By default, a character that the locale cannot encode raises an error. Write an escape
+        # such as \u20ac instead of the character.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
@@ -117,9 +118,9 @@ def main() -> None:
 def _exit_code(end: SystemExit) -> Any:
     """Return the exit code of the process.
 
-    If the reader of a pipe has closed it (``migrate --help | head -1``), Typer exits with 1.
-    Instead, return the exit code of the error that Typer was printing, or 0 if it was printing the
-    help.
+    If the reader of a pipe has closed the pipe (``migrate --help | head -1``), Typer exits with 1.
+    In this case, return the exit code of the error that Typer was printing, or 0 if Typer was
+    printing the help.
     """
     pipe_error = end.__context__
     if not isinstance(pipe_error, BrokenPipeError):

@@ -49,11 +49,12 @@ def verification(
 ) -> str | None:
     """Return the ``verify`` command that checks a move, or None if no command can check it.
 
-    Without a saved plan, ``verify`` cannot check a move whose options changed the positions.
+    Without a saved plan, ``verify`` can check only a move from a checkpoint, without options that
+    can change positions, and not to another cluster.
 
     Args:
-        chk: the checkpoint that was moved.
-        plan: the plan file that was applied.
+        chk: the checkpoint or other source that was moved, or None with a plan.
+        plan: the plan file that was applied, or None.
         origin: what the positions were read from.
         target: the target, as ``verify`` takes it.
         arguments: the arguments of the move.

@@ -88,7 +88,7 @@ def scan(
         log.info(line)
     if step := _next(inventory, roots, latest_only, plans, kafka):
         log.info(step)
-    if inventory.failures:  # the highest exit code is that of a bug
+    if inventory.failures:  # a bug has the highest exit code, so a bug is never hidden
         raise max(inventory.failures, key=exit_of)
 
 

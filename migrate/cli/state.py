@@ -121,7 +121,7 @@ def _print_entries(state: KeyedState, format: TextFormat, limit: int | None) -> 
 
 
 def _buffered(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces, once ``_BUFFER_SIZE`` characters or all pieces have been read."""
+    """Yield the pieces, but none before ``_BUFFER_SIZE`` characters or all pieces were read."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

@@ -169,7 +169,7 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler that shows messages of the logger ``migrate``, and ``timed`` stages on ``busy``.
+    """A handler for the logger ``migrate``: shows messages, and stages of ``timed`` on ``busy``.
 
     Equal warnings are shown once, unless they have the attribute ``REPEATED``.
     """

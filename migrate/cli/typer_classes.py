@@ -70,7 +70,7 @@ def _use_own_classes(parameters: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command that refuses an option of one value if it is given twice."""
+    """A command that refuses a repeated option, unless it is a flag or takes several values."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(command_help(self, ctx))
@@ -98,7 +98,7 @@ class Command(TyperCommand):
         return rest
 
     def _check_values(self, ctx: Any, args: list[str]) -> None:
-        """Refuse an option as the value of another, as after an unset variable of the shell."""
+        """Refuse an option where a value is expected; an unset shell variable leads to this."""
         options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
         names = {name for option in options for name in option.opts}
         with_value = {name for option in options if not option.is_flag for name in option.opts}
@@ -107,7 +107,7 @@ class Command(TyperCommand):
                 ctx.fail(f"{option} has no value: {value} follows it (an unset variable?).")
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
-        """Refuse an option of one value if it is given twice; Typer would use its last value."""
+        """Refuse a repeated option that takes one value; Typer would use the last value."""
         order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or option.is_flag):
@@ -135,7 +135,7 @@ def _why_no_option(ctx: Any, command: Any, option: str) -> str:
 
 
 def _check_pattern(args: list[str]) -> None:
-    """Refuse several paths of one folder, which a pattern of the shell most often stands for.
+    """Refuse several existing paths in one folder: most often the shell has expanded a pattern.
 
     Raises:
         UsageError: there are such paths among the arguments.

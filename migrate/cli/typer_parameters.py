@@ -71,7 +71,8 @@ def with_options(
     """Give a command the parameters that Typer makes its options from.
 
     A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
-    TypedDict becomes one option for each key; the command gets a dict of those that have a value.
+    TypedDict becomes one option for each key; the command gets a dict of the options that have a
+    value.
 
     Args:
         command: the function of the command.

@@ -1,4 +1,4 @@
-"""Check the commands of the spec before the stop of the job.
+"""Check the commands of the spec before the stop of the job, and run the command ``rehearse``.
 
 The programs and scripts of the commands must exist. Later commands of a shell line are not checked,
 because the first may create what they use. If it is not certain which program runs, nothing is

@@ -57,7 +57,8 @@ class Command:
         if self._lock.exists():
             with self._lock.open("a") as lock:
                 try:
-                    # An exclusive lock would look to another run like the lock of the command.
+                    # A shared lock: another run that checks the status at the same time would
+                    # mistake an exclusive lock for the lock of the command.
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return "running"
@@ -67,9 +68,10 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def process(self) -> int | None:
-        """Return the process id of the shell around the command, or None once that has ended.
+        """Return the process id of the shell around the command.
 
-        It is also the id of a process group: the command and what it starts are in this group.
+        Return None if the command was never run, or the shell has written the exit code. The
+        process id is also the id of the process group of the command and of what it starts.
         """
         if not self.state.exists():
             return None

@@ -88,8 +88,8 @@ class JobToStop:
             the last stop has failed, the id for the next stop.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
-        savepoints: the complete savepoints in ``folder`` that may be of a stop, by ascending
-            checkpoint id; empty while the job runs.
+        savepoints: the complete savepoints in ``folder`` that the job may have stopped with, by
+            ascending checkpoint id; empty while the job runs.
         folder: the URI of the folder for the savepoints of this job's stops.
     """
 

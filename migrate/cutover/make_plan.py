@@ -24,7 +24,7 @@ from migrate.planning import Plan
 from migrate.report.cut_over import PartitionReport, PlanReport
 from migrate.state.taken_states import TakenStates, log_states
 
-# The text in messages about the states that the spec names.
+# What happens to the states that the spec names, as messages say it.
 _HANDED_TO_PRIME = "is handed to the command that primes"
 
 
@@ -45,7 +45,8 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# Notes about findings that the stop of the job ends, or its end has ended.
+# The notes that are logged for dropped findings: ``_STOP_ENDS`` for findings that the stop of the
+# job will end, ``_ENDED`` for a finding that has ended because the job has FINISHED.
 _STOP_ENDS = {
     Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
@@ -64,7 +65,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
             checkpoint that do not hold for the savepoint of the stop are left out.
 
     Raises:
-        MigrateError, DecodeError: see ``migrate.plan`` and ``take_states``.
+        MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.
     """
     arguments = context.file.move_arguments()
     if job_runs:
@@ -101,7 +102,7 @@ def _drop_findings(
 ) -> ChosenInput:
     """Drop the findings that have ended, and log a note for those with a code in ``notes``."""
     positions = checkpoint.positions
-    assert isinstance(positions, Extraction)  # a cut-over reads no other side
+    assert isinstance(positions, Extraction)  # a cut-over moves only from checkpoints
     for finding in positions.findings:
         if has_ended(finding) and finding.code in notes:
             log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
@@ -112,7 +113,7 @@ def _drop_findings(
 def make_plan(context: CutOverContext, facts: Facts) -> str:
     """Make the plan from the savepoint, and save it unless this is a dry run.
 
-    Return the number of partitions and the plan's file, as text.
+    Return the number of partitions as text, and the path of the plan's file if it was saved.
 
     Raises:
         Refused: the plan must not be applied.

@@ -58,7 +58,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     trigger_id, attempt = _newest_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
-        if not job.ended and job.state != "UNKNOWN":  # the job was started again, with a fixed id
+        if not job.ended and job.state != "UNKNOWN":  # the job was started again, with the same id
             trigger_id, attempt = _newest_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints = None, list[Savepoint]()
     if job.ended or job.state == "UNKNOWN":
@@ -160,7 +160,10 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return the complete savepoints in a folder that may be of a stop, by ascending id."""
+    """Return the complete savepoints in a folder that a job may have stopped with.
+
+    They are in ascending order of the checkpoint id.
+    """
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():
@@ -204,8 +207,8 @@ def reported_savepoint(
 ) -> Savepoint | None:
     """Return the savepoint with the checkpoint id and the path that Flink reports, or None.
 
-    The highest checkpoint id is not enough: if the job was started again with a fixed id, an older
-    savepoint may have a higher one.
+    The highest checkpoint id is not enough: if the job was started again with the same job id, an
+    older savepoint may have a higher checkpoint id.
 
     Args:
         savepoints: the savepoints in the job's folder.

@@ -158,7 +158,7 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
 def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    The plan is not refused because the job still runs.
+    That the job still runs is no reason to refuse the plan.
 
     Returns:
         What was checked.
@@ -179,7 +179,10 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
 
 
 def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
-    """Refuse a group that another move has written, or that has moved on beyond the plan."""
+    """Refuse a group that another move has written, or that has moved on beyond the plan.
+
+    ``--adopt`` allows the first, ``move.allow-moved-on`` the second.
+    """
     group = read_group(context)
     reason = other_move_reason(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:

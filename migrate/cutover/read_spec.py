@@ -26,7 +26,7 @@ _DEEPEST = 16  # a spec has five levels
 # The only form of a number; any other form is text.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
-# The parts of a spec. A part without a value (``kafka:``) is read as one without keys.
+# The parts of a spec. A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
 # What pydantic adds to the path of a value that may be a text or a list.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
@@ -46,7 +46,7 @@ _EXAMPLES = {
 _INDENTATION = (
     "the indentation of this line or of the one before is wrong, or a colon or a quote is missing"
 )
-# What is wrong in words for users, by a part of PyYAML's error.
+# The message that the user gets, by a part of PyYAML's message.
 _YAML_PROBLEMS = {
     "'\\t'": "a tab; indent with spaces",
     "could not find expected ':'": "a colon is missing in this line or in the one before",

@@ -102,7 +102,7 @@ class Record:
         self.change(flink=self.model.flink.model_copy(update=fields))
 
     def put_aside(self, *files: Path) -> None:
-        """Rename the files that exist to names with the current time."""
+        """Add the current time to the names of the files, if they exist."""
         at = now().replace(":", "")
         for file in files:
             if file.exists():

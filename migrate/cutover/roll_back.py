@@ -74,7 +74,7 @@ def check_roll_back(facts: Facts) -> None:
 
 
 def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
-    """Return why this record must not remove a location, or an empty text."""
+    """Return why a rollback must not remove the location, or an empty text."""
     record = facts.record
     if record.moved_with is None or target.is_empty or target.unfinished:
         return ""

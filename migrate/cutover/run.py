@@ -69,9 +69,10 @@ def cut_over(
     """Move a running Flink job to its target, by a spec.
 
     Without ``execute`` this is a dry run: it checks for obstacles and shows the progress of earlier
-    runs. Before the job is stopped, it also runs the spec's command ``rehearse``. With ``execute``
-    it runs every step that is not done yet. After a crash the same call continues. A run with
-    ``execute`` locks the record's folder, so two of them cannot work at the same time.
+    runs. If the step ``check`` is not done yet, the dry run also runs the spec's command
+    ``rehearse``. With ``execute``, every step that is not done yet is run. After a crash the same
+    call continues. A run with ``execute`` locks the record's folder, so two such runs cannot work
+    at the same time.
 
     Args:
         spec: the YAML file.
@@ -81,7 +82,7 @@ def cut_over(
         adopt: take over a target that another record or a person has written. The target must hold
             this plan; a group may also hold another move's offsets.
         nothing_started: only with ``back``: the user states that nothing has started from the
-            target. It is needed if the facts do not show this.
+            target. Needed if it cannot be seen that nothing has started.
         confirm: called once with a question, before the first change. It may raise to stop the run.
 
     Raises:

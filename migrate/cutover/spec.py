@@ -118,7 +118,7 @@ class FlinkSpec(_SpecPart):
 class KafkaSpec(_SpecPart):
     """The connection to the brokers. Put passwords into the file that ``config`` names."""
 
-    # The fields are named as arguments of the calls in ``migrate.moves``.
+    # The fields have the names of the arguments of the functions in ``migrate.moves``.
     bootstrap_servers: Text | None = None
     kafka_config: PathOrUrl | None = Field(None, alias="config", description="as --kafka-config")
     kafka_properties: dict[str, str] = Field(
@@ -270,7 +270,7 @@ class SpecFile:
         return folder if "://" in folder else f"file://{folder}"
 
     def connections(self) -> ConnectionArguments:
-        """Return the connections to both clusters, as keyword arguments of calls of ``moves``."""
+        """Return the connections to both clusters, as keyword arguments for ``migrate.moves``."""
         return cast(ConnectionArguments, self.spec.kafka.model_dump())
 
     def target_kafka_arguments(self) -> KafkaArguments:

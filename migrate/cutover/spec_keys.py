@@ -22,10 +22,10 @@ _KEYS = {
     "spark-source": "spark-source",
     **{str(field.alias): f"move.{field.alias}" for field in MoveSpec.model_fields.values()},
 }
-# This option has no key in the spec.
+# This advice is removed, because the option has no key in the spec.
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
-# An option, with the space after it if a value follows: a policy, or a placeholder in capitals.
+# An option. If a value follows (a policy, or a placeholder in capitals), also the space between.
 _OPTION = re.compile(
     r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?"
 )
