@@ -102,7 +102,10 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
-    """Record that the stop was clean. The step ``plan`` checks uncommitted data of sinks."""
+    """Record the result of the step ``clean``: the savepoint, and when the job ended.
+
+    The later step ``plan`` checks the uncommitted data of sinks.
+    """
     savepoint = require(facts.savepoint)
     text, ended_ms = "the savepoint is whole", None
     if isinstance(facts.job, JobToStop):

@@ -26,7 +26,7 @@ class Content(Enum):
     PLAN_NOT_RECORDED = auto()  # the plan; the run was killed before it recorded the write
     PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group that held the plan; others have committed for it since
-    NOT_OURS = auto()  # written by another record or a person; a run may adopt it
+    NOT_OURS = auto()  # written by another record or a person; only --adopt takes it over
     WRONG = auto()  # something that no run can continue with
 
 
@@ -245,9 +245,9 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
 
 
 def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
-    """Return the last batch of the priming, or -1 without a priming.
+    """Return the last batch of a successful priming, or -1 without one.
 
-    Later batches are the query's.
+    All later batches were planned by the query.
     """
     if not facts.spec.states:
         return -1

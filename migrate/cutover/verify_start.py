@@ -4,8 +4,8 @@ The current state of the target does not show where a partition began if
 
 * others have committed for the group, unless a run saw a member with the partition while our
   commit was still the newest;
-* the query's log has lost its first batches, or the log start is above the planned offset, and the
-  outcome is ``ok`` or ``moved on``.
+* the outcome is ``ok`` or ``moved on``, and either the query's log has lost its first batches, or
+  the log start of the partition is above the planned offset.
 
 The outcome is then unknown, unless an earlier verification found that the partition began at the
 planned offset.
@@ -82,7 +82,7 @@ class Evidence:
     """What is known about the target in addition to the verification.
 
     Attributes:
-        has_begun: whether the target has begun.
+        has_begun: whether a query or consumers have started from the target.
         has_committed_batch: whether the query has committed a batch after the priming. False for a
             group.
         log_starts: the current log start of each partition.
@@ -164,7 +164,7 @@ def verify_start(
 
 
 def _records(partition: VerifiedPartition, outcomes: Sequence[StartOutcome]) -> int:
-    """Return the records of a partition's outcome, or 0 if it is none of ``outcomes``."""
+    """Return ``partition.records`` if the partition's outcome is one of ``outcomes``, else 0."""
     return partition.records if partition.outcome in outcomes else 0
 
 

@@ -23,8 +23,8 @@ from migrate.storage.files import Files, MissingExtra
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LONG_MAX = (1 << 63) - 1
 
-# The highest averages of a chunk: large enough to be worth the start of a task, small enough for a
-# quick retry.
+# The highest average number of candidates in a chunk, and of bytes of metadata. A chunk is large
+# enough to be worth the start of a task, and small enough for a quick retry.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed in bytes of metadata.
@@ -158,7 +158,7 @@ def read_candidate(
         return Failure(error.kind.value, str(error))
     except (MissingExtra, ImportError) as error:
         return Failure("missing package", f"{candidate.pointer}: {error}")
-    except Exception as error:  # a bug of ours must not stop the others
+    except Exception as error:  # a bug of ours must not stop the reading of other candidates
         return Failure("internal error", f"{candidate.pointer}: {type(error).__name__}: {error}")
 
 

@@ -36,7 +36,8 @@ _BATCHES_PER_THREAD = 8
 _SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
 _MAGIC = re.compile(r"[*?[]")
-# The root of a local path, or the host or bucket of a URL: this part may not be a glob.
+# The root of a local path, or the host or bucket of a URL. In this part, ``*``, ``?`` and ``[`` are
+# not wildcards.
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
 
@@ -44,7 +45,8 @@ class _Visit(NamedTuple):
     """A directory to visit.
 
     Attributes:
-        is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint.
+        is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint, or a root names the
+            ``_metadata`` in it.
         choices: if only the newest complete ``chk-<n>`` of this directory is wanted, the names of
             all its ``chk-<n>``, newest first; otherwise empty.
     """

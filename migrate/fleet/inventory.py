@@ -173,7 +173,7 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
 
 
 def _is_unlistable(job: ScannedJob) -> bool:
-    """Return whether this is a missing or unlistable directory without the name of a savepoint."""
+    """Return whether a job stands for a missing or unlistable directory, not for a savepoint."""
     named = posixpath.basename(job.pointer).startswith("savepoint-")
     return job.error_kind in _UNLISTABLE_KINDS and not named
 

@@ -79,8 +79,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: whether it is the newest checkpoint of its job, or a savepoint.
         listed: whether it counts in the totals of the scan, and has rows in the tables. False for a
-            checkpoint that was read in place of a vanished one, if it is also a candidate: that
-            candidate counts.
+            checkpoint that was read in place of a vanished one, but is a candidate itself: it
+            counts as that candidate.
         rows: the rows of each view of the request.
         positions: the checkpoint's positions, in the order of their rows; empty if no broker is
             asked, or if the checkpoint could not be read.

@@ -59,7 +59,8 @@ def load_sides(
         right: the right side.
         broker: librdkafka's properties; None if the user named no broker.
         choice: which source of a checkpoint to compare, and which of its clusters.
-        left_broker: librdkafka's properties for the left side, if that is of another cluster.
+        left_broker: librdkafka's properties for the left side, if it is of another cluster than
+            the right side; None: as ``broker``.
         translate: a function that takes both sides, and returns the left side's positions
             translated to the right side's cluster.
 

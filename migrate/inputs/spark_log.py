@@ -7,8 +7,8 @@
     offsets/N       the end of batch N: a version, the query's metadata, then a line per source
     sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
-Spark runs a batch without a commit again. So a restarted query continues at the end of its newest
-*committed* batch. If no batch is committed, the query starts at the seeds. Spark writes missing
+After a restart, Spark repeats a batch that is not committed. So the query continues at the end of
+its newest *committed* batch. If no batch is committed, it starts at the seeds. Spark writes missing
 seeds before batch 0, from ``startingOffsets``. Only the continuous trigger does not use seeds. The
 numbers of logged batches may have gaps: asynchronous progress tracking logs only some batches.
 

@@ -1,10 +1,11 @@
 """Entries of a Spark checkpoint location: files, versions, offsets.
 
 ``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source. In
-version 1 this is the source's offset, in the order of the query's plan. In version 2, which Spark
-4.2 can write, it is ``<source>:<offset>``, where the source is a number or the name that the query
-gives it. The offset ``-`` means that the source has no offset yet, such as a Kafka source without
-partitions. Offsets of sources other than Kafka are not parsed.
+version 1, a source's line is its offset, and the lines are in the order of the query's plan. In
+version 2, which Spark 4.2 can write, a source's line is ``<source>:<offset>``, where ``<source>``
+is a number or the name that the query gives the source. The offset ``-`` means that the source has
+no offset yet, such as a Kafka source without partitions. Offsets of sources other than Kafka are
+not parsed.
 
 Hadoop's ``.crc`` files are not read; Spark does not check them either (Hadoop's FileContext).
 

@@ -154,14 +154,16 @@ class QueryStart:
 
     Attributes:
         start_positions: the positions at which the query started, merged from the seeds of its
-            sources; empty if Spark computes the start instead.
-        resumes_at: the offsets that a restarted query reads next; None if Spark computes the start.
+            sources; empty if Spark itself computes the start.
+        resumes_at: the offsets that a restarted query reads next; None if Spark itself computes the
+            start.
         has_run: whether a query has begun a batch in this checkpoint location.
         continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed, and does not record where the query started.
         seeds: the seeded offsets, by source.
-        batches: (number, end offsets by source) of each committed batch, the oldest first. Like
-            ``seeds``, empty if no batch has begun, and for the continuous trigger.
+        batches: (number, end offsets by source) of each committed batch in the offset log, the
+            oldest first. ``seeds`` and ``batches`` are empty if no batch has begun, and for the
+            continuous trigger.
     """
 
     start_positions: PositionSet

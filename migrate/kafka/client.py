@@ -122,7 +122,7 @@ class Connection:
             self._failures.append(failure)
 
     def _refusal(self) -> BrokerError | None:
-        """Return the last authentication or TLS error; None without one, or if brokers are left."""
+        """Return the last authentication or TLS error once all brokers are down, else None."""
         self.admin.poll(0)
         if not self._all_down:
             return None
@@ -179,7 +179,7 @@ class Connection:
     def consumer(self, settings: Mapping[str, Any]) -> Consumer:
         """Return a consumer that joins no group and commits nothing.
 
-        It reports the end of each partition as an error of a message.
+        At the end of a partition, it returns a message with the error ``_PARTITION_EOF``.
         """
         own_settings = {
             "group.id": "flink-offset-migrate",  # librdkafka requires one

@@ -35,7 +35,8 @@ _DELETE_MEANINGS = {
 }
 
 # The coordinator writes a commit request as one record batch to __consumer_offsets, and refuses a
-# batch larger than this topic's max.message.bytes (by default 1048588). This limit is about half.
+# batch larger than this topic's max.message.bytes. This number is about half of its default,
+# 1048588.
 _REQUEST_BYTES = 500_000
 # The bytes of a record without its strings: framing, lengths, partition, offset and times.
 _RECORD_OVERHEAD = 100

@@ -1,8 +1,8 @@
-"""MirrorMaker 2's offset syncs: some offsets of records and of their copies.
+"""MirrorMaker 2's offset syncs: for some records, the record's offset and that of its copy.
 
 A mirror writes them to partition 0 of ``mm2-offset-syncs.ALIAS.internal``, by default in the
-cluster that it copies from (``offset-syncs.topic.location``). A pair may be of an earlier copy of
-the topic, so it only shows where to look.
+cluster that it copies from (``offset-syncs.topic.location``). A sync may be from an earlier copy of
+the topic, so it only shows where to look for a record's copy.
 
 Layout: the key is the topic (length as int16, UTF-8) and the partition (int32); the value is the
 record's offset and the offset of its copy (int64 each), big-endian (OffsetSync @ connect-mirror
@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from migrate.kafka.records import Partition, RecordReader
 
 _TOPIC = re.compile(r"mm2-offset-syncs\.(.+)\.internal")
-# The newest syncs are read: a mirror writes one for every 100 records by default.
+# The number of the newest syncs that are read from a topic. By default, a mirror writes one for
+# every 100 records.
 _MOST_SYNCS = 200_000
 
 # The offset of a record, and the offset of its copy.
@@ -27,7 +28,7 @@ OffsetSync = tuple[int, int]
 
 
 def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[OffsetSync]]:
-    """Return the offset syncs of all mirrors that a cluster has, by the partition copied from.
+    """Return the offset syncs in a cluster, of all mirrors, by the partition copied from.
 
     Raises:
         BrokerError: the broker did not answer, or denied access.

@@ -1,8 +1,8 @@
 """Read bounded runs of records, without a consumer group.
 
-A read is bounded by its number of records and by ``MOST_BYTES`` for each partition, and by
-``_PARTITIONS_AT_ONCE``. Of a record only hashes, its headers and its timestamp are kept. There is
-no record at the offsets of transaction markers, which librdkafka drops.
+For each partition, a read is bounded by its number of records and by ``MOST_BYTES``. The caller
+limits the number of partitions. ``RecordReader.around`` keeps only the offset, hashes, headers and
+timestamp of a record. librdkafka drops transaction markers, so no record has their offsets.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from migrate.kafka.snapshot import list_offsets
 from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Record, Surroundings
 
-# A run of records must fit in memory beside those of other partitions.
+# A partition is no longer read once its records from the position on exceed this number of bytes.
+# The records of all partitions that are read at once must fit in memory.
 MOST_BYTES = 8 * 1024 * 1024
 # The number of messages taken from librdkafka at once.
 _MESSAGES_AT_ONCE = 1000
-# How far below a position the reading of earlier records begins, in multiples of their number. If
-# each transaction has one record, every other offset is a marker. A compacted log has larger gaps.
+# To find N records before a position, the reading begins 2 * N offsets below it; if that finds too
+# few records, 32 * N offsets below it, and so on. If each transaction has one record, every other
+# offset is a marker. A compacted log has larger gaps.
 _STEPS_BACK = (2, 32, 1024, 32_768)
 
 _SETTINGS = {
@@ -47,8 +49,8 @@ _SETTINGS = {
     "fetch.message.max.bytes": 128 * 1024,
     "fetch.max.bytes": 8 * 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
-    # All partitions share one queue. While it is full, no other partition is fetched, so it is
-    # checked again soon, and not after a second.
+    # All partitions share one queue, and nothing is fetched while the queue is full. librdkafka
+    # checks it again after this time, not after a second (its default).
     "fetch.queue.backoff.ms": 10,
 }
 
@@ -140,9 +142,9 @@ class RecordReader:
     def around(
         self, positions: Mapping[Partition, int], most_before: int, most_after: int
     ) -> dict[Partition, Surroundings]:
-        """Return the records around each position: at most so many on each side.
+        """Return at most ``most_before`` records before each position, ``most_after`` from it on.
 
-        All partitions are read at once: their records must fit in memory.
+        All partitions are read at once, so the records of all of them must fit in memory.
         """
         ranges = self._ranges(positions)
         results: dict[Partition, Surroundings] = {}
@@ -174,7 +176,7 @@ class RecordReader:
         return results
 
     def offsets_at(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Return the offset of the first record at or after a time; the log end without one.
+        """Return the offset of the first record at or after a time, or the log end if none is.
 
         Args:
             times: for each partition a time in milliseconds of the epoch.
@@ -313,7 +315,7 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def _digest(key: str | bytes | None, value: str | bytes | None, timestamp: int) -> bytes:
-    """Return a hash of a record's parts, each with its length; a missing part has length -1."""
+    """Return a hash of a key and a value, with their lengths (-1 for None), and a timestamp."""
     digest = blake2b(digest_size=16)
     for part in (_bytes(key), _bytes(value)):
         digest.update((-1 if part is None else len(part)).to_bytes(8, "big", signed=True))

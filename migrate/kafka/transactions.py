@@ -137,7 +137,8 @@ def _records(
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                # librdkafka looks for the group's coordinator even if the consumer does not join.
+                # librdkafka looks for the group's coordinator even if the consumer does not join,
+                # so a denied group does not prevent the reading.
                 elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise _failure(connection, error)
     finally:

@@ -48,9 +48,9 @@ class Committed:
         next_offset: the offset of the next record to read.
         metadata: the text that the committer stored with the offset.
         leader_epoch: the leader epoch of the last record that the committer read, if it stored one.
-            Flink stores none, and this tool stores one only to restore it. A consumer with an epoch
-            first asks the broker whether the log was truncated (KIP-320; SubscriptionState @
-            kafka-clients 4.1.1).
+            Flink stores none. This tool stores one only when it rolls a group back to an offset
+            that had one. A consumer with an epoch first asks the broker whether the log was
+            truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -123,8 +123,9 @@ class ClusterSnapshot:
         source_group: the consumer group of the input: the Flink job's, or the group to move from.
         target_group: the consumer group to commit offsets for.
         alike: for each topic that does not exist, the existing topics with a similar name.
-        matched_topics: for each other topic that matches the question's pattern, the time of its
-            first record with a timestamp, in milliseconds of the epoch; None without such a record.
+        matched_topics: for each topic that matches ``Question.pattern`` and is not one of
+            ``Question.topics``, the time of its first record with a timestamp, in milliseconds of
+            the epoch; None without such a record.
         transactions: the outcome of each transaction; empty if the outcomes could not be read.
         transactions_error: why the outcomes could not be read; empty if they were read.
     """
@@ -152,7 +153,7 @@ class Question:
             ``LogRange.first_since``.
         at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in milliseconds of the
             epoch; see ``LogRange.first_at``.
-        pattern: a pattern of other topics whose log ranges are needed; see
+        pattern: a pattern; the log ranges of the topics that match it are needed, too. See
             ``ClusterSnapshot.matched_topics``.
         transactions: the transactions whose outcome is needed.
     """

@@ -40,11 +40,11 @@ def assign_sources(
     Args:
         plan_input: the checkpoint, or another input with positions.
         chosen: the chosen sources among those of ``plan_input``.
-        names: the names of Flink sources by the number of the Spark source, as ``--source`` takes
-            them.
+        names: for each Spark source's number, the names of its Flink sources, in the form of
+            ``--source``.
 
     Raises:
-        UsageError: no source has one of the names, or a Spark source gets no topic.
+        UsageError: one of the names is unknown, or a Spark source gets no topic.
     """
     by_number = {
         number: _flink_sources(number, names[number], plan_input, chosen)
@@ -61,7 +61,10 @@ def assign_sources(
 def _flink_sources(
     number: int, names: Sequence[str], plan_input: PlanInput, chosen: Sequence[Source]
 ) -> list[Source]:
-    """Return the Flink sources of one Spark source, with only the positions of named topics."""
+    """Return the Flink sources of one Spark source.
+
+    If only topics (``topic:NAME``) name a Flink source, it has only its positions in these topics.
+    """
     by_id = {source.operator_id: source for source in chosen}
     topics: dict[str, set[str]] = {}
     for name in names:

@@ -105,7 +105,8 @@ def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
 def _refuse_choice(extraction: PlanInput, named: Sequence[Source], choice: Choice) -> None:
     """Raise the error of a choice that leaves no source.
 
-    Return if the user named none, and the checkpoint has Kafka sources that cannot be read.
+    Raise nothing if the user named no source, and none of the checkpoint's Kafka sources can be
+    read.
     """
     unread = any(finding.code.policy.unread for finding in extraction.findings)
     if not named and choice.source is not None and (extraction.sources or unread):

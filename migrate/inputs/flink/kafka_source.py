@@ -35,7 +35,7 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> list[Pos
     """
     known: defaultdict[str, dict[int, PositionFields]] = defaultdict(dict)
     for subtask, topic, partition, offset, stop in split_fields(state.reader_splits):
-        # Not always a call of _fields, which would double the time.
+        # A call of _fields for every split would double the time.
         known[topic][partition] = (
             (topic, partition, _NEXT, offset, stop, subtask, cluster, "")
             if offset >= 0
@@ -69,8 +69,8 @@ def _entries_without_reader(
 ) -> list[EnumeratorEntry]:
     """Return the entries of partitions without a reader.
 
-    Usually there are none, and no EnumeratorEntry is created, to save time: ``entries`` may be
-    ``decoder``'s Rows, which create entries on demand.
+    Usually every partition has a reader. Then no EnumeratorEntry is created, which saves time:
+    ``entries`` may be ``decoder``'s Rows, which create entries on demand.
     """
     if enumerator is None:
         return []
@@ -100,7 +100,7 @@ def _fields(
 
 
 def unknown_start(reason: str) -> PositionStart:
-    """Return the start of a position that is not in the state."""
+    """Return the ``PositionStart`` of a position whose start is unknown."""
     return PositionState.UNRESOLVED, None, reason
 
 
@@ -114,10 +114,11 @@ def _reader_start(offset: int) -> PositionStart:
 
 
 def _finished_start(split: Split | None) -> PositionStart:
-    """Return the next offset of an assigned partition without a reader: it was read to its end.
+    """Return the start of an assigned partition without a reader: it was read to its stop.
 
-    The next offset is the stop, or the start if the start is higher. ``earliest`` is taken to be
-    lower. ``latest`` or ``committed`` may have been higher, so the next offset is not known.
+    The next offset is the stopping offset, or the starting offset if that is higher. ``earliest``
+    counts as lower. The next offset is unknown if the state has no stopping offset, or only a
+    marker; or if the starting offset is another marker or not set, as it might have been higher.
     """
     if split is not None and split.stopping_offset is not None and split.stopping_offset >= 0:
         offset = split.starting_offset

@@ -163,7 +163,10 @@ class JobManager:
         )
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
-        """Stop a job with a savepoint in a folder; do nothing if Flink knows the trigger id."""
+        """Ask Flink to stop a job with a savepoint in a folder, without waiting for the end.
+
+        If Flink already knows the trigger id, it begins no other stop.
+        """
         body = {
             "targetDirectory": folder,
             "drain": drain,

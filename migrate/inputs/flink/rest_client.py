@@ -110,7 +110,7 @@ def request(url: str, path: str, body: object = None) -> bytes:
 
 def printable_text(text: str) -> str:
     """Return a text from Flink without secrets and control characters, cut if it is long."""
-    # The slice may end within a secret; redact_secrets hides this part too.
+    # The slice may end within a secret; redact_secrets hides the beginning of a secret, too.
     return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 

@@ -57,8 +57,8 @@ class Source:
     Attributes:
         discovery_finished: for each cluster, whether the first discovery of partitions had
             finished; None if this is not in the state. The key None is a cluster without a name.
-        position_fields: the fields of the positions, sorted by cluster, topic and partition. They
-            are for long loops: a source may have 100,000 positions.
+        position_fields: the fields of the positions, sorted by cluster, topic and partition. A loop
+            over them takes less time than one over ``positions``, of which there may be 100,000.
         brokers: for each cluster of a DynamicKafkaSource, lists of some of its brokers
             (``host:port``, separated by commas).
         is_from_position_list: whether the source was made from the positions of another input, not
@@ -94,9 +94,9 @@ class Source:
     def initial_discovery_finished(self) -> bool | None:
         """Return whether the first discovery of partitions had finished in every cluster.
 
-        None means that this is not in the state. If the discovery had finished, Flink starts
-        partitions that are not in the state at the log start, otherwise by the job's starting
-        policy, which is not in the state.
+        None means that the state does not show this. If the discovery had finished, a partition
+        that the state lacks starts at the log start. Otherwise the job's starting policy decides,
+        which the state does not contain.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -105,9 +105,9 @@ class Source:
 
     @property
     def starts_absent_partitions_at_log_start(self) -> bool:
-        """Whether the restored job starts partitions that are not in the state at the log start.
+        """Whether a partition that the state lacks starts at the log start in the restored job.
 
-        A FlinkKafkaConsumer always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
+        In a FlinkKafkaConsumer it always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
         """
         if self.kind is SourceKind.FLINK_KAFKA_CONSUMER:
             return True
@@ -158,7 +158,7 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
 def kafka_clusters(state: KafkaState | UnknownSource) -> Mapping[str | None, KafkaSource]:
     """Return the state of a source in each cluster; None is a cluster without a name.
 
-    Empty for a FlinkKafkaConsumer, whose state has another form.
+    Empty for a FlinkKafkaConsumer, whose state has another form, and for an unknown source.
     """
     match state:
         case KafkaSource():

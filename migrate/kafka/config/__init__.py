@@ -39,8 +39,8 @@ __all__ = [
 ]
 
 
-# A broker as librdkafka takes it (rd_kafka_broker_name_parse): with a protocol, which it ignores if
-# it is security.protocol, and a port, which is 9092 if it is missing.
+# A broker's address as librdkafka parses it (rd_kafka_broker_name_parse). The protocol is optional,
+# and has no effect if it equals security.protocol. The port is optional; the default is 9092.
 _ADDRESS = re.compile(
     r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(?:\[[^\]\s]+\]|[^\s:;/\[\]]+)(?::([0-9]{1,5}))?",
     re.IGNORECASE,
@@ -71,8 +71,8 @@ def kafka_config(
         aws_region: the AWS region, for an MSK cluster whose address does not contain the region.
 
     Raises:
-        ConfigError: the file cannot be read, a property cannot be translated, or there is no
-            address. Unknown properties are refused later, by librdkafka.
+        ConfigError: the file cannot be read, a property cannot be translated, a value cannot be
+            used, or there is no address. Unknown properties are refused later, by librdkafka.
     """
     file_layer = translate(read_file(file)) if file is not None else Translation({})
     argument_layer = translate(read_arguments(properties))
@@ -131,7 +131,7 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 
 
 def check_servers(name: str, servers: str) -> None:
-    """Refuse addresses that contain credentials or ``http://``, or that have another form.
+    """Refuse addresses that contain credentials or ``http://``, or do not match ``_ADDRESS``.
 
     Messages about brokers show their addresses, so credentials would be shown too.
 

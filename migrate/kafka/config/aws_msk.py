@@ -32,7 +32,7 @@ _SESSION_NAME = "flink-offset-migrate"
 class AwsLogin:
     """The credentials that sign tokens.
 
-    With a role, the profile is not used. Without a profile and a role, the AWS SDK's default chain
+    With a role, the profile is not used. With neither of the two, the AWS SDK's default chain
     finds the credentials.
     """
 

@@ -11,8 +11,8 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common properties of Java clients that are dropped, grouped by the reason. Apart from the
-# transaction log, this tool reads no records.
+# Common properties of Java clients that are dropped, grouped by the reason. Where this tool does
+# read records (``records``, ``transactions``), it uses its own settings or librdkafka's defaults.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",
@@ -129,7 +129,8 @@ def with_java_names(text: str) -> str:
     return text
 
 
-# The values that librdkafka writes differently, by librdkafka's name and the Java client's value.
+# librdkafka's values, where they differ from the Java client's. The key is librdkafka's name of the
+# property, and the Java client's value.
 _VALUES = {
     ("socket.receive.buffer.bytes", "-1"): "0",
     ("socket.send.buffer.bytes", "-1"): "0",

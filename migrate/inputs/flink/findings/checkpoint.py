@@ -90,7 +90,7 @@ def _ran_on_finding(number: int, newest: int) -> Finding:
     if newest > number:
         reason = f"chk-{newest} is complete beside it, so"
     else:
-        # A later run of the job wrote a checkpoint with a lower number.
+        # A later run of the job began its numbers anew, or the times are those of copies.
         reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
             "lower (or the checkpoints were copied without their modification times), so"

@@ -43,8 +43,8 @@ _BEAM_BUFFERS = {
         "(--finishBundleBeforeCheckpointing does not release them)",
     ),
 }
-# A running job commits a checkpoint's output soon after it, and a stop commits that of its
-# savepoint. If the commit after a stop fails, `flink stop` ends with
+# A running job commits the output of a checkpoint soon after the checkpoint is complete. A stop
+# commits the output of its savepoint. If this commit fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 _LOST = (
     "if the job runs, a stop with a savepoint commits that output; otherwise it is lost unless the "
@@ -149,7 +149,7 @@ def state_bytes(operator: Operator) -> int:
 def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
     """Return (size in bytes, kind) of the keyed state and of the operator state.
 
-    Empty state and operator state that cannot contain records are left out.
+    Empty state is left out. Operator state is left out if none of its elements can be a record.
     """
     has_records = any(
         count and name not in _WITHOUT_RECORDS for name, count in _element_counts(operator).items()
