@@ -3,15 +3,16 @@
 A Spark query starts at its seed (``spark_log.starting_positions``), which does not change while the
 query runs. A partition that the seed lacks starts at offset 0: if its log starts higher, the query
 fails. If the seed has no partition of a topic, the query is assumed not to read the topic. After
-the query has run, its log shows whether it continued from the seed and read all partitions of the
-seed (``verify_log``).
+the query has run, its log of batches shows whether the query continued from the seed and read all
+partitions of the seed (``verify_log``).
 
-Two facts are lost while the query runs. The outcome ``ok`` then means only that the seed was right.
+While the query runs, the answers to two questions can be lost. The outcome ``ok`` then means only
+that the seed was right.
 
 - Did the first batch read the records at the seed? This is not known once the log start is above
   the seed: a query with ``failOnDataLoss=false`` skips deleted records without a warning.
 - Did the query start at the seed? This is not known once the query's log has lost its first
-  batches: the continuous trigger ignores a seed.
+  batches: if the query began with the continuous trigger, it ignored the seed.
 
 A consumer group starts at its committed offsets, which its consumers overwrite. So a group should
 be verified before its consumers start.
@@ -28,7 +29,8 @@ If a partition is still at ``earliest`` in the checkpoint, the job has read none
 start up to the current log start is then right, because earlier records no longer exist. The same
 holds for a partition that is not in the checkpoint, if Flink would start it at the log start.
 
-If a broker was asked, the log must still contain the offset that the target reads next.
+If a broker was asked, the offset that the target reads next must also lie between the log start and
+the log end, both included. Otherwise the outcome is ``EXPIRED`` or ``BEYOND_END``.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class StartOutcome(str, Enum):
     MISSING = "missing"  # it has no start, or the query does not read it
     EXPIRED = "expired"  # its next offset is below the log start: records are gone
     BEYOND_END = "beyond end"  # its next offset is beyond the log end: another log or cluster
-    RECREATED = "topic recreated"  # since the plan was made: the offsets are of another log
+    RECREATED = "topic recreated"  # after the plan was made: its offsets are of the old log
     GONE = "gone"  # the broker has no such topic or partition
     MOVED_ON = "moved on"  # others have committed for the group, above the position
     UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is not known
@@ -79,8 +81,8 @@ class VerifiedPartition(PartitionRow):
     Attributes:
         started: the offset at which the target started or, if it has not run yet, will start; None
             if there is none, or if it is not known.
-        records: upper bound of the records that are lost, repeated, expired or passed ("moved on"),
-            because some offsets have no record; 0 for other outcomes.
+        records: the number of offsets that are lost, repeated, expired or passed ("moved on"); some
+            of these offsets can have no record. 0 for other outcomes.
     """
 
     expected: Start
@@ -139,9 +141,10 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition is ``ok``, and the query's state, its log and the plan are right.
+        """Whether every partition is ``ok``, and the query's state and the plan are right.
 
-        False without partitions. For a query that has run, see also ``passed_by_log_start``.
+        False without partitions, and if the query's log has lost its first batches. For a query
+        that has run, see also ``passed_by_log_start``.
         """
         return self._outcomes_are(StartOutcome.OK) and not self.first_batches_gone
 

@@ -153,7 +153,7 @@ def diff_table(
 ) -> str:
     """Return a table of partitions, or of topics if there are many partitions, and the totals.
 
-    If ``out`` is a terminal, the table fits the terminal's width.
+    If ``out`` is a terminal, the table is fitted to its width, unless ``wide`` is True.
     """
     screen = Screen.of(out)
     lines = []
@@ -220,7 +220,7 @@ def _columns_of_topics() -> tuple[Column[_Topic], ...]:
 
 
 def start_text(start: Start, next_offset: int | None) -> str:
-    """Return an offset, a state with its offset if known (``earliest = 5``), or ``-``."""
+    """Return an offset, a state with its offset if known (``earliest = 5``), or ``-`` if absent."""
     match start:
         case Unknown.ABSENT:
             return "-"

@@ -57,7 +57,8 @@ class _Bar:
     """A bar: the log, both sides and the offsets between them, on one scale in CSS pixels.
 
     Attributes:
-        stretches: the CSS class, start and width of the log, and of the offsets between the sides.
+        stretches: the CSS class, x coordinate and width of the log's stretch, and of the stretch
+            between the two sides.
         left, right: the x coordinate of the side's offset; None if the offset is not known.
     """
 

@@ -52,6 +52,6 @@ def _template_value(value: object) -> object:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    if type(value) is not str or value.isprintable():  # Markup is a str, too
+    if type(value) is not str or value.isprintable():  # Markup, a subclass of str, stays as it is
         return value
     return printable(value)

@@ -1,4 +1,4 @@
-"""Tables of a plan and of a rollback, and lines about the outcome of a consumer group's change."""
+"""Tables of a plan and of a rollback, and lines about the outcome of a change to a group."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ RightFormat = Literal["groups-csv", "flink-sql"]
 
 
 def export_right_side(diff: Diff, format: RightFormat) -> str:
-    """Return the right side for another program; warn about partitions that it lacks.
+    """Return the right side for another program; warn about partitions that the side lacks.
 
     ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` has
     the options of one table for each topic, because a table accepts the offsets of one topic only.
@@ -27,7 +27,8 @@ def export_right_side(diff: Diff, format: RightFormat) -> str:
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 
     Raises:
-        Refused: a position of the right side is not an offset, or the side has no positions.
+        Refused: the offset of a position of the right side is not known, or the side has no
+            positions.
     """
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":

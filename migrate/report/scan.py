@@ -12,7 +12,7 @@ from migrate.model.wording import counted
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, table_lines
 
-# Obstacles that hold only as long as the job runs, in words.
+# Obstacles that disappear when the job is stopped with a savepoint, in words.
 _ENDED_BY_A_STOP = {
     Code.IN_FLIGHT_RECORDS.value: "in-flight-records (of an unaligned checkpoint)",
     Code.PENDING_TRANSACTIONS.value: "pending-transactions",
@@ -49,7 +49,7 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
     """Return the cells MOVES and WHY.
 
     MOVES is ``yes`` without an obstacle, ``check`` if there is something to check first, ``no``
-    with an obstacle or if no plan was saved (it was refused or failed), or ``unreadable``.
+    with an obstacle or if the job's plan was refused or failed, or ``unreadable``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""

@@ -43,7 +43,7 @@ class Screen:
         return cls(_columns(out), styled, styled and not os.environ.get("NO_COLOR"))
 
     def text(self, text: str, style: str) -> str:
-        """Return text in a style, without what the screen does not support."""
+        """Return text in a style, as far as the screen supports the style."""
         codes = _CODES[style] if style and text and self.styled else ()
         shown = [code for code in codes if self.colored or not code.startswith("3")]
         return f"\x1b[{';'.join(shown)}m{text}\x1b[0m" if shown else text

@@ -6,8 +6,8 @@ If a table is wider than the terminal, these steps make it narrower, until it fi
 2. The least important columns are left out. The last line of the output names them.
 3. Long cells (a topic, an operator's states) are written on a line of their own.
 
-Words and numbers are never shortened or broken. The library rich is not used, because it needs
-seconds for ten thousand rows, and shortens numbers.
+Words and numbers are never shortened or broken. The tables of the library rich are not used,
+because they need seconds for ten thousand rows, and shorten numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Column(Generic[_Row]):
     """A column; it is left out if all of its cells are empty.
 
     Attributes:
-        heading: the heading; a line may end at a space or after a hyphen.
+        heading: the heading; it is broken into two lines only at a space or after a hyphen.
         cell: returns the value of the cell in a row; None for an empty cell. Control characters in
             a text are escaped.
         right: whether the cells are aligned to the right; a column with a number always is.
@@ -95,7 +95,7 @@ def table_lines(
 
 
 class _Filled(Generic[_Row]):
-    """A column, its cells, and the lines of its heading and cells in this table."""
+    """A column with the texts of its cells, and the layout of its heading and cells."""
 
     def __init__(self, column: Column[_Row], rows: Sequence[_Row]) -> None:
         values = list(map(column.cell, rows))

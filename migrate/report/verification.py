@@ -67,8 +67,8 @@ _MEANINGS = {
     StartOutcome.MOVED_ON: "others have committed since, and where they started cannot be told "
     "from the group any more; verify before its consumers start, or add --allow-moved-on",
 }
-# The maximum number of differences between a plan and its origin that are shown, and of starts that
-# cannot be compared.
+# The maximum number of items that are shown in a list: differences between a plan and its origin,
+# starts that are not an offset of the checkpoint, or topics.
 _SHOWN = 20
 
 

@@ -45,8 +45,8 @@ def read_map(content: bytes, field: str, label: str) -> dict[str, str]:
     """Return the map in a field of the last record; empty if there is no record or no such field.
 
     Raises:
-        UnreadableSink: the file is damaged or compressed, does not contain records, or the field
-            is not a map.
+        UnreadableSink: the file is damaged or compressed, its schema is not that of a record, or
+            the field is not a map.
     """
     try:
         entries = _last_record(Cursor(content, label, start=len(_MAGIC))).get(field) or {}
@@ -87,7 +87,10 @@ class _Reader:
         self._named = dict(_named_types(schema))
 
     def read_value(self, type_: types.AvroType, depth: int = 0) -> Any:
-        """Read a value; return a string as bytes, and None for a number, an array and the like."""
+        """Read a value.
+
+        Return a dict for a record or a map, bytes for bytes or a string, and None for other types.
+        """
         if depth > _DEEPEST:
             self._cursor.fail(f"values nested more than {_DEEPEST} deep", "value")
         match type_:

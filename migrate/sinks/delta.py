@@ -138,7 +138,7 @@ def _add_parquet(log: _Log, content: bytes, name: str) -> None:
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Find queries in the commits that are older than the checkpoint; add them to the log."""
+    """Add to the log the ids of queries from the commits that the checkpoint replaces."""
     commits = _Log(dict(log.versions), log.queries)
     not_queries = {app for app in log.versions if len(app) != 36}  # a query's id is a UUID
     for name in reversed(older[-MOST_FILES:]):

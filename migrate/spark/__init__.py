@@ -1,4 +1,4 @@
-"""Functions and data sources for PySpark, and the only package here that imports pyspark.
+"""Functions and data sources for PySpark; no other package of ``migrate`` imports pyspark.
 
 Names are loaded when they are first used, because PySpark is installed only with the extra
 ``spark``.
@@ -12,7 +12,8 @@ Names are loaded when they are first used, because PySpark is installed only wit
 - ``unexpired``: leave out a state's expired entries.
 - ``initial_state``: pass a state to a stateful processor of your own.
 - ``CommitToGroup``: commit a query's offsets to a consumer group.
-- ``add_package``, ``write_package``: send this package to the executors, or write it as a zip.
+- ``add_package``: send ``decoder`` and ``migrate`` to the executors; ``write_package``: write
+  both to a zip.
 """
 
 from __future__ import annotations

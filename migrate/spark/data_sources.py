@@ -6,9 +6,10 @@
     spark.dataSource.register(FlinkStateDataSource)
     spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
 
-When a query is planned, the driver finds the checkpoints, or reads a checkpoint's metadata and the
-headers of its state files. The executors read checkpoints, or ranges of key groups. An entry is
-always read completely, even if not all columns are selected.
+When a query is planned, the driver finds the checkpoints (``flink_checkpoint``), or reads a
+checkpoint's metadata and the headers of its state files (``flink_state``). The executors then read
+the checkpoints, or ranges of key groups. An entry is always read completely, even if not all
+columns are selected.
 
 Filters are not pushed down: Spark applies them to the rows. To read less, use the options. A bug in
 Spark 4.1.1 prevents the use of pushed filters (``pushFilters``, from Spark 4.1 on): they also apply

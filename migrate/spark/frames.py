@@ -51,7 +51,7 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 def find_candidates(paths: Sequence[str], options: CheckpointOptions) -> list[list[Candidate]]:
     """Return the checkpoints below ``paths``, a list for each task."""
     candidates = discover(paths, Files(), latest_only=options.latest_only)
-    # Without a task Spark makes one itself, and what it gives to the reader depends on its version.
+    # For an empty list, Spark makes a task itself; the task's input depends on Spark's version.
     return split_candidates(candidates, options.partitions) or [[]]
 
 

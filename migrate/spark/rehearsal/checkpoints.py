@@ -70,8 +70,8 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
     """Read two checkpoints of one job.
 
     Raises:
-        Refused: the checkpoints are not of one job in this order, hold records in flight, or do not
-            say where a partition starts or ends.
+        Refused: the checkpoints are of two jobs, or in the wrong order; records are in flight; a
+            position went back, or is not known; or there is no record between the checkpoints.
         NoSuchName: a checkpoint has no such source or cluster.
         DecodeError: a checkpoint cannot be read.
     """
@@ -130,7 +130,7 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
 
 
 def _job_id(extraction: Extraction) -> str:
-    """Return the id of the job, or its first digits, from the checkpoint's path; maybe empty."""
+    """Return the job's id, or its first digits, from the checkpoint's path; empty without an id."""
     checkpoint = extraction.checkpoint
     match = _JOB_ID.search(checkpoint.copied_from or os.path.realpath(checkpoint.pointer))
     return (match[1] or match[2]) if match is not None else ""
@@ -152,9 +152,9 @@ def _title(extraction: Extraction) -> str:
 def _ranges(
     starts: PositionSet, ends: PositionSet, sources: Iterable[Source]
 ) -> tuple[dict[TopicPartition, Range], list[str]]:
-    """Return the range of each partition with records, and the problems of the others.
+    """Return the range of each partition, or a problem if it has no valid range.
 
-    A partition that ends where it starts has neither.
+    A partition that ends where it starts has neither a range nor a problem.
 
     Args:
         starts: the positions of the earlier checkpoint.

@@ -3,11 +3,12 @@
 The query's state is compared as it is after the batch that reads the records between the
 checkpoints, before Spark removes windows. Flink's watermark at a checkpoint is not known, and may
 be before or after Spark's. So a window that Flink still keeps is compared even if the query has
-fired it. A window that only Spark has is not compared if it ends before the first window that Flink
-keeps, and the query has fired it or has output mode ``complete``. Otherwise it is wrong.
+fired it. A window that only Spark has counts as wrong, unless it ends before the end of the first
+window that Flink keeps, and the query has fired it or has output mode ``complete``. Such a window
+is not compared.
 
 If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
-Such keys are not compared.
+The keys of the dropped entries are not compared.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def compare_state(
         expected: the expected state; None if it can be computed from the rows.
         earlier: Flink's state at the earlier checkpoint, with the columns of Spark's state.
         watermark_ms: the query's watermark after the records; None if it has none.
-        notes: gets what limits the comparison.
+        notes: the warnings, and what is not compared, are added to it.
         keeps_windows: whether the query removes no window, because its output mode is complete.
 
     Raises:
@@ -130,8 +131,9 @@ def _first_kept_end(state: SparkState, rows: Rows, expected: DataFrame | None) -
 
 
 def compare_output(spark_rows: DataFrame, flink_rows: DataFrame) -> Comparison:
-    """Compare two multisets of rows; a key is a distinct row, and its value how often it occurs.
+    """Compare two multisets of rows.
 
+    In the result, each distinct row is a key, and the value of the key is how often the row occurs.
     Columns are matched by name.
 
     Raises:

@@ -1,8 +1,8 @@
 """The records between two checkpoints, read by Spark's batch Kafka source.
 
-The source reads from ``startingOffsets`` to ``endingOffsets`` and nothing after it. It skips
-offsets without a record, such as those of control records, and fails if a record was deleted
-(``failOnDataLoss``).
+The source reads from ``startingOffsets`` up to ``endingOffsets``, which is not included. It skips
+offsets without a record, such as those of control records or of compacted records. It fails if the
+log start is above an offset that it must read (``failOnDataLoss``).
 
 Source: KafkaBatch, KafkaOffsetReaderAdmin.fetchPartitionOffsets, KafkaDataConsumer.fetchRecord @
 Spark 4.0.0.
@@ -33,7 +33,8 @@ Parse = Callable[["DataFrame"], "DataFrame"]
 
 _EARLIEST = -2  # of startingOffsets
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribepattern")
-# The beginnings of options that the range replaces or only a stream has, in lower case.
+# Prefixes, in lower case, of options that are dropped: the range replaces them, or only a streaming
+# read has them.
 _REPLACED = (
     *(*_SUBSCRIPTIONS, "ending", "failondataloss", "starting"),
     *("maxoffsetspertrigger", "maxtriggerdelay", "minoffsetspertrigger"),
@@ -47,7 +48,7 @@ class KafkaStream:
     Attributes:
         options: the options of Spark's Kafka source, as the user gave them.
         ranges: the records in each partition.
-        events: the parsed records, which Spark reads when they are used; only after ``parse``.
+        events: the parsed records, which Spark reads when they are used; set by ``parse``.
     """
 
     options: Mapping[str, str]
@@ -63,7 +64,8 @@ class KafkaStream:
         counter = Observation()
         self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
         # If the function drops all records by a constant condition, the optimizer removes the
-        # observation, and its result would never come. Spark Connect does not show the plan.
+        # observation, and its result would never come. The plan shows this, except with Spark
+        # Connect, where the observation is always used.
         frame = getattr(self.events, "_jdf", None)
         plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
         self._counter = counter if plan is None or "CollectMetrics" in plan else None
@@ -92,14 +94,14 @@ class KafkaStream:
         return self._spark.read.format("kafka").options(**options).load()
 
     def count(self) -> int:
-        """Return the number of records, after the events were used."""
+        """Return the number of records; to be called only after the events were used."""
         if self._counter is None:
             return self._read().count()
         records: int = self._counter.get["records"]
         return records
 
     def gaps(self, records: int) -> Iterator[WarningText]:
-        """Yield a warning for each partition whose number of records is not that of its offsets.
+        """Yield warnings about offsets without a record, and partitions read from the log start.
 
         Args:
             records: the result of ``count``.
@@ -136,7 +138,7 @@ class KafkaStream:
 
 
 def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Iterator[WarningText]:
-    """Yield a warning if the job has read records of topics that no stream reads."""
+    """Yield a warning if the job has read records of partitions that no stream reads."""
     unread = set(pair.ranges) - {partition for stream in streams for partition in stream.ranges}
     if unread:
         names = ", ".join(sorted({topic for topic, _ in unread}))
@@ -155,7 +157,8 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
         options: the options of Spark's Kafka source.
 
     Raises:
-        UsageError: the options have no subscription, or one to what the job does not read.
+        UsageError: the options do not have exactly one subscription, or the job does not read what
+            the subscription names.
     """
     partitions = pair.starts.keys() | pair.ends.keys() | pair.ranges.keys()
     topics = {topic for topic, _ in partitions}

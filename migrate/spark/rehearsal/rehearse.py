@@ -1,9 +1,10 @@
 """``rehearse``: run a Spark query over the records between two checkpoints of a Flink job.
 
 The query's streams read files in place of Kafka: first the rows that make the state of the earlier
-checkpoint, as for ``prime``, then the records between the two checkpoints' positions, which Spark
-has copied from Kafka in one batch. The query's state is then compared with that of the later
-checkpoint, key by key. The job is not touched, and only a scratch folder is written.
+checkpoint, as for ``prime``, and then, in one batch, the records between the positions of the two
+checkpoints. Spark copies these records from Kafka to the files. The query's state is then compared
+with that of the later checkpoint, key by key. The job is not touched, and only a scratch folder is
+written.
 
     def query(orders):
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -65,7 +66,7 @@ from migrate.targets.primed_log import last_batch, watermark_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# In an error of Spark's Kafka source with failOnDataLoss, before and since Spark 4.0.
+# Texts in the errors of Spark's Kafka source about lost records: before Spark 4.0, and since.
 _DATA_LOSS = ("may have been lost", "KAFKA_DATA_LOSS")
 
 RowsOf = Callable[[str], Rows]
@@ -115,9 +116,9 @@ def rehearse(
             The default is the system's folder for temporary files.
 
     Raises:
-        Refused: the checkpoints are not of one job in this order; a position went back, or is not
-            known; records are in flight; the time to live of a state was not given; the query
-            cannot be primed; or Spark failed.
+        Refused: the checkpoints are of two jobs, or in the wrong order; there is no record between
+            them; a position went back, or is not known; records are in flight; the time to live of
+            a state was not given; the query cannot be primed; or Spark failed.
         UsageError: the arguments do not fit together.
         DecodeError: a checkpoint cannot be read.
         ServiceError: Spark or Kafka did not answer.
@@ -191,7 +192,10 @@ def _load_state(
     events: Sequence[DataFrame],
     folder: Path,
 ) -> _FlinkState:
-    """Read the state of a checkpoint, which a running job may soon delete."""
+    """Read the state of a checkpoint.
+
+    The expected state is saved, because a running job may soon delete the checkpoint.
+    """
     state_rows = list(rows(checkpoint))
     if len(state_rows) != len(events):
         raise UsageError(

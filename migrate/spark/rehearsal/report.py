@@ -50,9 +50,9 @@ class Rehearsal:
         warnings: what the user must know about the result.
         written: the number of rows that the query wrote; None if they were not kept.
         output_proof: for a query with state, the comparison of its rows with ``output``, Flink's
-            rows; otherwise None, and None without ``output``.
+            rows. None for a query without state, and if ``output`` was not given.
         wrong_output: for a query with state, the rows that differ from ``output``, in the form of
-            ``wrong``; otherwise None, and None without ``output``.
+            ``wrong``. None for a query without state, and if ``output`` was not given.
         lines: the lines of the report.
     """
 
@@ -93,7 +93,7 @@ def make_rehearsal(
 
     Args:
         pair: the checkpoints.
-        streams: the streams, whose events were used.
+        streams: the streams; Spark must have read their events already.
         events: the files of each stream: rows made from state, and the events between the
             checkpoints.
         start: the comparison of the states before any record; None for a query without state.
@@ -138,7 +138,7 @@ def make_rehearsal(
 def _differences(
     title: str, comparison: Comparison | None, events: Sequence[DataFrame], time: str | None
 ) -> tuple[DataFrame, list[str]]:
-    """Return the differences as they are after the scratch is removed, and lines about them."""
+    """Return the differences, which do not need the scratch folder, and lines about them."""
     if comparison is None:
         schema = "key STRUCT<>, flink STRUCT<>, spark STRUCT<>"
         return events[0].sparkSession.createDataFrame([], schema), []
@@ -183,9 +183,10 @@ def _describe_differences(
 def _records_by_key(
     first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
 ) -> dict[int, list[Row]] | None:
-    """Return the records of each numbered key, or None if no stream has the columns.
+    """Return the records of each numbered key.
 
-    Records within the key's window come first.
+    Return None if no stream has the columns that identify a record, and those of the key. Records
+    within the key's window come first.
     """
     by_key: dict[int, list[Row]] = defaultdict(list)
     searched = False
@@ -201,7 +202,7 @@ def _records_by_key(
             at = frame[quoted(time)]
             window = f"`wrong key`.{_WINDOW}"
             inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
-        # Names that no event has.
+        # These names are not those of columns of the events.
         numbered = first.select(
             F.col("number").alias("key number"), F.col("key").alias("wrong key")
         )

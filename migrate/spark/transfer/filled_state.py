@@ -19,7 +19,7 @@ from migrate.targets.primed_log import set_watermark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# An additional batch without data, which closes windows when the watermark has moved.
+# Whether Spark adds a batch without data, which closes windows, when the watermark has moved.
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
@@ -37,7 +37,7 @@ class FileQuery:
         location: the query's checkpoint location.
         files: the directory that has a directory of files for each stream, named by its number.
         output_mode: the query's output mode.
-        names: the names of the streams, or nothing.
+        names: the names of the streams; empty if the streams have no names.
     """
 
     query: Query
@@ -49,7 +49,7 @@ class FileQuery:
     def run(
         self, frames: Sequence[DataFrame], *, sink: Sink | None = None, follow_up: bool = False
     ) -> bool:
-        """Write rows to new files, run the query over them, and return if it has a watermark.
+        """Write rows to new files, run the query, and return whether the query has a watermark.
 
         Args:
             frames: the rows of each stream.
@@ -85,7 +85,10 @@ def state_rows_of(rows: Rows) -> list[StateRows]:
 
 
 def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
-    """Check that no entry may have expired, and that the rows are of the savepoint of ``starts``.
+    """Check the time to live and the savepoint of the rows.
+
+    The user's own DataFrames must not have entries that could have expired. The rows that were made
+    from Flink's state must be of the savepoint of ``starts``.
 
     Raises:
         Refused: the time to live of a state was not given; or a partition starts elsewhere than in

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# After priming, Spark's state is compared with an expected state. For these operators it is
-# computed from the rows that primed the query; for others the user gives it.
+# After priming, Spark's state is compared with an expected state. For these operators the expected
+# state is computed from the rows that primed the query; for others the user gives it.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",

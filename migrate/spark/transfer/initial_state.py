@@ -42,7 +42,8 @@ def initial_state(
     Args:
         spark: the session.
         state: Flink's state, as ``flink_state`` returns it; None once batch 0 is committed.
-        schema: the columns that the processor gets; those of the key have the stream's types.
+        schema: the columns that the processor gets; the columns in ``keys`` must have the same
+            types as in the stream.
         columns: for each column of the schema, an expression over the state's columns. The values
             are cast exactly to the column's type.
         keys: the columns by which the stream is grouped.

@@ -126,8 +126,8 @@ def contradictions(
 ) -> Iterator[str]:
     """Yield a message for each partition that does not start at its offset in the savepoints.
 
-    Not compared are topics that only ``origins`` or only ``starts`` have, and partitions without a
-    position in a savepoint.
+    Topics that only ``origins`` or only ``starts`` have are not compared, and neither are
+    partitions without an offset in a savepoint.
 
     Raises:
         DecodeError: a savepoint cannot be read.

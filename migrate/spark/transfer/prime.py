@@ -214,7 +214,7 @@ def _target(checkpoint_location: str) -> LocalDirectory:
 
 
 def _streams_by_source(stage: Path, streams: int) -> list[int]:
-    """Return the number of the stream that each source of the plan reads."""
+    """Return, for each source of the plan, the number of the stream that the source reads."""
     numbers: list[int] = []
     for source in source_names(stage):
         rows = source_directory(stage, source)

@@ -35,11 +35,11 @@ class Comparison:
     """A comparison of Spark's state with Flink's.
 
     Attributes:
-        proof: the numbers of keys.
+        proof: the numbers of right, wrong, missing and unexpected keys.
         flink: Flink's entries, in the columns of ``SparkState``.
-        differences: the entries that are not right: ``key``, ``flink`` and ``spark`` (structs; null
-            where the key is missing), and ``verdict``: ``wrong``, ``missing`` in Spark, or
-            ``unexpected``.
+        differences: a row for each entry that is not right. ``key``, ``flink`` and ``spark`` are
+            structs; ``flink`` or ``spark`` is null if that side lacks the key. ``verdict`` is
+            ``wrong``, ``missing`` (only Flink has the key) or ``unexpected`` (only Spark has it).
     """
 
     proof: StateProof
@@ -209,8 +209,8 @@ def to_spark_columns(
         in_spark_units: whether the values are as Spark stores them (see ``to_spark_sum``).
 
     Raises:
-        UsageError: there are more or fewer columns, the window is not a struct of start and end, or
-            a type cannot be cast exactly.
+        UsageError: the number of columns is not that of Spark's state, the window is not a struct
+            of start and end, or a type cannot be cast exactly.
     """
     names = state.key_columns + state.value_columns
     if len(names) != len(expected.columns):
@@ -267,7 +267,7 @@ def compare(
         flink: Flink's entries, with the columns of Spark's state.
         keys: the names of the key's parts in the differences; by default Spark's names.
         is_sample: whether ``flink`` is a sample. Then keys that only Spark has are no errors. If
-            the sample is empty, Flink's state is empty too, and Spark's must be.
+            the sample is empty, Flink's state is empty, so Spark's state must be empty as well.
     """
     names = [field.name for field in state.keys] if keys is None else keys
     joined = _join(state, flink, names, "left_outer" if is_sample else "full_outer")
@@ -300,9 +300,9 @@ def describe_keys(differences: DataFrame, most: int) -> list[str]:
 
 
 def _join(state: SparkState, flink: DataFrame, keys: Sequence[str], join_type: str) -> DataFrame:
-    """Return a row for each key of Spark's state and each of Flink's entries.
+    """Join Flink's entries with Spark's state by key.
 
-    The columns are those of ``Comparison.differences``, whose verdict may also be ``right``.
+    The columns are those of ``Comparison.differences``, but here the verdict can also be ``right``.
     """
     key_names = [*_unique(keys), *["window"] * state.has_window]
     key = [

@@ -151,8 +151,8 @@ def aggregate_rows(
     Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
     ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state holds several
     values, such as a POJO, give an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Name the values of one argument in the order of the query; ``count(*)`` may
-    have any place there.
+    "value.total"}``. Name the values of one argument in the order of the query.
+    ``count(*)`` can stand at any place of the query.
 
     Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
 
@@ -165,8 +165,8 @@ def aggregate_rows(
             state's columns; empty for a query that groups by nothing.
         count: the number of records. Without it, the query must not have ``count(*)``, and an entry
             becomes the least number of rows that can hold the other values.
-        counts: the number of records with a value in each of these columns of the stream; by
-            default all records have a value.
+        counts: for each of these columns of the stream, the number of records that have a value in
+            it. All records have a value in a column that neither ``counts`` nor ``averages`` names.
         sums: the sum of each of these columns.
         averages: the sum and the count of each average.
         minima: the least value of each of these columns.
@@ -281,7 +281,7 @@ def aggregate_rows(
 
 
 def select_columns(rows: DataFrame, schema: StructType, sources: Mapping[str, str]) -> DataFrame:
-    """Return the columns of a schema, each from its column in ``sources``; null without one."""
+    """Return the columns of a schema, cast from those in ``sources``; other columns are null."""
     return rows.select(
         *(
             (F.col(quoted(sources[field.name])) if field.name in sources else F.lit(None))

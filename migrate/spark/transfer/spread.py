@@ -70,7 +70,7 @@ class ColumnAggregates:
 
     @property
     def value_count(self) -> str:
-        """An expression for how many rows of an entry have a value here; these are the first."""
+        """An expression for how many rows of an entry, from the first on, have a value."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property

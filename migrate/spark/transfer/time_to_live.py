@@ -150,7 +150,7 @@ def leave_out_expired(
 
 
 def check_time_to_live(state: DataFrame) -> None:
-    """Raise Refused if a state has a time to live, which the user has not given."""
+    """Raise Refused if a state has a time to live; to be called if the user gave none."""
     if may_expire(state):
         origin = origin_of(state)
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"

@@ -118,7 +118,7 @@ def _work_directory(
 def primed_batch(directory: str) -> int:
     """Return the number of the last batch that primed the query.
 
-    A batch that primes ends at the offsets of the seed, where the first batch from Kafka begins.
+    Each priming batch ends at the offsets of the seed. The first batch from Kafka begins there.
 
     Raises:
         Refused: there is no such batch, or it is no longer in the log.

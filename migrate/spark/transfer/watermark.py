@@ -14,7 +14,9 @@ from migrate.spark.transfer.rows import StateRows
 def check_watermark(
     has_watermark: bool, watermark_ms: int | None, rows: Sequence[StateRows]
 ) -> None:
-    """Check that the given watermark is between the ends of Flink's fired and pending windows.
+    """Check that the given watermark fits the windows that Flink has fired, and those pending.
+
+    It must not be below the end of a fired window, and must be below the end of each pending one.
 
     Args:
         has_watermark: whether the query has a watermark.
@@ -24,7 +26,7 @@ def check_watermark(
     Raises:
         UsageError: ``watermark_ms`` is given although the query has no watermark, or is missing
             although the query has one.
-        Refused: Flink's windows show that Flink's watermark was lower or higher.
+        Refused: Flink's windows show that Flink's watermark was lower or higher than the given one.
     """
     if not has_watermark:
         if watermark_ms is not None:

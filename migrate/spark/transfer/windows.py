@@ -55,8 +55,8 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
 
     A window that has not fired has a timer at its last millisecond. If the job allows late records,
     Flink keeps a fired window until a later timer. Fired windows are left out, because Spark would
-    fire them again. If the job allows no late records, or this is not known as the state
-    ``window-contents``, the state is returned unchanged.
+    fire them again. The state is returned unchanged if the job allows no late records, or if
+    the state is not known to be ``window-contents``.
 
     Raises:
         Refused: the job allows late records, and the state lacks ``key`` or ``namespace``, or no
@@ -127,8 +127,8 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
 def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
     """Return the pending timers of event-time windows; None if the timers are not for windows.
 
-    Return None, too, if the origin of the state is unknown, or ``of_contents`` does not say whether
-    the state is ``window-contents``.
+    If ``of_contents`` is True, also return None for any state but ``window-contents``; if it is
+    False, also return None for ``window-contents``. Return None if the state's origin is unknown.
     """
     origin = origin_of(state)
     if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:
