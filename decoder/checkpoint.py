@@ -40,10 +40,10 @@ from decoder.urls import CREDENTIALS_REFUSED, redact_url
 MAX_METADATA_BYTES = 1 << 30
 # The size of the first read. Most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
-# A read of a job's directory starts again if the job has completed a newer checkpoint during the
-# read, at most this number of times: a job may complete checkpoints faster than a slow store
-# delivers one. After that, the checkpoint is returned although it has newer siblings, which show
-# that the job runs. A start after a deleted file does not count: it reads a newer checkpoint.
+# If the job completes a newer checkpoint while its directory is read, the read starts again, but
+# only this number of times: a job may complete checkpoints faster than a slow store delivers one.
+# After the last restart, the checkpoint is returned; its newer siblings show that the job runs. A
+# restart after a deleted file does not count, because every such restart reads a newer checkpoint.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # The number of parallel requests. A job may retain hundreds of checkpoints, and each takes a
@@ -61,8 +61,8 @@ class Checkpoint:
         metadata_version: the version of ``_metadata``.
         type: checkpoint or savepoint, and whether the job stopped with it.
         operators: every operator of the job, in the order of ``_metadata``.
-        sources: the recognised source state, by operator id.
-        sinks: the recognised sink state, by operator id.
+        sources: the state of each source, by operator id; UnknownSource if not recognised.
+        sinks: the state of each sink, by operator id; UnknownSink if not recognised.
         newer_siblings: the numbers of the job's newer complete checkpoints, in the order of
             ``Siblings.newer``. They prove that the job ran on after this checkpoint.
         written_at: when the checkpoint completed or was copied (the time of ``_metadata``), in
@@ -239,7 +239,7 @@ def _read_checkpoint(
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
     """Return the parsed ``_metadata`` and its bytes.
 
-    The rest of a large file is read only if its head is that of a ``_metadata``.
+    A large file is read to its end only if it begins with the header of a ``_metadata``.
     """
     data = files.read_range(path, 0, _FIRST_READ_BYTES)
     if len(data) == _FIRST_READ_BYTES:
@@ -260,10 +260,10 @@ def _find_replacement(
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: ``_metadata`` was deleted, and the pointer allows no newer checkpoint, or there
-            is none.
-        DecodeError, FileNotFoundError: the error ``missing``; another file is missing, and
-            ``_metadata`` still exists.
+        DecodeError: ``_metadata`` was deleted, and the pointer names this checkpoint, or there is
+            no newer complete one.
+        DecodeError, FileNotFoundError: ``missing`` itself, if ``_metadata`` still exists and there
+            is no checkpoint to read in its place.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)

@@ -8,9 +8,10 @@ numbers of an earlier run. Only the files' times show this, and a copy may have 
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
 between their numbers are ordered by time if their times differ by more than ``_MIN_GAP_MS``, else
-by number. The numbers of a new start may reach those of the earlier run, without a gap: 1 to 5 are
-new, 6 to 9 are old. So the checkpoint's neighbours in its own run are reported if their times
-contradict the order of the numbers (``contradicting``).
+by number. After a new start, the numbers may reach those of the earlier run, so that no gap
+separates the two: for example, 1 to 5 are new, and 6 to 9 are old. So a checkpoint near this one,
+with no gap between their numbers, is reported as ``contradicting`` if its time contradicts its
+number.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MAX_NEIGHBOURS = 8
 
 
 class Siblings(NamedTuple):
-    """The numbers of complete sibling checkpoints.
+    """The numbers of the complete siblings of a checkpoint.
 
     Attributes:
         newer: the newer checkpoints. Those of the checkpoint's own run, and of runs without a known
@@ -126,7 +127,10 @@ def is_complete(checkpoint: str, files: ByteSource) -> bool:
 
 
 def completed_at(checkpoint: str, files: ByteSource) -> int | None:
-    """Return when a checkpoint's ``_metadata`` was written, in epoch milliseconds, or None."""
+    """Return when a checkpoint's ``_metadata`` was written, in epoch milliseconds.
+
+    Return None if there is no ``_metadata``, or if the store keeps no times.
+    """
     try:
         return files.modified_at(join(checkpoint, METADATA_FILE))
     except FileNotFoundError:

@@ -35,7 +35,7 @@ class Cursor:
     def __init__(
         self, data: bytes, file: str, start: int = 0, end: int | None = None, origin: int = 0
     ) -> None:
-        """Read ``data`` from ``start`` to ``end``; ``origin`` is its first byte's file offset."""
+        """Read ``data`` from ``start`` to ``end``; ``origin`` is the file offset of ``data[0]``."""
         self._data = data
         self._origin = origin
         self._pos = start

@@ -18,8 +18,8 @@ class ErrorKind(Enum):
     UNSUPPORTED = "unsupported"  # a kind, version or URL that the decoder does not read
 
 
-# A longer text of an error is shortened. Errors quote names, and a name in a hostile file may have
-# 64 KB.
+# An error's text with more characters than this is shortened. Errors quote names, and a name in a
+# hostile file may have 64 KB.
 _LONGEST_TEXT = 4000
 
 

@@ -1,1 +1,1 @@
-"""Flink's Kafka sources and sinks in operator and coordinator state."""
+"""The state of Flink's Kafka sources and sinks: what operators and coordinators store."""

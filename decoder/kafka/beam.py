@@ -40,7 +40,7 @@ from decoder.metadata.java_stream import JavaArray, JavaObject, JavaValue, read_
 _PACKAGE = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.source."
 _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
-# The class names in a Java object stream.
+# The class names as bytes, to search for them in a Java object stream.
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
 # DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; state of users' functions may have this
 # name too.

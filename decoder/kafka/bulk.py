@@ -31,8 +31,8 @@ _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
 _SPLIT_BYTES = 2 + 4 + 8 + 8  # bytes of a split without the topic name
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
 # By enumerator version: the number of bytes before an entry's topic, and the format of the numbers
-# after it. In version 3 the split's length comes before the topic. The numbers are the partition,
-# in version 3 two offsets, and from version 2 on the status.
+# after it. In version 3 the split's length comes before the topic. The numbers are: the partition;
+# two offsets (only in version 3); the status (not in version 1).
 _ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
 # The number of entries that are unpacked at a time: they fit into the processor's caches.

@@ -18,8 +18,8 @@ _Row = TypeVar("_Row", bound=NamedTuple)
 class Rows(Sequence[_T_co]):
     """A sequence whose items are made anew in each iteration.
 
-    It equals every sequence with equal items. ``fields`` yields tuples with some of the items'
-    fields, in a third of the time.
+    It equals every sequence with equal items. ``fields`` yields some fields of each item as a
+    tuple, in a third of the time that making the items takes.
     """
 
     __slots__ = ("_length", "_make_items", "fields")

@@ -1,13 +1,14 @@
 """The state of a DynamicKafkaSource: the state of a KafkaSource for each cluster.
 
 Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit up to the end.
-Version 2 has after the cluster's id ``bool retained`` and, if it is true, ``i64 retainedUntil``.
+In version 2, ``bool retained`` follows the cluster's id, and then, if it is true, ``i64
+retainedUntil``.
 
 Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId, i32
 n`` x ``UTF topic, UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x {``UTF
-clusterId, i32 len``, a KafkaSourceEnumState}. Version 2 has after the bootstrap servers the
-starting and the stopping offsets initializer, each as ``bool present`` and, if it is true, ``i32
-n`` and n bytes. Version 3 has at the end ``i32 n`` retained clusters x {``UTF clusterId, i64
+clusterId, i32 len``, a KafkaSourceEnumState}. In version 2, the initializers of the starting and
+of the stopping offsets follow the bootstrap servers, each as ``bool present`` and, if it is true,
+``i32 n`` and n bytes. Version 3 adds at the end ``i32 n`` retained clusters x {``UTF clusterId, i64
 retainedUntil, i32 len``, a KafkaSourceEnumState}.
 
 When the metadata service removes a cluster, its positions stay in the state until ``retainedUntil``
@@ -69,8 +70,8 @@ class DynamicEnumeratorState(NamedTuple):
     Attributes:
         version: the version of this enumerator's serializer, not of the clusters' enumerators.
         streams: the last answer of the metadata service: by stream id, then by cluster id.
-        clusters: the enumerator state of each cluster. A cluster of ``streams`` is missing if it
-            was inactive when Flink wanted to start its enumerator.
+        clusters: the enumerator state of each cluster. A cluster of ``streams`` is missing here if
+            it was inactive when Flink wanted to start its enumerator.
         retained: the enumerator state of clusters that the metadata service no longer lists.
     """
 

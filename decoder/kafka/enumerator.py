@@ -70,8 +70,8 @@ class EnumeratorEntry(NamedTuple):
 # and larger: a DynamicKafkaSource may list thousands of clusters with one partition each.
 _MIN_FOR_COLUMNS = 5
 
-# The version is checked even without a split: nothing else may tell another source's state from
-# Kafka's.
+# The split version is checked even if there is no split: it might be all that distinguishes Kafka's
+# state from another source's.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -171,7 +171,7 @@ def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEn
     """Read the entries of an enumerator of version 1, 2 or 3 one by one.
 
     Raises:
-        DecodeError: the bytes are not exactly ``count`` entries.
+        DecodeError: the next bytes are not ``count`` entries.
     """
     return tuple(_read_entry(cursor, version) for _ in range(count))
 

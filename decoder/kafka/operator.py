@@ -53,8 +53,8 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest WRAPPER_STATE that is read outside of a Beam pipeline. Without this limit, large state
-# of this name in a user's function would be read.
+# The largest WRAPPER_STATE, of all subtasks together, that is read outside of a Beam pipeline.
+# Without this limit, large state of this name in a user's function would be read.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
 # The kinds of errors that most often mean that the state belongs to another kind of sink.
@@ -67,8 +67,8 @@ def read_source(
 ) -> Source | None:
     """Read an operator's source state, or return None if it has none.
 
-    If all readers have finished, a source has only coordinator state. Other operators may have
-    coordinator state too, so its layout shows whether the operator is a source.
+    If all readers have finished, a source has only coordinator state. Operators other than sources
+    may have coordinator state too; only the layout of that state shows what the operator is.
 
     Args:
         operator: the operator.

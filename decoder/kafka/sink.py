@@ -66,7 +66,7 @@ class PendingTransaction(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The first part of the id, which is ``prefix-subtask-number`` (TransactionalIdFactory)."""
+        """The prefix of the id; an id is ``prefix-subtask-number`` (TransactionalIdFactory)."""
         return self.transactional_id.rsplit("-", 2)[0]
 
 
@@ -86,7 +86,8 @@ class KafkaWriterState(NamedTuple):
 class SinkState(NamedTuple):
     """The state of one operator of a sink: its writers, or a committer's pending transactions.
 
-    Without pending transactions, the committer state of a KafkaSink looks like that of other sinks.
+    If both fields are empty, the operator might be the committer of another kind of sink: a
+    committer state in which nothing is pending looks the same for every kind.
     """
 
     writers: tuple[KafkaWriterState, ...]
@@ -207,7 +208,7 @@ def _read_request(cursor: Cursor, _version: int) -> tuple[_Pending, ...]:
 
 
 def _read_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
-    """Read a committable; return no file for one that only deletes files."""
+    """Read a committable; return an empty tuple if it only deletes files."""
     if cursor.skip_if(_FILE_MAGIC):
         return _read_file_committable(cursor, version)
     if version != 1:  # the version and the length come before these bytes
@@ -251,7 +252,7 @@ def _versioned_list(
     versions: tuple[int, ...],
     read_item: Callable[[Cursor, int], _Item],
 ) -> list[_Item]:
-    """Read ``i32 version, i32 n``, n x {``i32 len``, item}; no bytes may follow an item."""
+    """Read ``i32 version, i32 n``, n x {``i32 len``, item}; refuse an item shorter than ``len``."""
     version = cursor.version(label, versions)
     items = []
     for _ in range(cursor.count(label, 4)):

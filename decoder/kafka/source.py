@@ -1,9 +1,9 @@
 """Recognise the kind of a source by decoding its state, because no checkpoint names the kind.
 
 Every FLIP-27 source keeps its splits as byte arrays in SourceReaderState and its enumerator as
-bytes in coordinator state. An operator is a KafkaSource, a DynamicKafkaSource or a HybridSource if
-*all* of its state decodes as such, to the last byte. Without this rule a HybridSource's split would
-be read as topic '' partition 65544.
+bytes in coordinator state. An operator is taken for a source of some kind only if *all* of its
+state decodes as that kind's, to the last byte. Without this rule, a HybridSource's split could be
+read as partition 65544 of a topic without a name.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class BeamKafkaIO(NamedTuple):
 
 
 class UnknownSource(NamedTuple):
-    """A source whose state does not decode as that of any known source.
+    """A source whose state lists nothing, or does not decode as that of any known source.
 
     ``reason`` is the first problem. ``partly_kafka``: whether some of the state decodes as a Kafka
-    source's; the source may then be a damaged Kafka source.
+    source's or names Beam's KafkaIO; the source may then be a damaged Kafka source.
     """
 
     reason: str
@@ -179,7 +179,7 @@ class _Readers:
 
     @property
     def kinds(self) -> list[str]:
-        """The names of the sources that the splits belong to."""
+        """The kinds of source that the splits belong to."""
         by_kind = {
             "KafkaSource": self.plain,
             "DynamicKafkaSource": self.dynamic,
@@ -190,10 +190,10 @@ class _Readers:
 
 
 class _Enumerator:
-    """An enumerator's bytes, decoded on demand as each kind of source.
+    """An enumerator's bytes, with a property for each kind of source that they might belong to.
 
-    Each property is the decoded state, the error's text if the bytes do not decode as this kind, or
-    None if no enumerator state was stored.
+    Each property decodes the bytes as its kind, when it is first used. Its value is the decoded
+    state, the error's text if the bytes do not decode, or None if no enumerator state was stored.
     """
 
     def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:
@@ -296,9 +296,9 @@ def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
 def _recognise(
     readers: _Readers, kinds: list[str], enumerator: _Enumerator
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
-    """Recognise a source that is not a HybridSource.
+    """Recognise a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
 
-    ``kinds`` are the kinds of its splits, or, without splits, the kind of its enumerator.
+    ``kinds`` are the kinds of the source's splits; if it has none, the kind of its enumerator.
     """
     partly_kafka = bool(
         readers.plain

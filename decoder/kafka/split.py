@@ -15,18 +15,19 @@ from decoder.cursor import Cursor
 
 SPLIT_VERSION = 0
 
-# Markers in place of an offset: of a starting offset until the split's first record is read; LATEST
-# and COMMITTED also of a stopping offset.
+# Markers in place of a starting offset, until the split's first record is read. LATEST and
+# COMMITTED can also be in place of a stopping offset.
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
-# A starting offset that is not initialised yet; a stopping offset of a split without an end.
+# A starting offset that is not initialised yet, or the stopping offset of a split without an end.
 NOT_SET = -(1 << 63)
 
 # org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
-# The minimum sizes in bytes: the topic's length and one character, the partition; two offsets.
+# The minimum sizes in bytes. A topic-partition: the topic's length, one character, the partition.
+# A split: a topic-partition and two offsets.
 MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 

@@ -1,7 +1,8 @@
-"""Keyed state, read by its serializer snapshots, without a JVM or the job's classes.
+"""Keyed state, read without a JVM or the job's classes: serializer snapshots describe its types.
 
-A handle names a stream. The stream's head contains the serializer snapshots, which determine the
-types of the states; key groups with the entries follow. Start at ``read_keyed_states``.
+A handle names a stream. The stream's head contains the serializer snapshots of the states. The
+entries follow in key groups; those of RocksDB are in files of their own. Start at
+``read_keyed_states``.
 """
 
 from decoder.keyed_state.entries import Entry, KeyGroupLayout

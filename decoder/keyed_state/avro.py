@@ -38,8 +38,9 @@ _Read = Callable[[bytes, int, int], tuple[Any, int]]
 def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """Return a function from (data, position) to the value at that position and its end.
 
-    The function raises DecodeError for bytes that Flink never writes. It raises IndexError or
-    struct.error for a value that continues past the end of ``data``, or has a negative length.
+    The function raises DecodeError for bytes that Flink never writes, and for a value above a limit
+    of the decoder. It raises IndexError or struct.error for a value that continues past the end of
+    ``data``, or has a negative length.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)

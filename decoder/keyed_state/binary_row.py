@@ -6,11 +6,11 @@ together to a multiple of 8 bytes; then a slot of 8 bytes for each field. An arr
 bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` size of the
 key array in bytes, the array of keys, the array of values.
 
-A slot holds a value of at most 8 bytes. For a longer value, it holds the ``i32 length`` and the
-``i32 offset`` from the first byte of the row or array. Text and bytes of up to 7 bytes are in
-the slot, whose highest byte is then 0x80 | length. For a timestamp with a precision above
-milliseconds, the slot holds the nanoseconds within the millisecond and the offset of the ``i64``
-milliseconds.
+A slot holds a number (a DECIMAL of up to 18 digits), a boolean, a date or a time itself. It also
+holds text and bytes of up to 7 bytes; its highest byte is then 0x80 | length. For any other value,
+the slot holds the value's ``i32 length`` and ``i32 offset`` from the first byte of the row or
+array. For a timestamp with a precision above milliseconds, it holds the nanoseconds within the
+millisecond and the offset of the ``i64`` milliseconds.
 
 Flink writes the variable-length parts of a row one after another. This module accepts them anywhere
 in the row, but refuses parts that together are larger than the row: in hostile input, many parts

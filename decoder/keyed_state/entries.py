@@ -38,7 +38,7 @@ class Entry(NamedTuple):
         value: the value, in the form that ``types`` describes; for a timer its timestamp in epoch
             milliseconds.
         last_access: with TTL, the time of the last access in epoch milliseconds; for a LIST a list
-            with the time of each element. None without TTL.
+            with the time of each element. None without TTL, and for a MAP's entry stored as null.
     """
 
     key_group: int
@@ -136,7 +136,10 @@ class Readers:
 
 
 def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
-    """Return the type of the complete value that a heap backend stores for a key and namespace."""
+    """Return the type of the value that a heap backend stores for a key and namespace.
+
+    For a LIST or a MAP, it is the type of the whole list or map; for timers, of one timer.
+    """
     match info.kind:
         case StateKind.LIST:
             return types.List(value)

@@ -86,9 +86,9 @@ def read_states(
 ) -> Iterator[tuple[int, list[Entry]]]:
     """Yield (state number, batch of entries) for all states of the key group.
 
-    The first batch of each state is empty. ``target`` is the state that the caller reads: if an
-    earlier state is unreadable, the error says that ``target`` is blocked. The other arguments are
-    those of ``read_heap_batches``.
+    The first batch of each state is empty; it tells the caller that the state begins. ``target`` is
+    the state that the caller reads: if an earlier state is unreadable, the error says that
+    ``target`` is blocked. The other arguments are those of ``read_heap_batches``.
     """
     position = 0
     left = set(range(len(states)))
@@ -100,7 +100,8 @@ def read_states(
             number = _u16(data, position)[0]
             readers = None
             if number >= len(states) and unread is not None:
-                # The last state in the head is the one with the unknown serializer.
+                # The head was read only up to the state with the unknown serializer, the last of
+                # ``states``. The state ``number`` comes later in the head.
                 readers = states[-1]
                 yield len(states) - 1, []
                 raise DecodeError(ErrorKind.UNSUPPORTED, unread.problem)
@@ -235,8 +236,9 @@ def split_heap_key_group(
 ) -> Iterator[bytes]:
     """Split a key group into smaller ones that hold only the entries of the state ``target``.
 
-    The end of an entry is found only by reading it, so each entry is read twice. After an
-    unreadable entry, the rest is yielded unchanged; reading it raises the error.
+    The end of an entry is found only by reading it, so each entry is read here and by the caller.
+    From an unreadable entry on, the bytes are yielded unchanged, so that the caller's reading
+    raises the error.
 
     Args:
         states: the states of the head.

@@ -71,7 +71,7 @@ class LocalDate(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether the date exists."""
+        """Whether the calendar has this date, and LocalDate allows its year."""
         if not (-MAX_YEAR <= self.year <= MAX_YEAR and 1 <= self.month <= 12 and self.day >= 1):
             return False
         if self.month == 2 and self.day == 29:
@@ -105,7 +105,7 @@ class LocalTime(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether the time exists."""
+        """Whether every field is in its range."""
         return (
             0 <= self.hour < 24
             and 0 <= self.minute < 60
@@ -126,7 +126,7 @@ class LocalDateTime(NamedTuple):
 
     @classmethod
     def of_epoch(cls, seconds: int, nano: int) -> LocalDateTime:
-        """Return the date and time in UTC."""
+        """Return the date and time in UTC, ``seconds`` and ``nano`` nanoseconds after the epoch."""
         days, second = divmod(seconds, _SECONDS_PER_DAY)
         return cls(LocalDate.of_epoch_day(days), LocalTime.of_nano_of_day(second * _NANOS + nano))
 
@@ -161,7 +161,7 @@ class Instant(NamedTuple):
 class SqlDate(Instant):
     """A java.sql.Date: midnight in the JVM's time zone; the time zone is not stored.
 
-    It is printed as a date if it is midnight in UTC, otherwise as a point in time.
+    A SqlDate is printed as a date if it is midnight in UTC, otherwise as a point in time.
     """
 
     __slots__ = ()
@@ -172,9 +172,9 @@ class SqlDate(Instant):
 
 
 class SqlTime(Instant):
-    """A java.sql.Time: a time of 1970-01-01 in the JVM's time zone; the time zone is not stored.
+    """A java.sql.Time: a time on 1970-01-01 in the JVM's time zone; the time zone is not stored.
 
-    It is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
+    A SqlTime is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
     """
 
     __slots__ = ()

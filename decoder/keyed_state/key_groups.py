@@ -28,7 +28,8 @@ _F32 = Struct(">f")
 
 # A function from a value to its hash as an unsigned 32-bit number, or None if it is unknown.
 _Hash = Callable[[Any], "int | None"]
-# A function from (data, start of the key in ``data``, key) to the key group, or None.
+# A function from (data, start of the key in ``data``, key) to the key group, or None if the key's
+# hash is unknown.
 KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 

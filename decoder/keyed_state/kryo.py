@@ -3,8 +3,9 @@
 An object with its class: *varint* class id, varint reference, the object's content. The class id
 is 0 for null; 1 for a class by name (a varint name id and, at its first use, the name follow);
 otherwise the id of a registered class plus 2. The reference is 1 for a new object, otherwise the
-index of an earlier object plus 2. Boxed primitives and, in Kryo 5.6, enums have no reference. No
-length precedes an object, so an object of an unknown class makes the value unreadable.
+index of an earlier object plus 2. Where only one class is possible, the class id is left out, and
+the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. No length
+precedes an object, so an object of an unknown class makes the value unreadable.
 
 A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
 signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII: its bytes, with
@@ -56,7 +57,8 @@ _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 # The deepest nesting of objects; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
 # The maximum number of objects in one value, and of nulls in one collection. A few bytes could
-# stand for any number: by repeated references, or in a collection of nulls.
+# stand for any number of objects, by repeated references, and for a collection of any number of
+# nulls.
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -98,10 +100,11 @@ _REGISTERED = {
     84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
-# Kryo writes the elements of these arrays with the serializer that is registered for their class.
+# By array class, the class of the elements. Kryo writes the elements with the serializer that is
+# registered for their class.
 _ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
-# For each class, the classes of its fields. Kryo 2.24 writes the fields with the serializers that
-# are registered for these classes; Kryo 5.6 does not.
+# For each class, the classes of its fields, and of their fields. Kryo 2.24 writes the fields with
+# the serializers that are registered for these classes; Kryo 5.6 does not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -160,8 +163,8 @@ def kryo_type(
         return Unreadable(name, problem)
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
-    # A class of ``_REGISTERED`` gets a second id only if the job registers its own serializer for
-    # it. Classes with the job's own serializers get an empty name, because their layout is unknown.
+    # A class of ``_REGISTERED`` gets a second id only if the job registers a serializer for it. A
+    # class with a serializer of the job gets an empty name, because its layout is unknown.
     known = _REGISTERED.values()
     names = (
         class_name if by_kryo else ""
@@ -172,10 +175,10 @@ def kryo_type(
 
 
 def find_open_class(type_: Type) -> str | None:
-    """Return the first interface, abstract class or container in a type of Kryo, or None.
+    """Return the first interface, abstract class or container that Kryo writes in a type, or None.
 
-    Only the values name the classes of its objects, so whether these can be read is not known in
-    advance.
+    The classes of the objects in it are named only in the values, so whether these objects can be
+    read is not known in advance.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -204,7 +207,8 @@ class _Reader:
         self._type = type_
         self._is_kryo_5 = type_.version == KRYO_5
         self._names: list[str] = []
-        # Each object that has a reference, with the number of objects in it (0 while it is read).
+        # Each object that has a reference, with the number of objects in it, itself included (0
+        # until it has been read to its end).
         self._objects: list[tuple[Any, int]] = []
         self._count = 0
 
@@ -326,7 +330,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def varlong(self) -> int:
-        """Read an unsigned varint of 64 bits: eight bytes of 7 bits and one byte of 8 bits."""
+        """Read an unsigned varint of at most 64 bits; a ninth byte holds 8 bits, the others 7."""
         value = 0
         for shift in range(0, 56, 7):
             byte = self.u8()
@@ -410,9 +414,9 @@ class _Reader:
 
         2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
         5.6: varint n + 1; the comparator if the collection is sorted; n objects with their classes.
-        If the high bit of the first byte is set, all objects are of one class: its class id (0 if
-        all are null), if ``nulls`` a ``bool`` whether some are null, n objects without their
-        classes.
+        If the high bit of the first byte is set, all objects are of one class, and these are
+        stored in place of the n objects: the class id (0 if all are null), if ``nulls`` a ``bool``
+        whether some are null, n objects without their classes.
         """
         if not self._is_kryo_5:
             if sorted_:

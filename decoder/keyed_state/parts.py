@@ -82,7 +82,8 @@ class StateSource(Protocol):
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
 
         The sizes are approximate. A range has at most ``max_bytes`` bytes, unless it is a single
-        key group or the handle cannot be divided. Empty key groups at both ends are left out.
+        key group or the handle cannot be divided. Where the handle shows which key groups are
+        empty, a range does not begin or end with one of them.
         """
 
 

@@ -2,12 +2,12 @@
 
 The handle has the database's files by name, and a stream that holds only the head (the states'
 names and serializers). Each state is a column family with the state's name; keys and values of the
-rows have canonical form. The files may hold rows of other subtasks' key groups.
+rows have canonical form. The files may also contain rows of other subtasks' key groups.
 
 RocksDB itself reads the files, through the package ``rocksdict`` from PyPI. The files are copied to
-a temporary directory and opened read-only. The elements of a LIST are merge operands; without the
-merge operator that the OPTIONS file names, they would be missing without an error. The OPTIONS file
-also names the task manager's log directories; in the copy these names are removed.
+a temporary directory and opened read-only. The OPTIONS file names the merge operator. Without this
+operator, the elements of a LIST, which are merge operands, would be missing without an error. The
+OPTIONS file also names the task manager's log directories; in the copy these names are removed.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.

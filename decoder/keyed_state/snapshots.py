@@ -71,8 +71,8 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 # The deepest nesting of serializers. The types of jobs are less deep, and Python's stack allows
 # more.
 _MAX_DEPTH = 32
-# The maximum number of padding bytes for null. If all values of a type
-# have the same length, Flink pads null to that length.
+# The maximum number of padding bytes for null. If all values of a type have the same length, Flink
+# pads null to that length.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -249,7 +249,7 @@ def _tuple(reader: _Reader, outer: int) -> Type:
 def _row(reader: _Reader, outer: int) -> Type:
     """Read ``bool supportsRowKind`` and the fields' snapshots.
 
-    The bool is stored from version 4 on. It is true in version 3, and false in older versions.
+    Only version 4 and later store the bool. Version 3 implies true, and older versions imply false.
     """
     has_kind = reader.cursor.boolean("RowKind in a row") if outer >= 4 else outer == 3
     return Row(reader.nested(), has_kind)
@@ -270,14 +270,14 @@ def _nullable(reader: _Reader, outer: int) -> Type:
 def _linked_list(reader: _Reader, outer: int) -> Type:
     """Read ``bool hasNullMask`` and the elements' snapshot.
 
-    The bool is stored from version 3 on. It is true in version 2, and false in version 1.
+    Only version 3 and later store the bool. Version 2 implies true, and version 1 implies false.
     """
     has_nulls = reader.cursor.boolean("nulls in a list") if outer >= 3 else outer == 2
     return LinkedList(reader.part(), has_nulls)
 
 
 def _external(reader: _Reader, outer: int) -> Type:
-    """Read a DataType (Java object), ``bool isInternalInput``; the internal snapshot."""
+    """Read a DataType (Java object), ``bool isInternalInput``; the internal type's snapshot."""
     read_object_stream(reader.cursor)
     reader.cursor.boolean("internal input")
     return reader.part()
@@ -451,7 +451,7 @@ def _row_data(reader: _Reader) -> Type:
 
 
 def _binary_row_data(reader: _Reader) -> Type:
-    """Read ``i32`` number of fields, whose types are unknown."""
+    """Read ``i32`` number of fields; their types are unknown, so rows are read as bytes."""
     reader.check_version(3)
     reader.cursor.i32("fields of a row")
     return Sql(SqlScalar(SqlKind.RAW))
@@ -473,7 +473,10 @@ def _decimal_data(reader: _Reader) -> Type:
 
 
 def _timestamp_data(reader: _Reader) -> Type:
-    """Read ``i32 precision``; the snapshot does not say whether the type has a local time zone."""
+    """Read ``i32 precision``.
+
+    The snapshot does not distinguish TIMESTAMP and TIMESTAMP_LTZ, so both are read as TIMESTAMP.
+    """
     reader.check_version(1)
     return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))
 

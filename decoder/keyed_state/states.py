@@ -59,7 +59,7 @@ class Part:
         """Return ranges of key groups to be read in other processes, with their sizes in bytes.
 
         A range has at most ``max_bytes`` bytes if possible; see ``StateSource.key_group_ranges``.
-        The part can be pickled.
+        The part can be pickled, to send it to these processes.
         """
         with translate_os_errors(self.source.label):
             return self.source.key_group_ranges(max_bytes)

@@ -54,8 +54,8 @@ class StateInfo:
         key: the type of the state's keys; for timers, the type of the timers' keys.
         namespace: the type of the namespaces.
         map_key: the type of a MAP's keys.
-        value: the type of the values; of a LIST, of its elements; of timers, of the timestamp. A
-            TTL wrapper is left out.
+        value: the type of the values, without the time that TTL adds; for a LIST, the type of its
+            elements; for timers, the type of the timestamp.
         ttl: whether the time of the last access is stored with each value (for a LIST, each
             element; for a MAP, each entry).
         reason: why the state cannot be read, or None.

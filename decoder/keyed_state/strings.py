@@ -2,8 +2,8 @@
 
 A text is a varint with the number of UTF-16 units plus one (0 for null), then each unit as a varint
 of 1 to 3 bytes. A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes
-but the last. A value of the class StringValue begins with the number of units itself, and is never
-null.
+but the last. A value of the class StringValue, which is never null, begins with the number of units
+without one added.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """
@@ -20,7 +20,7 @@ _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
 
 class ReplacedText(str):
-    """Text in which U+FFFD replaces invalid characters, so two different texts may be equal."""
+    """Text in which U+FFFD replaces invalid characters, so two different texts can become equal."""
 
     __slots__ = ()
 

@@ -49,8 +49,8 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
-    # Whether it is a class such as org.apache.flink.types.IntValue: it is written like Integer, but
-    # its hash code, and so its key group, may differ.
+    # Whether the class is a mutable one, such as org.apache.flink.types.IntValue. An IntValue
+    # has the bytes of an Integer, but might have another hash code, and so another key group.
     mutable: bool = False
 
 
@@ -142,7 +142,10 @@ class NullableList:
 
 @dataclass(frozen=True, slots=True)
 class LinkedList:
-    """A LinkedList: ``i32 n``, null bits, the elements that are not null. Read as a list."""
+    """A LinkedList: ``i32 n``, null bits, the elements that are not null. Read as a list.
+
+    Without ``has_nulls``, there are no null bits, and the layout is that of List.
+    """
 
     element: Type
     has_nulls: bool
@@ -159,7 +162,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """A nullable value: ``bool null``, then the value or its padding."""
+    """A nullable value: ``bool null``, then the value or, for null, ``padding`` bytes."""
 
     type: Type
     padding: int
@@ -180,7 +183,8 @@ class Pojo:
 
     class_name: str
     fields: tuple[Field, ...]
-    # Subclasses as Field(class name, type). A value names a registered one by its index.
+    # Subclasses as Field(class name, type). A value names a registered subclass by its index, and
+    # any other by its class name.
     registered: tuple[Field, ...] = ()
     subclasses: tuple[Field, ...] = ()
 

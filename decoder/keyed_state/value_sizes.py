@@ -1,4 +1,4 @@
-"""The lengths of values: whether all values of a type have one length, and whether it may be 0.
+"""Whether all values of a type have the same length, and whether a value may have no bytes.
 
 Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
 """
@@ -27,7 +27,8 @@ def has_fixed_length(type_: types.Type) -> bool:
         case types.Scalar(kind):
             return kind not in _VARIABLE
         case types.Struct(_, fields):
-            # In TupleSerializerBase a field of length 0 makes the length variable too.
+            # In TupleSerializerBase, a field of length 0 makes the tuple's length variable, as a
+            # field of variable length does.
             return all(
                 has_fixed_length(part)
                 and not (isinstance(part, types.Scalar) and part.kind in _NO_LENGTH)

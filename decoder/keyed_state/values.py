@@ -1,11 +1,13 @@
 """Readers of values: a function for each type, made once and called for each value.
 
 ``reader(type)`` returns a function from (data, position) to the value at that position and its end.
-The functions that take a type or a reader return such a function too; their docstrings describe
-what it reads.
-A negative length raises DecodeError. A value that continues past the end of ``data`` raises
-IndexError or struct.error, which the caller turns into a DecodeError. Before elements are read,
-their number is checked against the bytes left, or against a limit if elements may have no bytes.
+The other functions here that take a type or a reader also return such a function; "Read" in their
+docstrings describes what the returned function does.
+
+A negative length raises DecodeError; in Avro's encoding, IndexError. A value that continues past
+the end of ``data`` raises IndexError or struct.error. The caller turns both into a DecodeError.
+Before elements are read, their number is checked against the bytes left, or against a limit if
+elements may have no bytes.
 
 The docstrings here and in ``types`` describe the layouts. They are big-endian, except for SQL's
 binary rows.
@@ -53,7 +55,7 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
-# The maximum number of elements in a collection whose elements may have no bytes (NullValue).
+# The maximum number of elements in a collection whose elements may have no bytes (like NullValue).
 _MAX_EMPTY_ITEMS = 1 << 16
 
 
@@ -169,7 +171,10 @@ def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
 
 
 def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
-    """Read ``i32 n``: 0 is null; 1, 2, 3 are 0, 1, 10; else two's complement in n - 4 bytes."""
+    """Read ``i32 n`` and, if n is above 3, n - 4 bytes of two's complement.
+
+    n = 0 stands for null, and n = 1, 2 and 3 for the values 0, 1 and 10.
+    """
     size = _i32(data, position)[0]
     position += 4
     if size < 0:
@@ -207,7 +212,10 @@ def _check_exists(value: Any) -> Any:
 
 
 def _sql_timestamp(data: bytes, position: int) -> tuple[Instant | None, int]:
-    """Read ``i64`` epoch milliseconds, ``i32`` nanoseconds of the second; MIN_VALUE is null."""
+    """Read ``i64`` epoch milliseconds, ``i32`` nanoseconds of the second.
+
+    Milliseconds of MIN_VALUE are null.
+    """
     millis, nanos = _i64_i32(data, position)
     value = None if millis == _MIN_I64 else _check_exists(Instant(millis // 1000, nanos))
     return value, position + 12
