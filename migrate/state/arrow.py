@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from migrate.state.kernel.read import FastReader
 
 _NO_CONSTANTS: Mapping[str, object] = MappingProxyType({})
-# The approximate size of a batch: rows, and bytes.
+# The approximate limits of a batch: its number of rows, and its number of bytes.
 _ROWS = 8192
 _BYTES = 16 * 1024 * 1024
 
@@ -63,7 +63,7 @@ def part_batches(
     selected: Sequence[Column] | None = None,
     constants: Mapping[str, object] = _NO_CONSTANTS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of some key groups of a part; nothing if the key groups are empty.
+    """Yield the entries of some key groups of a part, in batches.
 
     Args:
         state: the state.
@@ -87,9 +87,9 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
-    """Return the compiled reader, or None.
+    """Return the compiled reader.
 
-    It needs the extra ``fast``, and does not read all types and columns.
+    Return None if the extra ``fast`` is missing, or if a type or a column cannot be read with it.
     """
     entry_columns = columns(state)
     if find_spec("numba") is None or any(

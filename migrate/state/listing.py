@@ -20,8 +20,8 @@ class StateRow(NamedTuple):
     """A row of the list; the names of its fields are part of the command contract.
 
     ``name`` is the operator's name. A type is None if the state does not have that part, or if the
-    part cannot be read. ``reason`` says why a state is unreadable, or which values of a readable
-    state may be unreadable.
+    part cannot be read. ``reason`` says why a state is unreadable, or why some values of a readable
+    state might be unreadable.
     """
 
     operator_id: str

@@ -26,7 +26,7 @@ class StateToPrime:
     """A state that the Spark query continues with.
 
     Attributes:
-        operator, state: the names by which ``flink_state`` finds the state.
+        operator, state: the operator's id and the state's name, for ``flink_state``.
         keys: one column for each part of the key: its name, its DDL, the expression that reads it.
         value: the DDL of the value; None for a LIST or MAP, which has several values for a key.
         windowed: whether the state is kept by window.
@@ -52,8 +52,8 @@ class TakenStates:
         left_behind: the readable states, except timers, that do not move.
         unreadable: texts about what cannot be read: the operator, the state if known, the reason.
         merging: the ids of operators whose windows are sessions.
-        window_timers: pending timers of windows whose state is taken.
-        other_timers: other pending timers, for which Spark sets no timers.
+        window_timers: states with pending event-time timers of windows whose state is taken.
+        other_timers: all other states with pending timers; these timers are left behind.
         timers_read: whether timers were read. If not, ``window_timers`` and ``other_timers`` may
             hold states without pending timers.
     """
@@ -138,8 +138,8 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
     Args:
         keyed: the states.
-        names: ``OPERATOR/NAME``; the operator as in ``choose_state``. Without names, no entry is
-            read, and all timer states count as pending.
+        names: ``OPERATOR/NAME``; the operator is an id, a name or a uid. Without names, no entry is
+            read, and every timer state counts as one with pending timers.
 
     Raises:
         UsageError: a name has another form, matches no operator or state, or names a timer state or

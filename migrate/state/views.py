@@ -131,7 +131,7 @@ class Table:
                 bytes_left = _CHUNK_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # For an empty list, Spark would add a partition whose value depends on Spark's version.
+        # Without a chunk, Spark would add a partition whose value depends on Spark's version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -185,7 +185,10 @@ def _key(state: KeyedState, text: str) -> Key:
 
 
 def _slices(state: KeyedState, key: Key | None = None) -> Iterator[Slice]:
-    """Yield the slices of all key groups, or of the key group of ``key`` if its hash is known."""
+    """Yield slices of all key groups, or only of the key group of ``key``.
+
+    If the hash of ``key`` is not known, slices of all key groups are yielded.
+    """
     state_only = replace(state, parts=())
     compute_key_group = key_group_of(state.key, state.max_parallelism)
     only = None
@@ -235,8 +238,8 @@ _LISTED = tuple(
 def _timer_table(keyed: KeyedStates) -> Table:
     """Return the table of all timers.
 
-    The column ``key`` holds JSON if the states have keys of different types. The same applies to
-    the column ``namespace``.
+    If the states have keys of different types, the column ``key`` holds JSON. If they have
+    namespaces of different types, the column ``namespace`` holds JSON.
     """
     for unread in keyed.unread:
         raise unread.error

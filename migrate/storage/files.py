@@ -97,12 +97,13 @@ class Files:
     """A ByteSource for local paths and for URLs of the schemes in ``_STORES``.
 
     ``s3a://bucket/key`` is read as ``s3://bucket/key``. The methods that access a URL raise
-    MissingExtra if its library is not installed, and otherwise the errors of a ByteSource.
+    MissingExtra if the library for the URL's scheme is not installed, and otherwise the errors of a
+    ByteSource.
     """
 
     def __init__(self) -> None:
         self._local = LocalFiles()
-        # fsspec would cache a file system for each thread; here all threads share one.
+        # fsspec would cache a file system for each thread; here all threads share the same ones.
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 

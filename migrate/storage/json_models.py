@@ -97,7 +97,7 @@ def read_file(
 
 
 def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes of a file that has at most ``largest``.
+    """Return the content of a file of at most ``largest`` bytes.
 
     The other arguments and errors are those of ``read_file``.
     """

@@ -114,7 +114,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file of a staged directory (``new_directory``) to the disk.
+    """Write or replace a local file, create its parent directories, and sync it to the disk.
 
     Raises:
         OSError: the file cannot be written.
@@ -168,7 +168,7 @@ def _publish(stage: Path, path: Path) -> None:
 def sync_folder(folder: Path) -> None:
     """Write a folder's entries to the disk, so that new files survive a crash of the machine.
 
-    If the file system does not support this, or the folder may not be read, nothing is done.
+    If the file system does not support this, or the user cannot read the folder, nothing is done.
 
     Raises:
         OSError: the entries cannot be written.

@@ -85,7 +85,7 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _command_for_side(pointer: str) -> str:
-    """Return which command takes a query, plan, group or file; empty for a checkpoint."""
+    """Return a text that names the command for ``spark:``, ``plan:`` and so on; else empty."""
     prefix, _, name = pointer.partition(":")
     match prefix:
         case "spark":
@@ -98,7 +98,7 @@ def _command_for_side(pointer: str) -> str:
 
 
 def _suggest_similar(pointer: str, files: Files) -> str:
-    """Suggest a path for one that is missing, or name the first part of the path that is missing.
+    """Suggest an existing path for a missing one; otherwise say which parent is missing or a file.
 
     In a store, only the parent directory is searched.
     """
@@ -120,7 +120,7 @@ def _suggest_similar(pointer: str, files: Files) -> str:
 
 
 def _suggest_json(path: str, files: Files) -> str:
-    """Suggest how to name a file of JSON; return an empty text for anything else."""
+    """Suggest how to name a JSON file, or to unpack gzip; return an empty text for other paths."""
     if not files.is_file(path):
         return ""
     head = files.read_range(path, 0, 2)
@@ -152,7 +152,7 @@ def _suggest_children(directory: str, names: list[str], files: Files) -> str:
 
 
 def _suggest_newest(directory: str, files: Files) -> str:
-    """Suggest the newest checkpoint in a job's directory whose metadata can be read."""
+    """Suggest the newest checkpoint with readable metadata in a job's directory."""
     for _, path in reversed(list_checkpoints(directory, files)):
         try:
             read_metadata(path, files)

@@ -44,7 +44,7 @@ def path_of(name: str, files: ByteSource) -> str:
 
 
 def has_tilde(path: str) -> bool:
-    """Return whether a path begins with ``~/`` or ``~USER/``, as if a shell expanded it."""
+    """Return whether a path is ``~``, or begins with ``~/`` or ``~USER/``, which shells expand."""
     return _TILDE.match(path) is not None
 
 
@@ -71,7 +71,7 @@ def is_within(path: str, directory: str) -> bool:
 
 
 def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:
-    """Refuse a URL with a password, a key or a signature; the error does not show it.
+    """Refuse a URL with a password, a key or a signature; the error shows the URL without them.
 
     Args:
         name: a name that may be or contain a URL.

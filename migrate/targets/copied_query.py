@@ -2,12 +2,13 @@
 
 A query continues at the offsets in the offset log's entry of its newest committed batch. In this
 entry only the offsets of Kafka sources change. The batch's number, its watermark and the version of
-its state stay.
+its state stay the same.
 
 All other files are copied unchanged, except the metadata of some operators (transformWithState;
-from Spark 4.2 on also joins): ``state/<operator>/_metadata/v2/<batch>``, a line ``v2`` and a line
-of JSON. The JSON has absolute paths of the state's schemas in the old location, so the paths are
-replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
+from Spark 4.2 on also joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, has a line
+``v2`` and a line of JSON. The JSON has absolute paths of the state's schemas in the old location,
+so the paths are replaced. Hadoop's checksum of a changed file is not copied; Spark does not need
+it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -44,7 +45,8 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     """Check that a query can continue from a copy, and return its newest committed batch.
 
     Raises:
-        Refused: the query could not continue from a copy with other offsets.
+        Refused: the query has committed no batch, has a batch that is not committed, runs with the
+            continuous trigger, or keeps no state.
         InputError: the query's logs are damaged, or have an unknown version.
     """
     batch = newest_committed_batch(directory, files)

@@ -44,8 +44,8 @@ class LocalDirectory:
     def for_spark(self) -> str:
         """The name to give to Spark.
 
-        For a local directory it is an absolute path, because the query may be started in another
-        working directory.
+        Outside of mounts, the name is an absolute path, because the query might be started in
+        another working directory.
         """
         return self.name if self.mounted else str(self.path)
 
@@ -87,8 +87,8 @@ class RemoteDirectory:
         return self.name
 
     def names(self, path: str = "") -> set[str] | None:
-        # A file at this path is not detected. In an object store, it does no harm: a key may have
-        # keys below it. In HDFS, the later write fails.
+        # A file at this path is not detected. In an object store, such a file does no harm: there
+        # can be keys below a key. In HDFS, the later write fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
     @property

@@ -1,8 +1,8 @@
 """The code of a PySpark file that primes a query with keyed state and starts it.
 
 The file runs as printed, unless it has a placeholder such as ``ttl_ms=...``. Its example query
-passes each key once, which works for every keyed state. The user replaces the example by the real
-query, and ``seen_rows`` by the function that makes rows for that query.
+emits each key once (``dropDuplicates``); this works for every keyed state. The user replaces the
+example by the real query, and ``seen_rows`` by the function that makes rows for that query.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def priming_code(
 
     Args:
         stream: the stream of Kafka's records.
-        states: the keyed states of the savepoint.
+        states: the keyed states that the queries continue with.
         savepoint: the path of the savepoint.
         checkpoint_location: the query's checkpoint location; for several states, the directory
             that gets a checkpoint location for each state.

@@ -2,9 +2,9 @@
 
 Spark has run batch 0 over rows that it read from files. (For hopping windows Spark has run two
 batches; the first had no rows, and both are rewritten.) The log entries of the batch are rewritten
-as if it had read from Kafka. ``offsets/0`` has a line for each source; each line gets the positions
-at which batch 1 begins. ``sources/<source>/0`` becomes the seed of a Kafka source. ``commits/0``
-gets the watermark for batch 1. The state is not changed.
+as if the batch had read from Kafka. ``offsets/0`` has a line for each source; each line gets the
+positions at which batch 1 begins. ``sources/<source>/0`` becomes the seed of a Kafka source.
+``commits/0`` gets the watermark for batch 1. The state is not changed.
 
 The watermark is also written to ``offsets/0``, because Spark reads the previous batch's watermark
 from this file to find the late records of batch 1.
@@ -74,7 +74,7 @@ def source_directory(checkpoint: Path, source: str) -> str | None:
 
 
 def source_names(checkpoint: Path) -> list[str]:
-    """Return the names of the query's sources in the logs: numbers, or (Spark 4.2) names.
+    """Return how the logs name the query's sources: by number or, in logs of Spark 4.2, by name.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -104,7 +104,7 @@ def last_batch(checkpoint: Path) -> int:
 
 
 def watermark_of(checkpoint: Path, batch: int) -> int:
-    """Return the watermark with which a batch ran, in epoch milliseconds; 0 without one.
+    """Return the watermark with which a batch ran, in epoch milliseconds; 0: none.
 
     Raises:
         InputError: the logs have an unknown version.

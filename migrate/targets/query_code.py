@@ -34,7 +34,7 @@ class Language:
     """The parts of the code that differ between Python and Scala."""
 
     comment: str
-    # The command that runs the code, with the place of the connector's coordinates.
+    # The command that runs the code; ``{}`` stands for the connector's coordinates.
     launch: str
     # The import that code needs if the value of an option is in the environment.
     environment_import: tuple[str, ...]
@@ -59,8 +59,8 @@ def query_code(
     """Return a PySpark file, or a Scala file for ``spark-shell``.
 
     The stream is called ``records``; several streams are called ``records_<number>`` in Python, and
-    ``records<number>`` in Scala. An expression of several lines is in parentheses. Otherwise
-    Scala's shell ends it at the first line at which it is complete.
+    ``records<number>`` in Scala. An expression of several lines is in parentheses. Without them,
+    Scala's shell ends the expression at the first line at which it is complete.
 
     Args:
         language: ``PYTHON`` or ``SCALA``.
@@ -141,8 +141,8 @@ def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None
     """Yield a ``name=value`` line for each option.
 
     If there are several sources, a line ``# source <number>`` comes before the options of each. A
-    secret is printed as ``${VARIABLE}``. The last line is the checkpoint location, if it is known;
-    this is an option of ``writeStream``.
+    secret is printed as ``${VARIABLE}``. If the checkpoint location is known, it is the last line;
+    it is an option of ``writeStream``, the others are options of ``readStream``.
     """
     for stream in streams:
         if len(streams) > 1:

@@ -37,7 +37,8 @@ UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove t
 _LOGS = ("offsets", "commits")
 # Entries of a checkpoint or savepoint, and of a job's checkpoint directory.
 _NAMES_OF_FLINK = {METADATA_FILE, "taskowned"}
-# The number of parents that may be Flink's: JOB/chk-1/DIR and JOB/shared/DIR lie in a job's folder.
+# The number of parents that are searched for Flink's entries: JOB/chk-1/DIR and JOB/shared/DIR, for
+# example, are in the folder of a job.
 _FLINK_LEVELS = 3
 FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
@@ -71,7 +72,7 @@ def _check_outside_flink(location: Location) -> None:
     for _ in range(_FLINK_LEVELS):
         path = posixpath.dirname(path)
         names = None
-        with contextlib.suppress(OSError):  # the user may not list this parent
+        with contextlib.suppress(OSError):  # the user might lack the right to list this parent
             names = files.list_directory(path)
         if _NAMES_OF_FLINK.intersection(names or ()):
             raise Refused(
@@ -83,7 +84,7 @@ def _check_outside_flink(location: Location) -> None:
 def write_seed(
     sources: Iterable[SparkSource], location: Location, query_id: str | None = None
 ) -> None:
-    """Write the seed of a query with these Kafka sources; Spark fails on an incomplete seed.
+    """Write the seed of a query with these Kafka sources; Spark never starts from a partial seed.
 
     Args:
         sources: the Kafka sources of the query.
@@ -176,8 +177,8 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
 def _remove_files(files: Iterable[str], location: Location) -> None:
     """Remove the files of a seed.
 
-    ``metadata`` is first replaced by the text on which Spark fails, because the last write may have
-    arrived although it returned an error. ``metadata`` is removed last.
+    ``metadata`` is first replaced by the text on which Spark fails: the right ``metadata`` might be
+    there, even if its write returned an error. ``metadata`` is removed last.
     """
     location.write(_METADATA, UNFINISHED)
     for path in (*files, _METADATA):

@@ -210,7 +210,7 @@ class Connector:
 def kafka_connector(spark_version: str | None = None) -> Connector:
     """Return the connector for a version of Spark.
 
-    By default this is the version of the installed PySpark, or else ``_DEFAULT_VERSION``.
+    The default version is that of the installed PySpark; without PySpark, ``_DEFAULT_VERSION``.
 
     Raises:
         UsageError: ``spark_version`` is not a version.

@@ -29,9 +29,9 @@ _MICROS_PER_MILLI = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# The largest number of columns that all have the requested rows. With more columns, each has fewer
-# rows, but at least _MIN_ROWS; with more than 8 columns, each has fewer bytes of text, but at least
-# _MIN_TEXT.
+# Up to this number of columns, each column has room for the requested number of rows. With more
+# columns, each has room for fewer rows, but for at least _MIN_ROWS. With more than 8 columns, each
+# has room for fewer bytes of text, but for at least _MIN_TEXT.
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -215,7 +215,7 @@ class Buffers:
     def check(self, node: Node) -> None:
         """Check that Flink can have written the values of a node, and that they fit the Arrow type.
 
-        In dates, instants and SQL timestamps, the number that means null is marked as null.
+        In dates, instants and SQL timestamps, one number stands for null: it is marked as null.
 
         Raises:
             Rejected: a value fails the check.
@@ -254,7 +254,7 @@ class Buffers:
                 accepted = _is_below(*self._int128_halves(node), int(node.constants[0]))
             case _:
                 raise AssertionError(node.form)
-        # np.abs of the smallest 64-bit number is negative, so it needs a check of its own.
+        # np.abs of the smallest 64-bit number is negative, so this number is checked separately.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
             raise Rejected
 
@@ -323,7 +323,9 @@ def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
 
 
 def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
-    """Return the key groups of hash codes: MathUtils.murmurHash @ Flink 2.2.0, modulo the maximum.
+    """Return the key groups of hash codes: their murmur hash, modulo ``max_parallelism``.
+
+    Source: MathUtils.murmurHash @ Flink 2.2.0.
 
     Args:
         code: the hash codes, as 32-bit unsigned integers.
@@ -338,7 +340,7 @@ def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     code ^= code >> 13
     code *= np.uint32(0xC2B2AE35)
     code ^= code >> 16
-    # The smallest number has no positive counterpart: Flink uses 0 instead.
+    # The smallest number has no positive counterpart: for this number, Flink uses 0.
     code = np.abs(code.view(np.int32)).view(np.uint32) & 0x7FFFFFFF
     if max_parallelism & max_parallelism - 1 == 0:
         return code & max_parallelism - 1
@@ -352,7 +354,7 @@ def _long_hash(values: _Numbers) -> _Numbers:
 
 # The bits of the NaN from which Java computes the hash of every NaN.
 _FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8 << 48
-# For each form, a function that computes the hash codes; they are in the low 32 bits.
+# For each form, a function that returns the hash codes in the low 32 bits of its result.
 _HASHES: dict[str, Callable[[_Numbers], _Numbers]] = {
     "hash": lambda values: values,
     "int": lambda values: values,

@@ -163,8 +163,8 @@ class _Compiler:
         """Add a null flag and a value.
 
         Args:
-            has_length: whether the value's length is known (canonical format). The program then
-                checks that the value ends there; after a null, any bytes may follow.
+            has_length: whether the value's length is known (canonical format). If so, the program
+                checks that the value has this length. After a null, it accepts any bytes.
         """
         with self._add_nullable():
             self._add_value_with_access()
@@ -172,7 +172,7 @@ class _Compiler:
                 self._add_op(operations.VALUE_END)
 
     def _put_into_list(self, column: int) -> None:
-        """Wrap the nodes of value and last access in a list."""
+        """Wrap the nodes ``value`` and ``last_access`` in list nodes."""
         nodes = self.nodes
         for name in ("value", "last_access"):
             if name in nodes:
@@ -228,7 +228,7 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _add_hash(self) -> bool:
-        """Add a column for the hash of the previous column, if the key group is computed from it.
+        """Add a column for the previous column's hashes, if key groups are computed from them.
 
         Returns:
             whether the column was added.
@@ -244,7 +244,7 @@ class _Compiler:
     ) -> Iterator[None]:
         """Add a null flag for the value that the ``with`` block adds.
 
-        For a null, the kernel skips the operations of the block, and sets its columns to null.
+        For a null, the kernel skips the block's operations, and sets the block's columns to null.
         """
         columns, ops = self._program.columns, self._program.ops
         flag = self._add_op(

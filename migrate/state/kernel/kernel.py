@@ -2,16 +2,16 @@
 
 The kernel runs a program (``operations``) over the bytes of a key group, entry by entry.
 
-It may refuse bytes that the plain reader (``decoder.keyed_state``) accepts. After a refusal, the
-plain reader reads the same bytes, and raises an error if they are wrong. The kernel checks only the
-layout; ``arrays`` checks the numbers, a whole column at a time. The plain reader accepts all bytes
-that pass both checks.
+The kernel refuses some bytes that the plain reader (``decoder.keyed_state``) accepts. After a
+refusal, the plain reader reads the same bytes, and raises an error if they are wrong. The kernel
+checks only the layout; ``arrays`` checks the numbers, a whole column at a time. The plain reader
+accepts all bytes that pass both checks.
 The kernel compares every length with the number of bytes left in the enclosing key, value or row.
 Numba also checks the bounds of arrays.
 
-Numba's cache on disk depends only on a function's own file. So all compiled code is in this file,
-and OPERATIONS must change with the constants of ``operations``. The code is short, because the
-first process has to compile it.
+Numba compiles a cached function again only if the function's own file has changed. So all compiled
+code is in this file, and OPERATIONS must change with the constants of ``operations``. The code is
+short, because the first process has to compile it.
 
 Source: the serializers that ``decoder.keyed_state.values`` names.
 """
@@ -204,7 +204,11 @@ def _utf8_of_string(
 
 @_inner(numba.types.UniTuple(_I64, 2), *_INPUT)
 def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
-    """Return a varint of at most five bytes and its end; the end is -1 if Flink cannot write it."""
+    """Return the number in a varint, and the position after the varint.
+
+    The position is -1 if the data ends early, or if Flink does not write such a varint (for
+    example, one of more than five bytes).
+    """
     count = 0
     shift = 0
     byte = np.int64(0x80)
@@ -241,7 +245,8 @@ def _set_null(first: int, last: int, output: tuple[_Array, ...]) -> None:
 def _remove_incomplete_entry(output: tuple[_Array, ...]) -> None:
     """Remove the values of an incomplete entry.
 
-    A list's column comes before the columns of its elements, so the list is cut first.
+    A list's column comes before the columns of its elements. So the loop corrects the number of
+    elements before it needs this number for their columns.
     """
     columns, slots, _, rows, used = output
     for column in range(columns.shape[0]):
@@ -270,7 +275,7 @@ def _entry(
     capacity: _Array,
     lists: _Array,
 ) -> tuple[int, int]:
-    """Read one entry with the program at ``pc``; return the status and the end of the entry."""
+    """Read one entry with the operations from ``pc`` on; return status and position reached."""
     columns, slots, valid, rows, used = output
     depth = 0
     row = row_size = row_used = 0
@@ -445,7 +450,7 @@ def _walk(
         used: for each column, the number of bytes of its texts.
         at: where to start, see POSITION; after FULL, where the next call must start.
         seen: for each state, whether its entries have begun; only in the heap backend's format.
-        lists: for each depth of nested lists, the number of elements that are left.
+        lists: for each depth of nested lists, the number of elements that remain to be read.
     """
     output = (columns, slots, valid, rows, used)
     size = data.shape[0]
@@ -526,5 +531,6 @@ _SIGNATURE = _I64(
 )
 
 
-# Only Python calls it, so it needs no wrapper for C: a twentieth of the time of the compilation.
+# Only Python calls this function, so it needs no wrapper for C. Without the wrapper, compilation
+# takes a twentieth less time.
 walk: Callable[..., int] = _compiled(_walk, _SIGNATURE, no_cfunc_wrapper=True)

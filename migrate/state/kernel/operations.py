@@ -4,9 +4,10 @@ An operation is a list of eight numbers: a code, a column, the minimum number of
 bytes, and the arguments a, b, c, d and e. For the kernel, ``pack_operations`` packs them into WIDTH
 numbers, because shifts are faster than loads.
 
-A column has a 64-bit slot and a validity byte (0: null) for each value. The slot of a text or list
-is its end offset in the column's bytes or in the elements, as in Arrow. Columns with the same rows
-form a table: a row is an entry, or an element of a list.
+A column has a 64-bit slot and a validity byte (0: null) for each value. As in Arrow, the slot of a
+text is its end offset in the column's bytes, and the slot of a list is its end offset in the table
+of the elements. Columns with the same rows form a table: a row is an entry, or an element of a
+list.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ WIDTH = 4
 #
 # An entry ends. a: the table of the entries.
 END = 0
-# The frame of the key ends, and the frame of the value begins.
+# The key must end here, as its length says; the value follows (canonical format).
 KEY_END = 1
-# The frame of the value ends.
+# The value must end here, as its length says (canonical format).
 VALUE_END = 2
 # A signed big-endian integer. a: its size in bytes.
 INTEGER = 3

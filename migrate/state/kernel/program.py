@@ -91,7 +91,7 @@ class Program:
     list_elements: Node | None = None
 
     def copy(self) -> Program:
-        """Return a program to which operations and columns can be added without changing this."""
+        """Return a copy; operations and columns added to the copy do not change this program."""
         starts, ops, columns = [*self.starts], [*self.ops], [*self.columns]
         checks, keys = [*self.checks], [*self.keys]
         return replace(self, starts=starts, ops=ops, columns=columns, checks=checks, keys=keys)

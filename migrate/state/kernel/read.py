@@ -2,7 +2,8 @@
 
 If the kernel refuses a key group, or the columns fail a check, the plain reader reads the key
 groups in the buffers again, without the entries that were returned already. It raises an error if
-an entry is corrupt. Then the kernel reads the next key group, unless it would refuse each of them.
+an entry is corrupt. Then the kernel continues with the next key group. But if the kernel would
+probably refuse every further key group, the plain reader reads all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _TEXT_BYTES = 1 << 20
 # The number of times that the capacity may be doubled for a large entry.
 _MAX_DOUBLINGS = 6
 
-# The plain reader; its arguments are a key group, and the number of its entries to skip.
+# The plain reader. The arguments are a key group, and how many of the group's entries to skip.
 Plain = Callable[[int, int], Iterator[pa.RecordBatch]]
 
 
@@ -215,8 +216,8 @@ class FastReader:
         """Read the key groups in the buffers again, with the plain reader.
 
         Args:
-            complete: whether the kernel has read the last key group to its end. Then that key group
-                is skipped if it has no rows in the buffers.
+            complete: whether the kernel has read the last key group to its end. If so, and if that
+                key group has no rows in the buffers, it is skipped.
         """
         first_rows = [segment.first_rows for segment in self._segments]
         ends = [*first_rows[1:], self._buffers.rows.tolist() if complete else None]

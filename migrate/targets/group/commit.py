@@ -28,12 +28,12 @@ from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
 # The number of seconds to retry after a temporary error, such as a broker's restart or a move of
-# the group's coordinator. No attempt starts later. The last attempt may take three more requests
-# (each at most REQUEST_TIMEOUT of migrate.kafka).
+# the group's coordinator. No attempt starts after that time. But the last attempt can take three
+# more requests (each at most REQUEST_TIMEOUT of migrate.kafka).
 RETRY_SECONDS = 60.0
-# The number of seconds after our commit in which another run that has not seen it may commit.
+# Another run that has not seen our commit can commit up to this number of seconds after us.
 _SETTLE_SECONDS = 0.5
-# The first and the longest pause between attempts, in seconds. Each pause doubles the previous one.
+# The first and the longest pause between attempts, in seconds. In between, the pauses double.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
@@ -296,8 +296,8 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
 def read_settled(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
     """Read the group once more, because another run may have committed just after us.
 
-    Another run checks the group just before it commits. So its commit arrives shortly after ours or
-    not at all.
+    Another run checks the group just before it commits. So the other run's commit arrives shortly
+    after ours, or not at all.
     """
     if attempt.group is None:
         return attempt

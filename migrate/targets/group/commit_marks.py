@@ -15,9 +15,9 @@ from migrate.model.wording import counted
 # The metadata of each of our commits begins with this text.
 METADATA_PREFIX = "flink-offset-migrate "
 _CUT_OVER = "cut-over="
-# The metadata of an offset that is of another cluster than the checkpoint ends with this text.
+# If an offset is of another cluster than the checkpoint, its metadata ends with this text.
 _TRANSLATED = " translated"
-# Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.
+# Kafka's own limit is offset.metadata.max.bytes: 4096 by default, but brokers can set a lower one.
 _METADATA_BYTES = 200
 
 
@@ -60,7 +60,8 @@ def moved_on_refusals(
       every partition.
 
     If there are no commits of ours and some partition is behind, the group has not moved on: it was
-    at other positions before the move. Then a warning says how far the commit moves the group.
+    at other positions before the move. In this case a warning says how far the commit moves the
+    group.
 
     Args:
         group: the group as it is.

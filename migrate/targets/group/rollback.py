@@ -1,12 +1,14 @@
 """Roll back a change to a consumer group by its rollback file.
 
-A partition may have had no committed offset before the change. confluent-kafka cannot remove an
-offset. So the rollback deletes the group, which must have no members, and commits all other offsets
-of the group again. If no offset must be removed, the rollback only commits offsets.
+If a partition had no committed offset before the change, the rollback must remove its offset.
+confluent-kafka cannot remove an offset. So the rollback then deletes the group, which must have no
+members, and commits all other offsets of the group again. If no offset must be removed, the
+rollback only commits offsets.
 
 The rollback first writes a rollback file of its own, because between the deletion and the commit
-the offsets are only on this disk. If a run ends between the two, the next ``migrate rollback``
-finds the offsets and completes the rollback, whether it gets the original file or the new one.
+the offsets are only on this disk. If a run ends between deletion and commit, the next
+``migrate rollback`` finds the offsets and completes the rollback, whether it gets the original file
+or the new one.
 """
 
 from __future__ import annotations
@@ -72,15 +74,15 @@ def restore(
     *,
     force: bool = False,
 ) -> ChangeOutcome:
-    """Bring the group back to the offsets that it held before the change in a rollback file.
+    """Undo a change: bring its partitions back to the offsets that the group held before.
 
     Args:
         config: librdkafka properties, including ``bootstrap.servers``.
         path: the path of the rollback file.
         approved: the preview that the user has approved.
         rollback_path: where the rollback file of this change is written, before anything else.
-        force: roll back although the group has moved on since, or an offset is no longer in its
-            log; offsets of partitions that are gone are left out.
+        force: roll back although the group has moved on since, or an offset might be invalid today
+            (``Doubt``). Offsets of partitions that are gone are left out.
 
     Raises:
         Refused: as for ``read_preview``; the group has members, has moved on, or has changed since
@@ -132,7 +134,10 @@ def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offset
 def _nothing_written(
     before: GroupView, target: Offsets, failure: CommitFailure | None, now: GroupView | None
 ) -> CommitAttempt:
-    """Return an attempt with the same failure for all partitions of the group and the target."""
+    """Return an attempt with one failure for all partitions of the group and the target.
+
+    If ``failure`` is None, the attempt has no failures.
+    """
     everything = before.committed.keys() | target.keys()
     return CommitAttempt(dict.fromkeys(everything, failure) if failure is not None else {}, now)
 

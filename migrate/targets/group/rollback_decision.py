@@ -25,7 +25,7 @@ FORCE = "--force"
 
 
 class Doubt(str, Enum):
-    """Why an offset of the rollback file may not be valid today."""
+    """Why an offset of the rollback file might be invalid today."""
 
     GONE = "partition gone"
     RECREATED = "topic recreated"
@@ -50,7 +50,7 @@ class RestoredOffset(PartitionRow):
         now: the offset that the group holds; None if it holds none.
         target: the offset that the group gets back; None if it is to hold none.
         log: the partition's log now; None if the partition is gone, or if ``target`` is None.
-        doubt: why ``target`` may not be valid today, or None.
+        doubt: why ``target`` might be invalid today, or None.
     """
 
     now: Committed | None
@@ -94,7 +94,7 @@ class RollbackPreview:
         partitions: the offsets that change, in order.
         refusals: why the rollback must not be done.
         unless_forced: further refusals, which ``force`` overrides: the rollback would undo a commit
-            by others, or restore an offset that may not be valid today.
+            by others, or restore an offset that might be invalid today.
         warnings: warnings for the user.
     """
 
@@ -254,7 +254,7 @@ def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartit
 
     Returns:
         Every offset that the group is to hold, without partitions that are gone; and the partitions
-        that change. If the group is deleted, these are also all partitions of these offsets.
+        that change. If the group is deleted, these include the partitions of all these offsets.
     """
     gone = {
         restored.topic_partition for restored in preview.partitions if restored.doubt is Doubt.GONE

@@ -38,7 +38,7 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# The number of bytes in which the kind is searched for. It is the first value in a rollback file.
+# The kind is searched for in this number of bytes: it is the first value in a rollback file.
 _KIND_BYTES = 200
 
 
@@ -245,7 +245,7 @@ def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
             if ours:
                 yield path, read(path)
         except (OSError, InputError):
-            continue  # the file is not readable, or has another version
+            continue  # not readable, or not a rollback file that ``read`` accepts
 
 
 def json_schema() -> dict[str, Any]:

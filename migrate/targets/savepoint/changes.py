@@ -92,13 +92,13 @@ def change_cluster(
 ) -> SourceChange:
     """Return the change of a source that reads another Kafka cluster from now on.
 
-    Each partition gets its topic's name and its offset in the other cluster. The source must not
-    keep any other partition, because its reader would look for it in that cluster.
+    Each partition gets its topic's name and its offset in the other cluster. A partition that would
+    keep its old offset is refused, because a reader would look for it in the other cluster.
 
     Args:
         change: the change within the job's cluster.
-        source: the source in the savepoint, with only its positions in this cluster.
-        cluster: the cluster; None if the savepoint does not name it.
+        source: the source in the savepoint, with only its positions in the job's cluster.
+        cluster: the job's cluster; None if the savepoint does not name it.
         plan: the translated plan of the source.
     """
     by_own_partition = {

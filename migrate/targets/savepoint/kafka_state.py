@@ -147,8 +147,8 @@ def changed_coordinator(data: bytes, source: Source, changes: OffsetChanges) -> 
         changes: the next offset of each added partition; None for a removed partition.
 
     Raises:
-        Refused: the enumerator's version lists partitions by subtask, or the state has no
-            enumerator for the cluster of an added partition.
+        Refused: the enumerator's state is of version 0, which lists partitions by subtask, or there
+            is no enumerator for the cluster of an added partition.
     """
     cursor = Cursor(data, "coordinator state")
     head = cursor.raw(4, "coordinator version")

@@ -36,7 +36,8 @@ Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
 def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Return the starting offset of each partition in the readers' state.
 
-    It may be a marker. For a FlinkKafkaConsumer it is the stored offset or marker plus one.
+    A negative number is a marker. For a FlinkKafkaConsumer, the stored offset or marker is returned
+    plus one.
     """
     if isinstance(source, LegacyConsumer):
         return {

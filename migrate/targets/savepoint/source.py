@@ -86,7 +86,7 @@ def changed_source(
         elements[subtask].append((key, data))
     readers = Counter(key for subtask_elements in elements.values() for key, _ in subtask_elements)
     shared = [key for key in changes if readers[key] > 1]
-    if shared and not is_legacy:  # each FlinkKafkaConsumer has all partitions in its state (union)
+    if shared and not is_legacy:  # in a FlinkKafkaConsumer, each subtask has all partitions (union)
         raise Refused(
             f"{_name(operator)}: {readers[shared[0]]} readers hold {shared[0]}, and each would "
             "read it from there; leave it out with --partitions, or take another savepoint"
@@ -194,7 +194,8 @@ def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPa
     """Check that partitions can be added to the readers' state.
 
     Raises:
-        Refused: they cannot.
+        Refused: the enumerator's state is missing, a partition has already been read to its end, or
+            the source is bounded.
     """
     for cluster, state in kafka_clusters(source).items():
         new = [key for key in added if key.cluster == cluster]

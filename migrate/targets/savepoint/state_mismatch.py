@@ -106,8 +106,8 @@ def _position_changes(changes: Iterable[SourceChange], origin: Origin | None = N
 
     Args:
         changes: the changes of the sources.
-        origin: the origin of the new positions, for the effect on what a job without state reads;
-            by default the effect on the state.
+        origin: the origin of the new positions. With an origin, the lines say what a job without
+            state reads again or skips; with None, what the job's state counts twice or lacks.
     """
     changes = list(changes)
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})

@@ -124,9 +124,10 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield replacements of operator-state handles of changed readers, and of file merging.
+    """Yield replacements of the operator-state handles of changed readers and of file merging.
 
-    A handle of file merging names directories that Flink deletes with the original checkpoint.
+    A handle of file merging is replaced, because it names directories that Flink deletes with the
+    original checkpoint.
     """
     streams: dict[int, ParsedSpan] = {}
     for span in spans:
@@ -146,7 +147,7 @@ def _operator_states(
 
 
 def _stream_name(stream: StreamState) -> str:
-    """Return the name for an inline handle: the name of the file that it replaces."""
+    """Return the name for an inline handle: the name of the stream that it replaces."""
     match stream:
         case InlineState(name=name) | RelativeFileState(path=name):
             return name
