@@ -30,8 +30,8 @@ class CodePolicy(NamedTuple):
         severity: the severity of a finding that is certain.
         job_wide: whether the finding is about the whole job; a blocker then counts for every
             source.
-        another_source: whether the finding is about a source that cannot be chosen. It does not
-            count if the user chooses sources by name.
+        another_source: whether the finding is about a source that cannot be chosen. Such a finding
+            does not count if the user chooses sources by name.
         unread: whether the finding is about a Kafka source that cannot be read. If the checkpoint
             has no other source, the plan shows this finding, not the error "no Kafka source".
         by_partition: whether the plan shows the fact in the row of each partition, and not as a

@@ -1,4 +1,4 @@
-"""The user's choices about a move; by default, a move may not lose or repeat records."""
+"""The user's choices about a move; by default, lost or repeated records are not allowed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Gone(str, Enum):
 
 
 class Unresolved(str, Enum):
-    """The policy for a position that is not in the state."""
+    """The policy for a partition of the checkpoint whose next offset is not known."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
@@ -68,7 +68,7 @@ class OnAmbiguous(str, Enum):
     """The policy for a position whose records are several times in the target's cluster."""
 
     FAIL = "fail"
-    FIRST = "first"  # the first of the places: no record is lost, those up to the last are repeated
+    FIRST = "first"  # start at the first place: repeats the records up to the last, loses none
 
 
 def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
@@ -133,7 +133,7 @@ class Policies:
         topic_pattern: the pattern by which the job finds its topics. All partitions of a matching
             topic that is not in the checkpoint are new partitions.
         unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
-        one_cluster: whether all sources of a topic read it on the same Kafka cluster.
+        one_cluster: whether to assume that all sources of a topic read the same Kafka cluster.
     """
 
     topic_map: Mapping[str, str] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class Policies:
 
     @property
     def may_change_positions(self) -> bool:
-        """Whether a policy may change the checkpoint's positions."""
+        """Whether any policy is set that can change the checkpoint's positions."""
         kept = replace(self, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
         return kept != Policies()
 
@@ -215,12 +215,12 @@ def parse_time(text: str, option: str = "") -> int:
     """Parse a time to milliseconds of the epoch.
 
     Args:
-        text: milliseconds of the epoch, or ISO 8601; without a time zone it is UTC.
+        text: milliseconds of the epoch, or ISO 8601; a time without a time zone is taken as UTC.
         option: the option's name, for errors.
 
     Raises:
-        UsageError: the text is not a time, no record can have this time, or a number is of a time
-            before Kafka existed.
+        UsageError: the text is not a time, no record can have this time, or the text is a number
+            that means a time before Kafka existed.
     """
     try:
         if text.isdecimal():

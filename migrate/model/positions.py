@@ -42,7 +42,7 @@ SAVEPOINT = Target("a savepoint", ("to-flink",))
 
 
 def target_of(group: str | None) -> Target:
-    """Return the consumer group of this name as a target, or Spark for None."""
+    """Return the target for the name of a consumer group; without a name, Spark."""
     if group is None:
         return SPARK
     return Target(f"consumer group {group}", ("commit-group", "--group", group), group)
@@ -61,7 +61,8 @@ class Origin:
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
             order in which they were written.
         stopped: whether the job ended with this checkpoint.
-        written_at: when it was written, in milliseconds of the epoch; None if not known.
+        written_at: when the checkpoint was written or the batch was committed, in milliseconds of
+            the epoch; None if not known.
         copied_from: the directory in which Flink wrote the checkpoint, if it is a copy;
             ``written_at`` may then be the time of the copy.
     """
@@ -98,7 +99,7 @@ class PositionState(str, Enum):
     NEXT = "next"  # assigned to a reader, which has read it up to the next offset
     EARLIEST = "earliest"  # assigned, no record read yet; starts at the log start
     LATEST = "latest"  # assigned, no record read yet; starts at the log end as of the job's start
-    COMMITTED = "committed"  # assigned, no record read yet; starts at its group's committed offset
+    COMMITTED = "committed"  # assigned, no record read yet; starts at the group's committed offset
     FINISHED = "finished"  # of a bounded source, and read to the stopping offset
     UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
     UNRESOLVED = "unresolved"  # its position is not in the state
@@ -130,7 +131,7 @@ class Position(NamedTuple):
     dataclass takes four times as long.
 
     Attributes:
-        start: the next offset to read, a marker, or None if it is not in the state.
+        start: the next offset to read, or a marker; None if the state has neither.
         stopping_offset: the offset at which a bounded source stops, as Flink stored it (-1 and -3
             are markers for latest and committed); None for an unbounded source.
         subtask: the subtask whose reader has the partition, or None.
@@ -157,8 +158,8 @@ class Position(NamedTuple):
         return (self.topic, self.partition)
 
 
-# The fields of a Position, or a Position: a plain tuple takes a third of the time to create and
-# unpack.
+# The fields of a Position as a plain tuple, which takes a third of the time to create and unpack. A
+# Position is of this type, too.
 PositionFields: TypeAlias = tuple[
     str, int, PositionState, int | Marker | None, int | None, int | None, str | None, str
 ]

@@ -32,8 +32,8 @@ class Record(NamedTuple):
     def is_copied_as(self, copy: Record) -> bool:
         """Return whether ``copy`` is this record in another log.
 
-        Key, value and timestamp are equal. The copy has all headers of this record, in their order;
-        a mirror may have added others.
+        The key, the value and the timestamp must be equal. The copy must have all headers of this
+        record, in their order; it might have others, which the mirror has added.
         """
         if self.digest != copy.digest:
             return False
@@ -53,7 +53,7 @@ class Surroundings:
         position: the offset of the next record to read.
         before: the last records below the position.
         after: the first records from the position on.
-        next_offset: the offset at which the records end; the log may have others from there on.
+        next_offset: the first offset after these records; the log might have others from there on.
         is_from_start: whether the log has no record before these.
         is_to_end: whether the log had no record after these.
     """

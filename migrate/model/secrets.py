@@ -15,8 +15,8 @@ _SECRET_NAMES = (
     r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?:api|access|account|private|secret)[._-]?key"
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
-# Names that are also ordinary words (`unexpected token: x`). The text after such a name is redacted
-# only after `=`; if the name is in quotes, also after `:`, `=>` and `->`.
+# Names that are also ordinary words (`unexpected token: x`). The value of such a name is redacted
+# only if `=` stands between them; if the name is in quotes, also for `:`, `=>` and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
 # A name after a slash does not count: in a path such as `/key=5`, it is the name of a column.
 _NAMED_SECRET = re.compile(

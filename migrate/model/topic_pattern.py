@@ -23,7 +23,7 @@ from migrate.model.errors import UsageError
 _INTERNAL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-# The maximum number of topics that a suggested pattern may match: the broker is asked about each.
+# Only this many matches of a suggested pattern are used, because the broker is asked about each.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
 # The names that Kafka allows; a checkpoint may hold any name. A comma would separate topics in

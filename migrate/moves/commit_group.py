@@ -42,7 +42,7 @@ class GroupChange:
     Attributes:
         group: the group, as it was when the broker was asked.
         plan: the plan, which has the new offset of each partition.
-        newest_change: the newest change to this group in a rollback file, or None.
+        newest_change: the newest change to this group that a rollback file records, or None.
         refusals: the reasons against the change, each in one line with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
@@ -150,8 +150,10 @@ def commit_group(
             default ``rollback-<group>-<time>.json`` in the current folder.
         flink_rest: the address of Flink's JobManager, which is asked whether a job still runs.
         sink: the directory of the table that a Flink job will write to when it continues from this
-            group without state. It is checked for remembered checkpoints of earlier jobs.
-        allow_moved_on: set offsets back even if others have committed for the group since.
+            group without state. The table is checked, because it might remember checkpoints of
+            earlier jobs.
+        allow_moved_on: set offsets back even if the group has moved on, because others have
+            committed for it (see ``moved_on_refusals``).
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:
@@ -229,7 +231,7 @@ def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:
 def _refuse_going_back(
     group: GroupView, move: Plan, newest_change: LoggedChange | None
 ) -> Iterator[str]:
-    """Refuse to set consumers back to lower offsets: they would read records again."""
+    """Refuse to set back a group that has moved on: its consumers would read records again."""
     ours = newest_change
     if ours is None or ours.file.change != "commit":
         yield from moved_on_refusals(group, move.next_offsets)

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 _COMPARED = 32
 # How many are compared if the result is ambiguous, or if a log is compacted.
 _COMPARED_AT_MOST = 1000
-# How many records are searched after the first one with the time of the record next to the
-# position.
+# How many records of the new log are searched. The search begins at the first record that is at
+# least as new as the record next to the position.
 _SEARCHED = 2000
-# How many records are searched if the position is not found among these; then the partitions are
-# searched one at a time.
+# How many records are searched if the position is not found among those; these long searches read
+# one partition at a time.
 _SEARCHED_AT_MOST = 100_000
-# The number of partitions that are searched so far; any others keep the outcome NOT_FOUND.
+# The maximum number of partitions with a long search; any others keep the outcome NOT_FOUND.
 _MOST_SEARCHES = 100
-# The records of so many partitions are in memory at once.
+# The number of partitions whose records are in memory at once.
 _PARTITIONS_AT_ONCE = 64
 # Seconds between two looks at a mirror that lags.
 _PAUSE = 2.0
@@ -52,7 +52,7 @@ def translate_positions(
     """Find the offset in another cluster that corresponds to each position.
 
     Records of aborted and open transactions are compared, too: a mirror copies them unless it reads
-    committed records only. If the comparison proves nothing, it is repeated without them.
+    committed records only. A position that is not found is compared again without these records.
 
     Args:
         positions: the next offset of each partition in the old cluster.
@@ -108,8 +108,8 @@ class _CopySearch:
         old: the reader of the job's cluster.
         new: the reader of the other cluster.
         names: the topics' names in the other cluster.
-        positions: the positions to translate; the clusters are asked which of their topics are
-            compacted.
+        positions: the positions to translate. Both clusters are asked whether the topics of these
+            positions are compacted.
     """
 
     def __init__(
@@ -177,8 +177,9 @@ class _CopySearch:
     ) -> Iterator[int]:
         """Yield the offsets of the new log from which a longer search starts.
 
-        If producers set the times, the copy may be far after the first record with its time. So the
-        newest offset sync at or below the position comes first, then ``first``.
+        If producers set the timestamps, the copy may lie far after ``first``, where the first
+        record of the same time is. So the search starts at the newest offset sync at or below the
+        position, and only then at ``first``.
         """
         if copies.is_to_end or not self._searches_left:
             return
@@ -194,13 +195,13 @@ class _CopySearch:
 
         try:
             return read_offset_syncs(self._old) or read_offset_syncs(self._new)
-        except BrokerError:  # not fatal: they only show where to look
+        except BrokerError:  # not fatal: offset syncs only show where to look
             return {}
 
     def _out_of_reach_match(
         self, partition: TopicPartition, position: int, around: Surroundings, copies: Surroundings
     ) -> Match | None:
-        """Return the match if the new log begins after the position, or ends before it; or None."""
+        """Return EXPIRED if the new log begins after the position, LAGGING if it ends before it."""
         if copies.is_from_start and copies.records:
             own = self._offset_of(copies.records[0], partition)
             if own is not None and own > position:
@@ -214,7 +215,7 @@ class _CopySearch:
         return None
 
     def _offset_of(self, copy: Record, partition: TopicPartition) -> int | None:
-        """Return the offset in the old log of a record of the new log, or None."""
+        """Return the offset that a record of the new log has in the old log, or None."""
         first = self._old.offsets_at({partition: copy.timestamp})
         records = self._old.around(first, 0, _SEARCHED)[partition].records
         return next((record.offset for record in records if record.is_copied_as(copy)), None)

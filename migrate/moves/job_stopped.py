@@ -57,7 +57,9 @@ def interval_of(plan: Plan) -> float | None:
 def refuse_running_jobs(
     plan: Plan, interval: float | None, flink_rest: str | None
 ) -> tuple[str, ...]:
-    """Return a refusal for each job that Flink runs; if there is none, log what is known.
+    """Return a refusal for each job that Flink runs.
+
+    Without a refusal, log why no job overwrites the offsets, or warn that the plan's job may run.
 
     Args:
         plan: the plan of the move.
@@ -136,7 +138,7 @@ def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) ->
     long, return at once.
 
     Raises:
-        Refused: the job still runs, or the cluster or the group has changed.
+        Refused: as for ``recheck_plan``, which finds the newer checkpoints of a running job.
     """
     if interval is None or _wait_seconds(interval) > _TOO_LONG:
         return

@@ -59,7 +59,8 @@ def copy_query(
         sink: the directory or table that the query writes to.
 
     Returns:
-        The copy's source with its next offsets, the warnings, and the origin of the positions.
+        The Kafka source of the copied query with its next offsets, the warnings, and the origin of
+        the positions.
 
     Raises:
         MigrateError, DecodeError, OSError: as for ``to_spark``.
@@ -75,7 +76,7 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    # As in a savepoint, positions that do not change are kept.
+    # The target is a savepoint, because the copy also keeps the positions that do not change.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
     sources = list(restrict_to_topics(chosen, query.topics, request.policies))

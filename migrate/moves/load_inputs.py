@@ -81,7 +81,8 @@ def take_states_along(
         choice: the options for reading a checkpoint.
 
     Returns:
-        The checkpoint without the findings about state that moves; and its states.
+        The checkpoint, without the finding ``STATE_NOT_MOVED`` of each operator whose states all
+        move; and the states that move.
 
     Raises:
         UsageError: the positions are not of a checkpoint, or as for ``take_states``.
@@ -142,7 +143,8 @@ def ask_about(
         chosen,
         request.job_policies,
         source_group=request.source_group,
-        # A group in another cluster is asked for there. Here SPARK means: no group.
+        # If the group is in another cluster, ``translate_plan`` asks that cluster about it. Here
+        # SPARK means that there is no group to ask about.
         target=SPARK if request.to_kafka.is_given else request.target,
         into=into,
     )

@@ -29,14 +29,14 @@ def match_sources(
 ) -> list[SourceMatch]:
     """Match each source of a savepoint, cluster by cluster, with sources of the side.
 
-    If the side has a source of the same operator, only that one matches. Otherwise every source of
-    the side that reads the same topics matches. If the source and the side name their clusters,
-    only positions of the same cluster match.
+    If the side has a source of the same operator, only that one can match. Otherwise every source
+    of the side that reads one of the source's topics matches. If the source and the side name their
+    clusters, only positions of the same cluster match.
 
-    If there are several matches (of several sources, or of one that reads several clusters), a
-    match without a partition in ``--partitions`` keeps its own positions: it has no source of the
-    side. A partition in ``--partitions`` that no match has belongs to every match that
-    reads its topic.
+    There are several matches if the savepoint has several sources, or if a source reads several
+    clusters. Then only the matches that have a partition of ``--partitions`` take positions of the
+    side. A partition that no match has belongs to every match that reads its topic. The other
+    matches keep their positions, and their ``side_sources`` are empty.
 
     Args:
         chosen: the sources of the savepoint.
@@ -94,7 +94,7 @@ def check_common_topic(
     """Refuse a side that has no topic in common with the savepoint.
 
     Raises:
-        Refused: there is none, and the user has chosen no source and no partitions.
+        Refused: there is no common topic, and the user has chosen no source and no partitions.
     """
     if (request.source, request.policies.partitions) != (None, None):
         return

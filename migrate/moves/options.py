@@ -128,7 +128,7 @@ class SideArguments(ChoiceArguments, ConnectionArguments, total=False):
 
 
 class MoveArguments(ConnectionArguments, ChoiceArguments, total=False):
-    """What to move, and what to allow. By default, lost or repeated records are refused."""
+    """What to move, and what to allow. By default, a move must not lose or repeat records."""
 
     source_group: Annotated[
         str | None,
@@ -357,7 +357,8 @@ class Request(Choice):
     def job_policies(self) -> Policies:
         """The policies for the plan in the job's cluster.
 
-        If the target reads another cluster, ``topic_map`` is left out: it is for that cluster.
+        If the target reads another cluster, ``topic_map`` is left out, because its new names are
+        those of the other cluster.
         """
         return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
 
@@ -399,7 +400,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
 
 def _check_to_kafka(job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None) -> None:
-    """Refuse a second cluster if the job's is not named, and its options if it is not named itself.
+    """Check the options that need the job's cluster, or that need another cluster for the target.
 
     Raises:
         UsageError: the options do not go together.

@@ -63,7 +63,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
 
     Raises:
         Refused: the cluster, the group or the job has changed since the plan was made.
-        UsageError: arguments that do not go together, as a plan and ``chk``.
+        UsageError: arguments that do not go together, such as a plan and ``chk``.
         InputError: the plan cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """
@@ -111,7 +111,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error of a plan for another command; ``name`` is as of ``load_plan``."""
+    """Return the error that a plan is for another command; ``load_plan`` gives its ``name``."""
     command = shlex.join(plan.target.command)
     way_out = f": apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")
@@ -128,8 +128,9 @@ def recheck_plan(
         way_out: the end of each line of a refusal.
 
     Returns:
-        The cluster as it is now (None if the plan was made without a broker), and the signs that
-        the job has run on. The signs are returned only with ``allow_ran_on``.
+        The cluster that the target reads, as it is now (None if the plan was made without a
+        broker), and the signs that the job has run on. The signs are returned only with
+        ``allow_ran_on``.
 
     Raises:
         Refused: the cluster or the group has changed; or the job has run on, and

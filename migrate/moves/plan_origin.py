@@ -84,8 +84,8 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 def batches_since(plan: Plan) -> str:
     """Return a clause that names the newest committed batch of the plan's Spark query.
 
-    The text is empty if this is the batch of the plan. If the checkpoint location cannot be read,
-    or belongs to another query now, the text says so.
+    Return an empty text if the plan is of this batch. If the checkpoint location cannot be read, or
+    belongs to another query now, return a clause that says so.
     """
     files = Files()
     try:

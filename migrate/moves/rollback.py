@@ -108,8 +108,8 @@ def rollback(
     Args:
         file: the rollback file.
         execute: roll back.
-        force: roll back even if the group has moved on since, or an offset is no longer in its log;
-            offsets of partitions that are gone are left out.
+        force: roll back even if the group has moved on since the change, or an offset is no longer
+            in its log; offsets of partitions that are gone are left out.
         rollback_file: the file to which the group's current offsets are saved before the rollback;
             by default ``rollback-<group>-<time>.json`` beside ``file``.
         arguments: see ``KafkaArguments``; by default the brokers that ``file`` names.

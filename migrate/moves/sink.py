@@ -42,10 +42,13 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
 
 
 def check_apart(location: Location, sink: AnyPath | None) -> None:
-    """Refuse a location and a sink in one folder; Delta keeps locations in ``SINK/_NAME``.
+    """Check that neither a location nor a sink lies in the other.
+
+    A location such as ``SINK/_NAME`` is allowed, because Delta keeps locations there.
 
     Raises:
-        Refused: one lies in the other, and no part of the path between them begins with ``_``.
+        Refused: the two are one folder, or the sink lies in the location; or the location lies in
+            the sink, and no part of the path between them begins with ``_``.
         UsageError: as for ``location``.
     """
     if sink is None:
@@ -106,8 +109,8 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
         batch: the newest batch in the copy.
 
     Raises:
-        Refused: the sink remembers batches after ``batch`` of a writer that is or may be this
-            query, or cannot be read.
+        Refused: the sink cannot be read, or it remembers batches after ``batch`` of a writer that
+            is or might be this query.
         UsageError: as for ``location``.
     """
     if sink is None:
@@ -192,7 +195,8 @@ def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
 def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
     """Refuse a sink that would skip the first batches of a new query.
 
-    A file sink skips those of every query. The others skip those of a query with a known name.
+    A file sink skips them for every new query, the other sinks only for a query that writes under a
+    name that they remember.
     """
     scope = " of every query that sets none" if writer is None else ""
     identifier = DEFAULT_IDENTIFIER if writer is None else writer

@@ -34,15 +34,15 @@ def plan_streams(
     Args:
         chosen_input: the checkpoint or other side that was read, and its chosen sources.
         request: the options of the move.
-        names: the names of Flink sources by the number of the Spark source, as ``--source`` takes
-            them.
+        names: for the number of each Spark source, the names of its Flink sources in the forms of
+            ``--source``.
 
     Returns:
         The next offsets of each Spark source, and all warnings.
 
     Raises:
-        Refused: the move would lose or repeat records and no option allows it; or no Spark source
-            reads a topic of an assigned Flink source.
+        Refused: the move would lose or repeat records and no option allows it; or a topic of an
+            assigned Flink source goes to no Spark source.
         UsageError: no source has one of the names, or options do not go together.
     """
     assignment = _assign(chosen_input, request, names)

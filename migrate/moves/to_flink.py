@@ -54,8 +54,8 @@ class NewSavepoint:
 
     Attributes:
         path: the savepoint's directory: an absolute path, or the URL that was named.
-        partitions: the planned partitions, by operator id; ``current`` is the offset up to which
-            the old savepoint's state has counted records.
+        partitions: the planned partitions, by operator id; ``current`` is the first offset whose
+            record the old savepoint's state does not include.
         warnings: warnings for the user.
     """
 
@@ -83,8 +83,8 @@ def to_flink(
             The state then counts records between the old and the new positions twice or not at all.
         arguments: see ``MoveArguments``; ``source`` and ``cluster`` apply to the savepoint and to
             the side, and must exist in at least one of them. The side's positions are of the job's
-            cluster. If ``to_kafka_config`` names another one, the savepoint gets its topics and
-            offsets.
+            cluster. If ``to_kafka_config`` names another cluster, the savepoint gets the topics and
+            offsets of that cluster.
 
     Raises:
         Refused: the move would lose or repeat records and no option allows it, the state cannot
@@ -165,7 +165,7 @@ def to_flink(
 def _changes(
     move: Move, matches: Sequence[SourceMatch], old: Extraction, from_side: str
 ) -> tuple[list[SourceChange], list[WarningText]]:
-    """Return the change of each source, and warnings of new partitions that others read."""
+    """Return the change of each source, and warnings of new partitions that other sources read."""
     policies = move.request.job_policies
     changes, warnings = [], []
     for match, plan in zip(matches, move.plans, strict=True):

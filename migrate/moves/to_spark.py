@@ -59,7 +59,8 @@ def to_spark(
         state: keyed states that move too, each as ``OPERATOR/NAME``. Then the program from
             ``code("python")`` writes the checkpoint location, not this function.
         keep_state: ``spark:DIR``, a query whose checkpoint location is copied to
-            ``checkpoint_dir``; the copy continues from these positions with the query's state.
+            ``checkpoint_dir``; the copy keeps the query's state, and continues from the positions
+            of ``chk``.
         arguments: see ``MoveArguments``.
 
     Raises:

@@ -53,10 +53,10 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
 
 
 def check_target_kafka(plan: Plan, there: Kafka) -> None:
-    """Check that the target's own cluster is named if the plan has one, and only then.
+    """Check that the user names the target's cluster if it is not the job's, and only then.
 
     Raises:
-        UsageError: it is missing, or must be left out.
+        UsageError: the target's cluster is not named, or must not be.
     """
     if plan.is_translated and not there.is_given:
         raise UsageError(
@@ -80,8 +80,8 @@ def translate_side(
 ) -> PositionSet:
     """Return the positions of the left side of a diff in the cluster of the right side.
 
-    A position without proof is unresolved. If no record lies between the
-    translated offset and that of the right side, the right side's offset is returned.
+    A position without proof is unresolved. If no record lies between the translated offset and the
+    right side's offset, the latter is returned, so that the sides do not differ.
 
     Args:
         left: the left side, in the old cluster.
@@ -125,7 +125,8 @@ def find_translation_changes(
         new: the same for the target's cluster.
 
     Returns:
-        A line for each position that is at another place now, and one for each without proof now.
+        Lines about the positions that are at another place now, and lines about those that cannot
+        be proved any more.
     """
     other_places, unproved = [], []
     positions = plan.in_job_cluster().next_offsets

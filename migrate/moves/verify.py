@@ -169,7 +169,7 @@ def verify(
 
 
 def _check_order(moved: str, target: str) -> None:
-    """Refuse a target in the place of the checkpoint, and a mistyped prefix of the checkpoint."""
+    """Refuse a target in the place of the checkpoint, and a mistyped prefix in its name."""
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
             raise UsageError(
@@ -299,7 +299,7 @@ def _only_planned(
 
 
 def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
-    """Return the partitions whose first records differ in the two clusters."""
+    """Return a line for each partition whose records differ at the planned offsets."""
     if not job.is_given:
         log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
         return ()
@@ -319,7 +319,7 @@ def _verify_query(
     run_with: KafkaConfig | None,
     settings: Mapping[str, str] | None,
 ) -> Verification:
-    """Check where a query started or, with ``run_with``, where Spark begins on a copy.
+    """Check where a query started or, with ``run_with``, where Spark begins on a copy of the seed.
 
     Args:
         side: the query.

@@ -1,8 +1,8 @@
 """Make a Plan from positions and a cluster snapshot. Only ``plan_file`` does I/O.
 
 For each topic-partition a plan has a verdict and the next offset that the target starts from. If an
-offset would lose or repeat records, the plan is refused. Each refusal names the way out and, if
-there is one, the flag that allows the move anyway.
+offset would lose or repeat records and no policy allows it, the plan has a refusal. A refusal names
+the way out and, if there is one, the flag that allows the move anyway.
 
 ``planner`` makes a ``plan``. It uses ``obstacles`` (checks of the whole move), ``shared_topics``
 (topics that several sources read), ``transactions`` (pending transactions of sinks), ``partition``

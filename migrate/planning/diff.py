@@ -43,7 +43,7 @@ class DiffRow(PartitionRow):
         left, right: the start on each side.
         left_offset, right_offset: the start's next offset (the log start for ``earliest``), or None
             if it is not known.
-        log: the partition's log range; None without a broker, or if it lacks the partition.
+        log: the partition's log range; None without a broker, or if the broker lacks the partition.
     """
 
     left: Start

@@ -1,8 +1,8 @@
 """Find a position in a copy of its log, if one of the logs is compacted. Pure, no I/O.
 
-Either log may lack any record around the position. The nearest records that both logs have then
-decide, if compaction explains each record that one of the logs lacks: a later record has the same
-key, or the record is a tombstone.
+Compaction may have removed any record around the position from either log. The place is found by
+the nearest records that both logs have. It counts only if compaction explains each record that one
+of the logs lacks: a later record has the same key, or the record is a tombstone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class _Comparison:
     """The records that both logs have, and those that one of them lacks.
 
     Attributes:
-        before, after: the indexes in the new run of the copies of the old records.
+        before, after: for the old records before and after the position, the indexes of their
+            copies among the new records.
     """
 
     def __init__(self, old: Surroundings, new: Surroundings) -> None:
@@ -83,9 +84,11 @@ class _Comparison:
         low = self.before[-1] + 1 if self.before else 0
         high = self.after[0] if self.after else len(self._run)
         if self._is_copied(self._old.position):
-            low = high  # the records before its copy were consumed
+            # All records before the copy of the record at the position were consumed.
+            low = high
         elif self._is_copied(self._old.position - 1):
-            high = low  # the records after its copy were not consumed
+            # No record after the copy of the record below the position was consumed.
+            high = low
         next_offset = self._run[low].offset if low < len(self._run) else self._new.next_offset
         lowest = self._run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
@@ -96,14 +99,15 @@ class _Comparison:
         return Match(outcome, next_offset, *agreeing, records, lowest=lowest)
 
     def _is_copied(self, offset: int) -> bool:
-        """Return whether the old log has a record at this offset, and it is copied."""
+        """Return whether the old log has a record at this offset, and the new log has its copy."""
         return any(record.offset == offset and self._copies(record) for record in self._records)
 
     def _lacking(self, both: Sequence[int]) -> int:
-        """Return how many old records have no copy for another reason than compaction.
+        """Count the old records without a copy, except those that compaction explains.
 
-        Records after the last one that is copied, and that were not consumed, do not count: the
-        mirror may not have copied them yet.
+        Records before the first copied one do not count. If the new log ends with a copy, the
+        records after the last copied one count only if they were consumed: the mirror might not
+        have copied the others yet.
         """
         copied = [index for index, record in enumerate(self._records) if self._copies(record)]
         consumed = len(self._old.before)
@@ -121,7 +125,10 @@ class _Comparison:
         )
 
     def _has_foreign(self, both: Sequence[int]) -> bool:
-        """Return whether a new record between the common ones is not explained by compaction."""
+        """Return whether a record that only the new log has is not explained by compaction.
+
+        Only the records between the first and the last common one count.
+        """
         common = set(both)
         return any(
             index not in common

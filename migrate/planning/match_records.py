@@ -5,11 +5,11 @@ headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed copi
 second time. Offsets differ: transaction markers, compaction and retention leave other gaps.
 
 The position lies after the last record that was consumed, and before the first one that was not. It
-is proved if the copies of the two are neighbours in the new log, if there is one such place, and if
-no record around it is unknown to the old log.
+is proved if the copies of these two records are neighbours in the new log, if there is only one
+such place, and if the old log has the records around that place.
 
-Every copy of the first record that was not consumed is a safe start: a mirror that goes back copies
-all later records again, after that copy. The first of several copies repeats the most.
+A start at any copy of the first record that was not consumed loses nothing: a mirror that goes back
+copies all later records again, after that copy. A start at the first copy repeats the most records.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Match:
             logs: how many around it are in both logs).
         records: for ``AMBIGUOUS``, how many records a start at ``next_offset`` repeats at most; for
             ``LAGGING`` and ``EXPIRED``, how many records are missing at least.
-        reason: for ``NOT_FOUND``, what was found instead.
+        reason: for ``NOT_FOUND``, why there is no place.
     """
 
     outcome: MatchOutcome
@@ -114,9 +114,9 @@ class _Search:
     def places(self) -> list[int]:
         """Return the places of the copies of the first record that was not consumed.
 
-        If there is no such copy, return the places after the copies of the last consumed record. If
-        there is one, also return the end of the run if the last record of the run is a copy of the
-        last consumed record.
+        If there are such copies, and the run ends with a copy of the last consumed record, also
+        return the end of the run. If there are none, return the places after the copies of the last
+        consumed record.
         """
         first = self._copies(self._after[:1])
         after_last = [index + 1 for index in self._copies(self._before[-1:])]
@@ -161,10 +161,11 @@ class _Search:
         return all(record.digest in self._known for record in differing)
 
     def drop_equal_records(self, places: list[int]) -> list[int]:
-        """Return only the place at which all records agree, or else all places.
+        """Drop the places that come from equal records in the old log itself.
 
-        Places within the records that agree come from equal records in the old log itself. If there
-        is a place outside of them, or not exactly one place at which all agree, return all.
+        Such places lie among the records that agree around another place. If there is exactly one
+        place at which all records agree, and each other place lies among these records, return only
+        that place. Otherwise return all places.
         """
         whole = [place for place in places if not any(self._differing(place))]
         if len(whole) != 1:

@@ -1,7 +1,8 @@
 """Topics that match the job's topic pattern, but are not in the checkpoint.
 
 With ``--topic-pattern``, such topics move as new partitions. Without it, the user is warned of
-young topics whose names are similar to the job's: the job may have been about to find them.
+young topics with names similar to those of the job's topics: the job may have been about to find
+them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from migrate.model.wording import counted, iso_time
 
 # A topic is young if its first record is at most this many milliseconds older than the checkpoint,
 # or if one of the two times is not known. A job looks for topics every five minutes, or at its
-# configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so it has found the
-# older topics that it reads.
+# configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the checkpoint
+# should have all older topics that match the job's pattern.
 _YOUNG_MS = 24 * 60 * 60 * 1000
 # The maximum number of topics that the warnings name.
 _SHOWN = 5

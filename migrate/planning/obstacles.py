@@ -26,7 +26,7 @@ def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
     A topic that matches ``--topic-pattern`` counts as read.
 
     Raises:
-        NoSuchName: no chosen source reads a topic.
+        NoSuchName: one of these topics is read by no chosen source.
     """
     topics = topics_of(chosen)
     for option, names in (
@@ -149,8 +149,8 @@ def other_brokers_warnings(
 ) -> Iterator[WarningText]:
     """Warn if the user named none of the brokers in a DynamicKafkaSource's state.
 
-    The cluster may still be the same, because a broker may have several names.
-    ``refuse_several_clusters`` refuses sources of several clusters.
+    The cluster may still be the same, because a broker may have several names. Sources of several
+    clusters give no warning, because ``refuse_several_clusters`` refuses them.
 
     Args:
         chosen: the sources that move.

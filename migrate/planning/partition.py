@@ -15,9 +15,10 @@ from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
 # If a topic was recreated and has grown past a position, another record is at the position, and all
-# records below it are newer than the checkpoint. A partition is suspect if at least this part of
-# the offsets from its log start to the position follow its first newer record. A smaller part is
-# normal: producers set the timestamps, so these need not rise with the offsets.
+# records below it are newer than the checkpoint. A partition is suspect if, of the offsets from the
+# log start to the position, at least this part follows the first record that is newer than the
+# checkpoint. A smaller part is normal: producers set the timestamps, so these need not rise with
+# the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -97,7 +98,8 @@ def _plan_unresolved(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
     planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    # The job may have been anywhere in the log, or in the gap below the log start.
+    # The job may have been anywhere in the log or, if the chosen offset is below the log start, in
+    # the gap between the two.
     gap = max(0, log.start - chosen)
     clipped = min(max(chosen, log.start), log.end)
     return replace(planned, lost=gap + clipped - log.start, repeated=log.end - clipped)
@@ -133,7 +135,8 @@ def _plan_in_range(
         )
         return _planned(position, Verdict.EXPIRED, None, log, lost=lost, problem=problem)
     if next_offset > log.end:
-        # The job has read no record of a recreated topic; a start at the log end skips all.
+        # If the topic was recreated, the job has read none of its records, and a start at the log
+        # end skips all of them.
         lost = log.end - log.start
         if policies.on_beyond_end is OnBeyondEnd.LATEST:
             return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
@@ -176,8 +179,8 @@ def new_partition(
     def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
         # A KafkaSource looks for partitions when it starts and then every five minutes
         # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so a partition that it has not found should
-        # have few records older than the checkpoint. A source that is configured with a list of
-        # partitions finds no new ones.
+        # have few records older than the checkpoint. It may have many if the source is configured
+        # with a list of partitions, because such a source finds no new ones.
         older = log.first_since - log.start if log.first_since is not None else 0
         return replace(
             new,

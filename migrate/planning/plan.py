@@ -63,7 +63,7 @@ class PlannedPartition(PartitionRow):
     """One topic-partition of a plan.
 
     If the target reads another cluster than the job, ``topic``, ``next_offset``, ``current`` and
-    the log range are of the target's cluster, and all other offsets of the job's.
+    the log range are of the target's cluster. All other offsets are of the job's cluster.
 
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
@@ -78,8 +78,8 @@ class PlannedPartition(PartitionRow):
         lost, repeated: upper bounds of the records that a start at ``next_offset`` (or a refused
             start) skips or reads again; None if not known. Records that the job has emitted since
             its last commit are not counted.
-        reached: the job's next offset at this checkpoint, the highest of all sources; None if one
-            is not known. Not saved.
+        reached: the job's next offset at this checkpoint, the highest of all sources; None if the
+            next offset of any source is not known. Not saved.
         unknown_to_some: whether a source reads the topic, but does not have this partition. That
             source may have read none of the partition's records. Not saved.
         undiscovered: for a partition that is in no source, the number of offsets that are known to
@@ -141,7 +141,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def ran_on_by(self) -> int:
-        """Number of offsets from ``reached`` up to ``flink_committed``; 0 if one is not known.
+        """Number of offsets from ``reached`` up to ``flink_committed``; 0 if either is not known.
 
         A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
         the job ran on.
@@ -185,7 +185,7 @@ class Plan:
         cluster_id, topic_ids: Kafka's own ids; None and empty without a broker. The cluster is the
             job's, and the topics have their names there.
         to_cluster_id, to_topic_ids: the ids of the cluster that the target reads, and of its
-            topics; None and empty if it is the job's.
+            topics; None and empty if the target reads the job's cluster.
         source_group: Flink's own consumer group, if the user named it.
         allow_ran_on: whether the user allows that the job ran on after the checkpoint.
         only_some_partitions: whether the user chose partitions.

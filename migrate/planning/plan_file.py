@@ -8,8 +8,9 @@ no secrets.
 and with escapes for characters other than ASCII. A file with another checksum was edited, and is
 refused.
 
-If the target reads another cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` are of that
-cluster, and each partition has a ``translation``. Otherwise they are null and empty.
+If the target reads another cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` are those
+of the target's cluster, and each partition with a next offset has a ``translation``. Otherwise
+``to_cluster_id`` and all translations are null, and ``to_topic_ids`` is empty.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class PlanFile(Model):
     checkpoint: PlannedCheckpoint
     cluster_id: str | None
     to_cluster_id: str | None
-    # Plans of earlier releases lack it.
+    # Plans of earlier releases lack this field.
     to_topic_ids: dict[str, str] = Field(default_factory=dict)
     topic_ids: dict[str, str]
     group: str | None
@@ -201,7 +202,8 @@ def read_plan(path: Path) -> Plan:
     """Read a saved plan.
 
     Raises:
-        InputError: the file is missing, no plan of this version, or was edited since it was saved.
+        InputError: the file is missing, is no plan of this version, or was edited after it was
+            saved.
     """
     content = read_content(path, creation_hint="--plan-out writes one")
     raw = _raw_plan(content)

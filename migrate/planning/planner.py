@@ -174,7 +174,7 @@ def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:
-    """Return the source with only the positions that move, by topic names of the target."""
+    """Return the source with only the positions that move; topics get their names at the target."""
     kept = policies.partitions
     return replace(
         source,
@@ -249,7 +249,7 @@ def _new_partitions(
     snapshot: ClusterSnapshot,
     policies: Policies,
 ) -> Iterator[PlannedPartition]:
-    """Plan the broker's partitions of these topics that no chosen source has."""
+    """Plan the partitions of these topics that the broker has and no chosen source has."""
     selected = {
         policies.topic_map.get(topic, topic): partitions
         for topic, partitions in (policies.partitions or {}).items()

@@ -23,7 +23,7 @@ _MAX_NAMED = 20
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 _OTHER_BROKERS = "name the job's brokers with --bootstrap-servers, or "
 _LEAVE_OUT = f"{_OTHER_BROKERS}leave it out with --gone skip"
-# What the user can do about a partition whose problem has a verdict of its own.
+# What the user can do about a partition with a problem, by verdict; ``_way_out`` has the others.
 _WAYS_OUT = {
     Verdict.EXPIRED: "move from a newer checkpoint, or go on after the gap with --on-expired "
     "earliest",
@@ -233,7 +233,8 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
 def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[WarningText]:
     """Warn that the offsets of one topic are used for a topic of another name.
 
-    ``moved`` are the sources with only the positions that move, by topic names of the target.
+    ``moved`` are the sources with only the positions that move, under the topics' names at the
+    target.
     """
     topics = topics_of(moved)
     for old, new in sorted(policies.topic_map.items()):
@@ -250,7 +251,7 @@ def partial_topic_warnings(
 ) -> Iterator[WarningText]:
     """Warn if only some partitions of a topic move: Spark must not read the others.
 
-    ``chosen`` are the sources with all their positions, by topic names of the checkpoint.
+    ``chosen`` are the sources with all their positions, under the topics' names in the checkpoint.
     """
     if policies.partitions is None:
         return

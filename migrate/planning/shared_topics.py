@@ -102,7 +102,7 @@ def _differing(starts: Sequence[_Starts]) -> list[int]:
 
 
 def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
-    """Refuse topics whose sources disagree, or may read different clusters."""
+    """Refuse topics whose sources have different positions, or may read different clusters."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.refuse_disagreement(one_cluster=policies.one_cluster)

@@ -32,9 +32,9 @@ def resolve_transactions(
 
     Return the remaining findings, refusals, and notes about transactions that are committed.
 
-    ``restored``: whether the move restores the Flink job, which then commits those of its pending
-    transactions that are not committed yet. If the brokers have aborted a transaction, the job logs
-    an error and continues without it.
+    ``restored``: whether the move restores the Flink job. A restored job commits its pending
+    transactions, unless they are committed already. If the brokers have aborted a transaction, the
+    job logs an error and continues without it.
 
     Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
     checkpoints) @ connector 3.4.0-1.20.
@@ -86,7 +86,8 @@ def _group_by_outcome(
 def _refuse_lost(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
     """Return the refusal of transactions whose output is lost, or None if there are none.
 
-    The job commits its open transactions if it is ``restored``.
+    If the move restores the job (``restored``), open transactions are not lost: the job commits
+    them.
     """
     if by_outcome[Outcome.OPEN] and not restored:
         return Refusal(

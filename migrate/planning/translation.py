@@ -1,8 +1,9 @@
 """A plan for a target that reads another cluster than the job. Pure, no I/O.
 
 The plan is made for the job's cluster first. Then the next offset of each partition is replaced by
-that of the other cluster, if the records around it prove it (``match_records``). Offsets are never
-computed from offsets.
+the corresponding offset in the other cluster. The records around both offsets must prove that they
+correspond (``match_records``), unless ``--on-ambiguous first`` is given. An offset is never
+computed from another offset.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Translated(NamedTuple):
 def refuse_topics(
     plan: Plan, there: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Refusal]:
-    """Refuse topics that the other cluster lacks, or divides into other partitions.
+    """Refuse topics that the other cluster lacks, or has with another number of partitions.
 
     Args:
         plan: the plan for the job's cluster.
@@ -174,7 +175,7 @@ def _refuse(
 
 
 def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
-    """Yield a line about the partitions that were translated, and what was not looked for."""
+    """Yield a line about the translated partitions, and one about those not searched to the end."""
     proofs = [there for planned in partitions if (there := planned.translation) is not None]
     if not proofs:
         return
