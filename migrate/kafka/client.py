@@ -81,14 +81,15 @@ class Connection:
         self.config = config
         self.timeout = REQUEST_TIMEOUT
         self._servers = str(config.get("bootstrap.servers", ""))
-        # Connection errors, and whether all brokers were tried; poll() calls _note_failure.
+        # Connection errors; the callback error_cb appends them during poll(). The callback must not
+        # refer to this object: the garbage collector would then destroy the client, perhaps in one
+        # of librdkafka's own threads, and librdkafka would abort the process.
         self._failures: list[KafkaError] = []
-        self._all_down = False
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
             raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
         self.settings: dict[str, Any] = {**_DEFAULTS, **config}
         try:
-            settings: dict[str, Any] = {"error_cb": self._note_failure, **self.settings}
+            settings: dict[str, Any] = {"error_cb": self._failures.append, **self.settings}
             self.admin = AdminClient(settings, logger=_QUIET)
         except (KafkaException, TypeError, ValueError) as error:
             reason = with_java_names(redact_values(_reason(error), config))
@@ -113,18 +114,11 @@ class Connection:
         self.wait("the cluster", answer)
         # Connection errors before the log-in are not the cause of later errors.
         self._failures.clear()
-        self._all_down = False
-
-    def _note_failure(self, failure: KafkaError) -> None:
-        if failure.code() == KafkaError._ALL_BROKERS_DOWN:
-            self._all_down = True
-        else:
-            self._failures.append(failure)
 
     def _refusal(self) -> BrokerError | None:
         """Return the last authentication or TLS error once all brokers are down, else None."""
         self.admin.poll(0)
-        if not self._all_down:
+        if all(failure.code() != KafkaError._ALL_BROKERS_DOWN for failure in self._failures):
             return None
         for failure in reversed(self._failures):
             text = failure.str()
@@ -150,8 +144,12 @@ class Connection:
 
     def _no_listener(self) -> BrokerError | None:
         """Return an error if all addresses were tried, and none has a listener, else None."""
-        has_listener = not all(_NO_LISTENER.search(failure.str()) for failure in self._failures)
-        if has_listener or not self._all_down:
+        failures = [
+            failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
+        ]
+        if len(failures) == len(self._failures):
+            return None  # librdkafka has not tried all addresses yet
+        if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
             return None
         return BrokerError(
             f"no broker answered at {self._servers}{self._last_failure()}; check the address, and "
@@ -160,7 +158,10 @@ class Connection:
 
     def _last_failure(self) -> str:
         """Return the last connection error in brackets, or an empty text."""
-        return f" ({self._reason(self._failures[-1])})" if self._failures else ""
+        for failure in reversed(self._failures):
+            if failure.code() != KafkaError._ALL_BROKERS_DOWN:
+                return f" ({self._reason(failure)})"
+        return ""
 
     def _reason(self, failure: KafkaError) -> str:
         return redact_secrets(_CONNECTION.sub("", failure.str()), self.config)

@@ -165,7 +165,7 @@ def test_an_interrupted_rollback_names_the_file_that_knows_most(case: Case) -> N
     assert trap.triggered.wait(_SOON)
     code, stdout, stderr = _stop(process, signal.SIGINT)
     assert (code, stdout) == (130, ""), stderr
-    assert f"`migrate rollback {case.back}` tells" in stderr
+    assert f"`migrate rollback {case.back}` shows what was changed" in stderr
     assert case.committed() == {}
     assert case.files() == ["rollback-back.json", "rollback.json"]
     restored = migrate(

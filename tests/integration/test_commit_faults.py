@@ -5,12 +5,14 @@ next run says which.
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import subprocess
 import sys
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -180,6 +182,18 @@ def test_the_broker_is_killed_at_the_commit_and_stays_away(
     case.proxied.start()
     assert case.fate() is expected
     case.is_as_it_was()
+
+
+def test_a_connection_is_closed_without_the_garbage_collector(proxied: ProxiedBroker) -> None:
+    """Seen: collected in one of librdkafka's threads, it aborted the process."""
+    client = connection.Connection({"bootstrap.servers": proxied.bootstrap_servers})
+    reference = weakref.ref(client)
+    gc.disable()
+    try:
+        del client
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 # -- the answer is lost --------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java
 from tests.support.kafka import Broker
+from tests.support.plans import edit_and_seal_plan
 from tests.support.secured import SecuredBroker
 
 pytestmark = pytest.mark.integration
@@ -530,7 +530,7 @@ def test_a_file_of_another_cluster_is_refused(
 ) -> None:
     path = tmp_path / "r.json"
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "cluster_id": "elsewhere"}))
+    edit_and_seal_plan(path, lambda file: file.update(cluster_id="elsewhere"))
     with pytest.raises(Refused, match="of cluster elsewhere"):
         _restore(broker, path, tmp_path / "back.json", force=True)
     assert set(broker.committed(group).values()) == {5, 6, 7}

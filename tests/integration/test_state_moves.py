@@ -487,7 +487,7 @@ def test_a_watermark_that_no_job_of_this_state_had_is_refused(
 ) -> None:
     with pytest.raises(migrate.UsageError, match="at least the end of the last window"):
         _prime_windows(scene, session, tmp_path / "none", None)
-    with pytest.raises(migrate.Refused, match="drop its later records"):
+    with pytest.raises(migrate.Refused, match="drop the window's later records"):
         _prime_windows(scene, session, tmp_path / "high", START + 10**6)
     assert list(tmp_path.iterdir()) == []
 
