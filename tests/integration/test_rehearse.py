@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -436,6 +437,9 @@ def test_it_finds_other_windows(scene: Scene) -> None:
     )
     assert result.proof.right == 0 and result.proof.missing and result.proof.unexpected
     assert f"records: {scene.topic}-" in str(result)
+    # Some of each kind are named, though all the keys of one kind may come first.
+    kinds = Counter(line.partition(":")[0] for line in result.lines if "Flink" in line)
+    assert kinds["missing"] == kinds["unexpected"] == 5, result
 
 
 @once

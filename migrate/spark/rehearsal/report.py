@@ -18,7 +18,7 @@ from migrate.spark.rehearsal.checkpoints import CheckpointPair
 from migrate.spark.rehearsal.compare import Notes
 from migrate.spark.rehearsal.kafka_range import KafkaStream, unread_topics
 from migrate.spark.transfer.filled_state import Rows, state_rows_of
-from migrate.spark.transfer.proof import Comparison, describe_keys
+from migrate.spark.transfer.proof import Comparison, describe_keys, first_differences
 from migrate.state.column_types import quoted
 from migrate.storage.files import Files
 
@@ -166,8 +166,8 @@ def _describe_differences(
     keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
     if _WINDOW not in keys:
         time = None
-    number = F.row_number().over(Window.orderBy("key")).alias("number")
-    first = differences.orderBy("key").limit(_MOST_KEYS).select(number, "key").localCheckpoint()
+    number = F.row_number().over(Window.orderBy("rank", "key")).alias("number")
+    first = first_differences(differences, _MOST_KEYS).select(number, "key").localCheckpoint()
     records = _records_by_key(first, [key for key in keys if key != _WINDOW], time, events)
     for key_number, line in enumerate(describe_keys(differences, _MOST_KEYS), start=1):
         yield line

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType, StructType
 
@@ -286,13 +287,19 @@ def compare(
     return Comparison(proof, flink, differences)
 
 
+def first_differences(differences: DataFrame, most: int) -> DataFrame:
+    """Return the first keys of each verdict, with their ``rank`` in it, ordered by rank and key."""
+    rank = F.row_number().over(Window.partitionBy("verdict").orderBy("key"))
+    return differences.withColumn("rank", rank).orderBy("rank", "key").limit(most)
+
+
 def describe_keys(differences: DataFrame, most: int) -> list[str]:
-    """Return a text about each of the first keys that are not right, in the order of the keys."""
+    """Return a text about each of the ``first_differences``, in their order."""
     sides = (
         F.to_json(side, {"ignoreNullFields": "false"}).alias(side)
         for side in ("key", "flink", "spark")
     )
-    first = differences.orderBy("key").limit(most).select("verdict", *sides)
+    first = first_differences(differences, most).select("verdict", *sides)
     return [
         f"{verdict}: {key}: Flink {flink or 'nothing'}, Spark {spark or 'nothing'}"
         for verdict, key, flink, spark in first.collect()
