@@ -175,7 +175,8 @@ class _Strict(yaml.SafeLoader):
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _RefusedYaml("a key that is a list or has keys itself", key.start_mark)
-            name, line = shortened(key.value), key.start_mark.line + 1
+            # Without its colon, a key is "sasl.password SECRET": show only its first word.
+            name, line = shortened(key.value.partition(" ")[0]), key.start_mark.line + 1
             if key.value in lines:
                 twice = f"{name} is there twice (lines {lines[key.value]} and {line})"
                 raise _RefusedYaml(twice, None)

@@ -28,6 +28,7 @@ from migrate.report.cut_over import CutOverRecord
 from migrate.storage.uris import local_path
 
 _BACK = "back"
+_AFTER_START = NAMES[NAMES.index("start") + 1 :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +202,15 @@ def _run(
 ) -> Sequence[StepResult]:
     record, results = context.record, list[StepResult]()
     flink, steps = record.model.flink, _steps(until)
-    changed = flink.job_id is not None or flink.savepoint is not None
-    progress = _Progress(steps[0].name, _left(context), changed=changed)
+    # A savepoint that the spec names was not made by this cut-over.
+    stopped = flink.savepoint is not None and not context.spec.stopped_by_others
+    changed = flink.job_id is not None or stopped or record.model.written is not None
+    progress = _Progress(steps[0].name, _left(context, steps[0]), changed=changed)
     command = f"until {until}" if until is not None else "execute"
     with _recorded_run(context, command, progress):
         for step in steps:
             title = step.title_of(context.spec.target.is_group)
-            progress.begin(step.name, _left(context))
+            progress.begin(step.name, _left(context, step))
             facts, decision = _decide(context, step)
             if confirm is not None and decision in CHANGES:
                 progress.is_asking = True
@@ -231,8 +234,10 @@ def _run(
     return results
 
 
-def _left(context: CutOverContext) -> str:
-    """Return the state of the job and the target according to the record."""
+def _left(context: CutOverContext, step: Step) -> str:
+    """Return the state of the job and the target before the action of a step."""
+    if step.name in _AFTER_START:
+        return step.state_during
     record = context.record.model
     if context.savepoint is not None:
         written = "this run has not written the target"

@@ -31,8 +31,8 @@ def start(context: CutOverContext, facts: Facts) -> str:
     context.record.change(start=StartReport(at=now(), returned=None))
     try:
         process = start_command.start(command, context.file.base)
-    except OSError as error:
-        raise CutOverStopped(f"start: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
+        raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
     return f"process {process}; its output is in {start_command.log}"
 
 

@@ -54,7 +54,7 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
     if sink is None:
         return
     place, _ = location.to_read
-    output, _ = named_location("--sink", sink).to_read
+    output = named_location("--sink", sink).to_read[0].rstrip("/")
     below = place.removeprefix(output)
     if is_within(output, place) or (is_within(place, output) and "/_" not in below):
         raise Refused(

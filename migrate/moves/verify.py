@@ -17,7 +17,6 @@ from migrate.inputs.spark_query import query_start
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.policies import Policies
 from migrate.model.positions import GROUP_PREFIX, SPARK_PREFIX, PositionSet
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, similar_names
@@ -27,7 +26,7 @@ from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
 from migrate.planning.recheck import check_cluster, recreated_topics
 from migrate.planning.refusals_and_warnings import NOT_CHECKED
-from migrate.planning.shared_topics import refuse_shared_topics, shared_topics
+from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import Verification, VerifiedPartition, verify_group, verify_query
 from migrate.storage.uris import AnyPath, check_no_credentials, local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX, is_translated
@@ -256,8 +255,14 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
         Refused: several sources read one topic, at different positions or perhaps on two clusters.
     """
     chosen = choose(read(moved, allow_external_files=choice.allow_external_files), choice)
-    for refusal in refuse_shared_topics(shared_topics(chosen), Policies(one_cluster=one_cluster)):
-        same = "" if one_cluster else "or if they read the same Kafka cluster, add --one-cluster, "
+    for topic in shared_topics(chosen):
+        if one_cluster and topic.differing:
+            refusal, same = topic.refuse_disagreement(one_cluster=True), ""
+        elif topic.may_be_two_topics and not one_cluster:
+            refusal = topic.refuse_unnamed_cluster()
+            same = "or if they read the same Kafka cluster, add --one-cluster, "
+        else:
+            continue
         raise Refused(
             f"{moved}: {refusal.what}; choose one with --source OPERATOR_ID, {same}or verify the "
             "plan that was applied (plan:FILE)"

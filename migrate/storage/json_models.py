@@ -47,6 +47,10 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
 
 
+class EditedFile(InputError):
+    """A file whose checksum does not match its content."""
+
+
 def checksum(content: Mapping[str, Any]) -> str:
     """Return the checksum of a file's JSON without its field ``sha256``."""
     hashed = {name: value for name, value in content.items() if name != "sha256"}
@@ -123,7 +127,7 @@ def parse(
     if not content:
         raise InputError(f"{path}: the file is empty, not a {name}{hint}")
     kind = name.partition(" of ")[0]
-    edited = InputError(
+    edited = EditedFile(
         f"{path}: the {kind} was edited: its checksum does not match; {edited_hint}"
     )
     try:

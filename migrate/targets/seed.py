@@ -23,6 +23,7 @@ import posixpath
 import uuid
 from collections.abc import Iterable
 
+from decoder.metadata.layout import MAGIC
 from decoder.storage import METADATA_FILE, join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.errors import Refused
@@ -35,8 +36,8 @@ _METADATA = "metadata"
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
 _LOGS = ("offsets", "commits")
-# Entries of a checkpoint or savepoint, and of a job's checkpoint directory.
-_NAMES_OF_FLINK = {METADATA_FILE, "taskowned"}
+# The first bytes of Flink's ``_metadata``. Parquet writes files of that name, too.
+_MAGIC = MAGIC.to_bytes(4, "big")
 # The number of parents that are searched for Flink's entries: JOB/chk-1/DIR and JOB/shared/DIR, for
 # example, are in the folder of a job.
 _FLINK_LEVELS = 3
@@ -71,10 +72,12 @@ def _check_outside_flink(location: Location) -> None:
     path, files = location.to_read
     for _ in range(_FLINK_LEVELS):
         path = posixpath.dirname(path)
-        names = None
-        with contextlib.suppress(OSError):  # the user might lack the right to list this parent
+        names, head = None, b""
+        with contextlib.suppress(OSError):  # the user might lack the right to read this parent
             names = files.list_directory(path)
-        if _NAMES_OF_FLINK.intersection(names or ()):
+            if METADATA_FILE in (names or ()):
+                head = files.read_range(join(path, METADATA_FILE), 0, len(_MAGIC))
+        if head == _MAGIC or "taskowned" in (names or ()):
             raise Refused(
                 f"{location.name} is in a checkpoint or savepoint of Flink's, which may delete "
                 f"it ({path}); name a folder outside"

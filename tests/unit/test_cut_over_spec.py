@@ -331,3 +331,12 @@ def test_a_step_that_is_none_is_named(tmp_path: Path) -> None:
     result = migrate("cut-over", _written(tmp_path), "--until", "aply")
     assert result.code == 2
     assert "no such step (did you mean 'apply'?)" in result.stderr
+
+
+def test_a_key_without_its_colon_does_not_show_the_value(tmp_path: Path) -> None:
+    path = _written(tmp_path)
+    text = path.read_text().replace("kafka:", "kafka:\n  properties: {sasl.password hunter2}")
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"sasl\.password is empty") as refused:
+        read_spec(path)
+    assert "hunter2" not in str(refused.value)

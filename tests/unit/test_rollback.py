@@ -14,7 +14,7 @@ import pytest
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused
-from migrate.storage.json_models import write_file
+from migrate.storage.json_models import EditedFile, write_file
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import write_rollback_file
 from migrate.targets.group.commit_marks import commit_metadata
@@ -229,6 +229,16 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     run = rollback_file.newest_change([tmp_path], "cluster", _view(_at(a0=6)))
     assert run is not None
     assert (run.path, run.progress) == (tmp_path / "a.json", ChangeProgress.APPLIED)
+
+
+def test_an_edited_file_is_not_passed_over(tmp_path: Path) -> None:
+    """Seen: an older file was taken for the newest."""
+    write_file(_file(NOTHING, _at(a0=5)), tmp_path / "older.json")
+    write_file(_file(_at(a0=5), _at(a0=6)), tmp_path / "newer.json")
+    text = (tmp_path / "newer.json").read_text()
+    (tmp_path / "newer.json").write_text(text.replace('"next_offset": 6', '"next_offset": 7'))
+    with pytest.raises(EditedFile, match="the rollback file was edited"):
+        rollback_file.newest_change([tmp_path], "cluster", _view(_at(a0=6)))
 
 
 def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:

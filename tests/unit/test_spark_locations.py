@@ -200,6 +200,17 @@ def test_a_directory_that_was_filled_meanwhile_is_left_as_it_is(
     assert [path.name for path in (tmp_path / "seed").iterdir()] == ["theirs"]
 
 
+def test_a_location_beside_parquets_own_metadata_is_not_in_a_checkpoint(tmp_path: Path) -> None:
+    """Parquet writes files called ``_metadata``, too."""
+    lake, chk = tmp_path / "lake", tmp_path / "chk-7"
+    lake.mkdir()
+    (lake / "_metadata").write_bytes(b"PAR1 and more")
+    check_free(location(str(lake / "_checkpoint")))
+    write_source(chk, {0: splits("t", [1])})
+    with pytest.raises(Refused, match="in a checkpoint or savepoint of Flink's"):
+        check_free(location(str(chk / "query")))
+
+
 def test_a_file_is_no_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="is a file or a symbolic link"):

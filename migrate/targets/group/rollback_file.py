@@ -24,6 +24,7 @@ from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError
 from migrate.model.positions import TopicPartition
 from migrate.storage.json_models import (
+    EditedFile,
     Model,
     Offset,
     OncePerPartition,
@@ -235,7 +236,11 @@ def newest_change(
 
 
 def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
-    """Yield the rollback files among the ``*.json`` files of a folder; ignore all other files."""
+    """Yield the rollback files among the ``*.json`` files of a folder; ignore all other files.
+
+    Raises:
+        EditedFile: a rollback file was edited. Otherwise an older file would be taken for it.
+    """
     for path in folder.glob("*.json"):
         try:
             if not path.is_file():
@@ -244,6 +249,8 @@ def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours:
                 yield path, read(path)
+        except EditedFile:
+            raise
         except (OSError, InputError):
             continue  # not readable, or not a rollback file that ``read`` accepts
 
