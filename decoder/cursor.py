@@ -20,7 +20,8 @@ _i16 = struct.Struct(">h").unpack_from
 _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
-# Lead bytes of four-byte sequences, which are legal in UTF-8 but not in modified UTF-8.
+# Bytes that modified UTF-8 never has: F0 to F4 begin a four-byte sequence of UTF-8, and F5 to FF
+# occur in neither form.
 _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 

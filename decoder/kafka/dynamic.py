@@ -5,11 +5,11 @@ In version 2, ``bool retained`` follows the cluster's id, and then, if it is tru
 retainedUntil``.
 
 Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId, i32
-n`` x ``UTF topic, UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x {``UTF
-clusterId, i32 len``, a KafkaSourceEnumState}. In version 2, the initializers of the starting and
-of the stopping offsets follow the bootstrap servers, each as ``bool present`` and, if it is true,
-``i32 n`` and n bytes. Version 3 adds at the end ``i32 n`` retained clusters x {``UTF clusterId, i64
-retainedUntil, i32 len``, a KafkaSourceEnumState}.
+n`` x {``UTF topic``}, ``UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x
+{``UTF clusterId, i32 len``, a KafkaSourceEnumState}. In version 2, the initializers of the starting
+and of the stopping offsets follow the bootstrap servers, each as ``bool present`` and, if it is
+true, ``i32 n`` and n bytes. Version 3 adds at the end ``i32 n`` retained clusters x {``UTF
+clusterId, i64 retainedUntil, i32 len``, a KafkaSourceEnumState}.
 
 When the metadata service removes a cluster, its positions stay in the state until ``retainedUntil``
 (epoch milliseconds). If the service lists the cluster again before that time, Flink resumes from

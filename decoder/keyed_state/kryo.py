@@ -56,9 +56,9 @@ _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
 # The deepest nesting of objects; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The maximum number of objects in one value, and of nulls in one collection. A few bytes could
-# stand for any number of objects, by repeated references, and for a collection of any number of
-# nulls.
+# The maximum number of objects in one value, and of nulls in one collection. Without these limits,
+# a few bytes could stand for any number of objects (by repeated references) or of nulls (by the
+# count of a collection).
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -175,10 +175,11 @@ def kryo_type(
 
 
 def find_open_class(type_: Type) -> str | None:
-    """Return the first interface, abstract class or container that Kryo writes in a type, or None.
+    """Return the open class of the first part of a type that has one, or None.
 
-    The classes of the objects in it are named only in the values, so whether these objects can be
-    read is not known in advance.
+    A part has an open class if Kryo writes it, and its class is Object, an interface, an abstract
+    class or a container. Then only the values name the classes of the objects, so whether these
+    can be read is not known in advance.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -311,7 +312,7 @@ class _Reader:
     def varint(self, first: int = 0x7F) -> int:
         """Read an unsigned varint of at most 32 bits; ``first`` masks its first byte.
 
-        Calling a shared function would double the time.
+        The loop repeats that of ``Cursor.varint``: calling a shared function would double the time.
         """
         byte = self.u8()
         value, more = byte & first, byte & (first + 1)
@@ -414,9 +415,10 @@ class _Reader:
 
         2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
         5.6: varint n + 1; the comparator if the collection is sorted; n objects with their classes.
-        If the high bit of the first byte is set, all objects are of one class, and these are
-        stored in place of the n objects: the class id (0 if all are null), if ``nulls`` a ``bool``
-        whether some are null, n objects without their classes.
+        If the high bit of the first byte is set, each object is null or of one class. Then these
+        follow in place of the n objects with their classes: the one class (id 0 if all are null,
+        and nothing else follows); if ``nulls``, a ``bool`` whether some are null; n objects without
+        their classes.
         """
         if not self._is_kryo_5:
             if sorted_:

@@ -182,7 +182,8 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
 
     ``u8 type``: 0 null; 3, 7, 12 key groups, with the fields of type 3 in ``read_stream``, and
     after them, only in type 12, ``UTF handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog
-    bytes; 10, 13 changelog files. The functions below describe the fields of the last four kinds.
+    bytes; 10, 13 changelog files. The functions below describe the fields of types 5, 8 to 11, 13
+    and 14.
     """
     total = cursor.attempt(skip_incremental_fast)
     if total is not None:

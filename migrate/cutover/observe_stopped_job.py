@@ -273,7 +273,8 @@ def job_started_again(
     """Return the newest job that has continued the work of the stopped job, or None.
 
     A job counts if it was restored from the savepoint; ``stopped_job`` and ``job_name`` say which
-    other jobs count. The job may have ended: its output is newer than the savepoint.
+    other jobs count. A job that has ended by now can count as well, because its output is newer
+    than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.

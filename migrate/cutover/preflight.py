@@ -45,7 +45,8 @@ def check(context: CutOverContext, facts: Facts) -> str:
         What was checked, in one line.
 
     Raises:
-        Refused: the cut-over would fail; the error has every reason.
+        Refused: the cut-over would fail. If a folder of the spec is a file, or lies below one, the
+            error has only this reason; otherwise it has the reasons of all checks.
         FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
             read.
     """

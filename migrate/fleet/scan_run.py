@@ -78,9 +78,9 @@ class ScannedCheckpoint(NamedTuple):
 
     Attributes:
         newest: whether it is the newest checkpoint of its job, or a savepoint.
-        listed: whether it counts in the totals of the scan, and has rows in the tables. False for a
-            checkpoint that was read in place of a vanished one, but is a candidate itself: it
-            counts as that candidate.
+        listed: whether it counts in the totals of the scan, and has rows in the tables. False if it
+            was read in place of a vanished checkpoint, and is also a candidate itself: that
+            candidate counts and has the rows.
         rows: the rows of each view of the request.
         positions: the checkpoint's positions, in the order of their rows; empty if no broker is
             asked, or if the checkpoint could not be read.

@@ -32,7 +32,7 @@ _SEARCHED = 2000
 # How many records are searched if the position is not found among those; these long searches read
 # one partition at a time.
 _SEARCHED_AT_MOST = 100_000
-# The maximum number of partitions with a long search; any others keep the outcome NOT_FOUND.
+# The maximum number of partitions with a long search; the others are not searched further.
 _MOST_SEARCHES = 100
 # The number of partitions whose records are in memory at once.
 _PARTITIONS_AT_ONCE = 64
@@ -57,11 +57,12 @@ def translate_positions(
     Args:
         positions: the next offset of each partition in the old cluster.
         old: librdkafka's properties for the old cluster.
-        new: the same for the new cluster.
+        new: librdkafka's properties for the new cluster.
         names: the topics' names in the new cluster, by their names in the old one.
         wait: seconds to wait for a mirror that lags.
-        were_proved: whether the positions were proved before. A position that seems to lag is then
-            compared again without aborted records, even without ``wait``.
+        were_proved: whether an earlier run has already found these positions in the new cluster. If
+            the mirror seems to lag at a position, the position is then compared again without
+            aborted records, even if ``wait`` is 0.
     """
     from migrate.kafka.records import RecordReader
 
@@ -80,8 +81,9 @@ def translate_positions(
             time.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
             results |= search.translate(lagging)
         # A mirror that reads committed records only never copies an aborted record, which looks
-        # like a record that is not copied yet. So positions that still lag after a wait, or that
-        # were proved before, are compared again without aborted records.
+        # like a record that is not copied yet. So positions at which the mirror still seems to lag
+        # are compared again without aborted records, if the mirror had time to copy (``wait``) or
+        # had copied the records before (``were_proved``).
         again = _with_outcome(positions, results, MatchOutcome.NOT_FOUND)
         again |= lagging if wait or were_proved else {}
         if again:
@@ -177,9 +179,10 @@ class _CopySearch:
     ) -> Iterator[int]:
         """Yield the offsets of the new log from which a longer search starts.
 
-        If producers set the timestamps, the copy may lie far after ``first``, where the first
-        record of the same time is. So the search starts at the newest offset sync at or below the
-        position, and only then at ``first``.
+        ``first`` is the offset of the first record that is at least as new as the record next to
+        the position. If producers set the timestamps, the copy might lie far after ``first``. So
+        the search starts at the newest offset sync at or below the position. Only if nothing is
+        found there, a second search starts at ``first``.
         """
         if copies.is_to_end or not self._searches_left:
             return
@@ -201,7 +204,11 @@ class _CopySearch:
     def _out_of_reach_match(
         self, partition: TopicPartition, position: int, around: Surroundings, copies: Surroundings
     ) -> Match | None:
-        """Return EXPIRED if the new log begins after the position, LAGGING if it ends before it."""
+        """Compare the position with the ends of the new log.
+
+        Return EXPIRED if the new log begins after the position, LAGGING if the new log ends before
+        the position, or None.
+        """
         if copies.is_from_start and copies.records:
             own = self._offset_of(copies.records[0], partition)
             if own is not None and own > position:

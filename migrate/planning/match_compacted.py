@@ -1,8 +1,9 @@
 """Find a position in a copy of its log, if one of the logs is compacted. Pure, no I/O.
 
 Compaction may have removed any record around the position from either log. The place is found by
-the nearest records that both logs have. It counts only if compaction explains each record that one
-of the logs lacks: a later record has the same key, or the record is a tombstone.
+the nearest records that both logs have. It counts only if compaction can explain each record near
+the position that one of the logs lacks: the record is a tombstone, or another record near the
+position has the same key.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class _Comparison:
         lowest = self._run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
         if high > low and self._old.after:
-            # The old log has lost the records between: whether they were consumed is not known.
+            # The old log has lost the records from ``low`` up to ``high``, so whether these were
+            # consumed is not known.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         agreeing = len(self.before), len(self.after)
         return Match(outcome, next_offset, *agreeing, records, lowest=lowest)
@@ -105,9 +107,9 @@ class _Comparison:
     def _lacking(self, both: Sequence[int]) -> int:
         """Count the old records without a copy, except those that compaction explains.
 
-        Records before the first copied one do not count. If the new log ends with a copy, the
-        records after the last copied one count only if they were consumed: the mirror might not
-        have copied the others yet.
+        Records before the first copied one do not count. If the new log ends with a copy, then of
+        the records after the last copied one, only those that were consumed count: the mirror might
+        not have copied the others yet.
         """
         copied = [index for index, record in enumerate(self._records) if self._copies(record)]
         consumed = len(self._old.before)
@@ -125,9 +127,9 @@ class _Comparison:
         )
 
     def _has_foreign(self, both: Sequence[int]) -> bool:
-        """Return whether a record that only the new log has is not explained by compaction.
+        """Return whether the new log has a record of its own that compaction does not explain.
 
-        Only the records between the first and the last common one count.
+        Only the records between the first and the last one that both logs have count.
         """
         common = set(both)
         return any(

@@ -2,14 +2,17 @@
 
 A mirror copies a partition's records in their order, each with its key, value, timestamp and
 headers (MirrorSourceTask @ connect-mirror 4.1.1). A mirror that was killed copies some records a
-second time. Offsets differ: transaction markers, compaction and retention leave other gaps.
+second time. A record and its copy can have different offsets, because transaction markers,
+compaction and retention leave gaps in one log that the other does not have.
 
-The position lies after the last record that was consumed, and before the first one that was not. It
-is proved if the copies of these two records are neighbours in the new log, if there is only one
-such place, and if the old log has the records around that place.
+The position lies after the last record that was consumed, and before the first one that was not. A
+place in the new log is proved if the copies of these two records are neighbours there, if there is
+only one such place, and if the old log also has the nearest records around it that do not agree
+(``is_sound``).
 
-A start at any copy of the first record that was not consumed loses nothing: a mirror that goes back
-copies all later records again, after that copy. A start at the first copy repeats the most records.
+If the first record that was not consumed has several copies, a start at any of them loses nothing:
+a mirror that goes back copies all later records again, so copies of them follow each of these
+copies. A start at the first copy repeats the most records.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ class Match:
     Attributes:
         next_offset: the position in the new log; for ``AMBIGUOUS`` the first of several places;
             None for outcomes without a place.
-        lowest: the lowest offset from which the same records are read.
+        lowest: the lowest offset at which a start reads the same records as one at ``next_offset``;
+            it is one above the offset of the record before the place. None if that record is not
+            known.
         before, after: how many records agree directly before and after the place (in compacted
             logs: how many around it are in both logs).
         records: for ``AMBIGUOUS``, how many records a start at ``next_offset`` repeats at most; for
@@ -99,7 +104,7 @@ def not_found_match(reason: str) -> Match:
 
 
 class _Search:
-    """The places in a run of the new log at which the position may lie.
+    """The places in a run of the new log at which the position might lie.
 
     A place is an index into the run. The record there is the first one that was not consumed; an
     index after the last record is the end of the run.
@@ -138,7 +143,7 @@ class _Search:
         return before, after
 
     def _differing(self, place: int) -> Iterator[Record]:
-        """Yield, on each side of a place, the nearest new record that does not agree."""
+        """Yield, on each side of a place, the nearest record of the new log that does not agree."""
         before, after = self._agreement(place)
         if before < min(len(self._before), place):
             yield self._run[place - 1 - before]
@@ -148,9 +153,10 @@ class _Search:
     def is_sound(self, place: int) -> bool:
         """Return whether a place agrees with the old log, apart from records copied twice.
 
-        The records on both sides of the place must agree, as far as both logs have them. The
-        nearest record on each side that does not agree must be one that the old log has near the
-        position: a mirror that went back copies such records again.
+        The record directly before the place must agree, unless the old log has no record before the
+        position, or the new log begins at the place. The nearest record on each side that does not
+        agree must be one that the old log has near the position: a mirror that went back copies
+        such records again. It must be a consumed one if no record from the place on agrees.
         """
         before, after = self._agreement(place)
         if self._before and not before and not (place == 0 and self._new.is_from_start):
@@ -161,11 +167,11 @@ class _Search:
         return all(record.digest in self._known for record in differing)
 
     def drop_equal_records(self, places: list[int]) -> list[int]:
-        """Drop the places that come from equal records in the old log itself.
+        """Drop the places that exist only because the old log itself has equal records.
 
-        Such places lie among the records that agree around another place. If there is exactly one
-        place at which all records agree, and each other place lies among these records, return only
-        that place. Otherwise return all places.
+        Such places lie among the records that agree around the right place. So if there is exactly
+        one place at which all records agree, and if all other places lie among these records,
+        return only that place. Otherwise return all places.
         """
         whole = [place for place in places if not any(self._differing(place))]
         if len(whole) != 1:

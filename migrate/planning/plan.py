@@ -45,7 +45,8 @@ class Translation:
         log_start, log_end: the log range in the job's cluster.
         outcome: how the records around this position agree with those of the new cluster.
         before, after: how many records agree directly before and after the position.
-        is_searched_to_end: whether further copies were looked for up to the log end.
+        is_searched_to_end: whether the search in the new log reached the log end; if not, the log
+            might have further copies of the records.
     """
 
     topic: str
@@ -75,9 +76,10 @@ class PlannedPartition(PartitionRow):
         current: the target's current next offset, if it has one.
         flink_committed: the current committed offset of Flink's own group, if the user named the
             group and it has one.
-        lost, repeated: upper bounds of the records that a start at ``next_offset`` (or a refused
-            start) skips or reads again; None if not known. Records that the job has emitted since
-            its last commit are not counted.
+        lost, repeated: upper bounds of the number of records that a start at ``next_offset`` skips
+            (lost) or reads again (repeated); None if not known. For a refused partition, these are
+            the numbers of the refused start. Records that the job has emitted since it last
+            committed offsets are not counted.
         reached: the job's next offset at this checkpoint, the highest of all sources; None if the
             next offset of any source is not known. Not saved.
         unknown_to_some: whether a source reads the topic, but does not have this partition. That
@@ -141,7 +143,9 @@ class PlannedPartition(PartitionRow):
 
     @property
     def ran_on_by(self) -> int:
-        """Number of offsets from ``reached`` up to ``flink_committed``; 0 if either is not known.
+        """Number of offsets from ``reached`` up to ``flink_committed``.
+
+        0 if either is not known, or if the partition has no ``next_offset``.
 
         A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
         the job ran on.
@@ -152,7 +156,10 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """Number of offsets beyond ``next_offset`` that the furthest source had read."""
+        """Number of offsets from ``job_next_offset`` on that the furthest source had read.
+
+        0 if this is not known.
+        """
         if self.reached is None or self.job_next_offset is None:
             return 0
         return max(0, self.reached - self.job_next_offset)

@@ -29,7 +29,8 @@ class Translated(NamedTuple):
     """The place of a position in the other cluster.
 
     Attributes:
-        is_searched_to_end: whether further copies were looked for up to the log end.
+        is_searched_to_end: whether the search in the new log reached the log end; if not, the log
+            might have further copies of the records.
     """
 
     match: Match

@@ -12,7 +12,8 @@ that the seed was right.
 - Did the first batch read the records at the seed? This is not known once the log start is above
   the seed: a query with ``failOnDataLoss=false`` skips deleted records without a warning.
 - Did the query start at the seed? This is not known once the query's log has lost its first
-  batches: if the query began with the continuous trigger, it ignored the seed.
+  batches: only they show whether the query began with the continuous trigger, which ignores the
+  seed.
 
 A consumer group starts at its committed offsets, which its consumers overwrite. So a group should
 be verified before its consumers start.
@@ -68,7 +69,7 @@ class StartOutcome(str, Enum):
     MISSING = "missing"  # it has no start, or the query does not read it
     EXPIRED = "expired"  # its next offset is below the log start: records are gone
     BEYOND_END = "beyond end"  # its next offset is beyond the log end: another log or cluster
-    RECREATED = "topic recreated"  # after the plan was made: its offsets are of the old log
+    RECREATED = "topic recreated"  # since the plan was made: the plan's offsets are of the old log
     GONE = "gone"  # the broker has no such topic or partition
     MOVED_ON = "moved on"  # others have committed for the group, above the position
     UNKNOWN = "cannot tell"  # the expected offset, or the query's start, is not known

@@ -6,7 +6,9 @@ Values have these forms:
 - a map: an object if all keys are JSON strings, else a list of {"key", "value"};
 - a decimal or a BigInteger: text, without an exponent unless the number would be very long;
 - bytes: hex digits;
-- a date or time: the text that Java's ``toString`` returns;
+- a date or time: the text that ``toString`` of its java.time class returns. A java.util.Date or
+  java.sql.Timestamp has the form of an Instant; for java.sql.Date and java.sql.Time, see
+  ``java_values``;
 - a number that JSON does not have: "NaN", "Infinity" or "-Infinity".
 """
 

@@ -98,9 +98,10 @@ def _command_for_side(pointer: str) -> str:
 
 
 def _suggest_similar(pointer: str, files: Files) -> str:
-    """Suggest an existing path for a missing one; otherwise say which parent is missing or a file.
+    """Suggest an existing path that is similar to a missing one.
 
-    In a store, only the parent directory is searched.
+    If there is none, say which of the path's parents is missing or a file; return an empty text if
+    the parent directory exists. In a store, only the parent directory is searched.
     """
     missing, below = pointer.rstrip("/"), ""
     parent, name = posixpath.split(missing)

@@ -64,7 +64,10 @@ def local_path(name: str) -> Path:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is equal to or below a directory; both are results of ``from_uri``."""
+    """Return whether a path is equal to or below a directory.
+
+    Each of the two is a local path, or the URL of a store in the form that ``from_uri`` returns.
+    """
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
     return Path(path).resolve().is_relative_to(Path(directory).resolve())

@@ -117,8 +117,9 @@ def _finished_start(split: Split | None) -> PositionStart:
     """Return the start of an assigned partition without a reader: it was read to its stop.
 
     The next offset is the stopping offset, or the starting offset if that is higher. ``earliest``
-    counts as lower. The next offset is unknown if the state has no stopping offset, or only a
-    marker; or if the starting offset is another marker or not set, as it might have been higher.
+    counts as lower. The next offset is unknown in two cases: the stopping offset is missing or a
+    marker; or the starting offset is ``latest``, ``committed`` or not set, because the partition
+    might have started beyond its stopping offset.
     """
     if split is not None and split.stopping_offset is not None and split.stopping_offset >= 0:
         offset = split.starting_offset

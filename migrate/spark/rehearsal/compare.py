@@ -3,9 +3,9 @@
 The query's state is compared as it is after the batch that reads the records between the
 checkpoints, before Spark removes windows. Flink's watermark at a checkpoint is not known, and may
 be before or after Spark's. So a window that Flink still keeps is compared even if the query has
-fired it. A window that only Spark has counts as wrong, unless it ends before the end of the first
-window that Flink keeps, and the query has fired it or has output mode ``complete``. Such a window
-is not compared.
+fired it. A window that only Spark has counts as wrong, with one exception: it ends before the end
+of the first window that Flink keeps, and either the query has fired it or the output mode is
+``complete``. Such windows are left out of the comparison.
 
 If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
 The keys of the dropped entries are not compared.

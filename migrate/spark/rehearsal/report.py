@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_STATES = 5
 _MOST_KEYS = 10
 _MOST_RECORDS = 100
-# The columns of Spark's Kafka source that say which record an event is.
+# The columns of Spark's Kafka source that identify the record of an event.
 _RECORD_COLUMNS = ("topic", "partition", "offset")
 _WINDOW = "window"
 
@@ -37,10 +37,12 @@ _WINDOW = "window"
 class Rehearsal:
     """The result of a rehearsal; ``str`` returns its report.
 
+    ``output`` is the argument of ``rehearse``: the rows that Flink wrote.
+
     Attributes:
         proof: the comparison of Spark's state with that of the later checkpoint; for a query
-            without state, the comparison of its rows with ``output``, Flink's rows. All numbers are
-            0 if nothing was compared.
+            without state, the comparison of its rows with ``output``. All numbers are 0 if nothing
+            was compared.
         start_proof: the comparison of Spark's state with that of the earlier checkpoint, before any
             record was read; None for a query without state.
         records: the number of records that were read between the checkpoints.
@@ -49,8 +51,8 @@ class Rehearsal:
             key is a row, and the values are how often it was written.
         warnings: what the user must know about the result.
         written: the number of rows that the query wrote; None if they were not kept.
-        output_proof: for a query with state, the comparison of its rows with ``output``, Flink's
-            rows. None for a query without state, and if ``output`` was not given.
+        output_proof: for a query with state, the comparison of its rows with ``output``. None for a
+            query without state, and if ``output`` was not given.
         wrong_output: for a query with state, the rows that differ from ``output``, in the form of
             ``wrong``. None for a query without state, and if ``output`` was not given.
         lines: the lines of the report.
@@ -94,11 +96,11 @@ def make_rehearsal(
     Args:
         pair: the checkpoints.
         streams: the streams; Spark must have read their events already.
-        events: the files of each stream: rows made from state, and the events between the
-            checkpoints.
+        events: for each stream, a DataFrame over its files. These have the rows that were made from
+            state, if any, and the parsed records between the checkpoints.
         start: the comparison of the states before any record; None for a query without state.
-        state: the comparison of the states; None for a query without state.
-        output: the comparison of the rows that were written; None if Flink's were not given.
+        state: the comparison of the states after the records; None for a query without state.
+        output: the comparison of the query's rows with Flink's; None if Flink's were not given.
         written: the number of rows that the query wrote; None if they were not kept.
         time: the events' column of event time; None if it is not known.
         notes: what the comparisons do not show.
@@ -138,7 +140,10 @@ def make_rehearsal(
 def _differences(
     title: str, comparison: Comparison | None, events: Sequence[DataFrame], time: str | None
 ) -> tuple[DataFrame, list[str]]:
-    """Return the differences, which do not need the scratch folder, and lines about them."""
+    """Return the keys that are not right, and lines about them.
+
+    The returned DataFrame stays readable after the files in the scratch folder are removed.
+    """
     if comparison is None:
         schema = "key STRUCT<>, flink STRUCT<>, spark STRUCT<>"
         return events[0].sparkSession.createDataFrame([], schema), []
@@ -159,8 +164,7 @@ def _describe_differences(
 
     Args:
         differences: as in ``Comparison``.
-        events: the files of each stream: rows made from state, and the events between the
-            checkpoints.
+        events: as for ``make_rehearsal``.
         time: the events' column of event time; None if it is not known.
     """
     keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
@@ -183,10 +187,10 @@ def _describe_differences(
 def _records_by_key(
     first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
 ) -> dict[int, list[Row]] | None:
-    """Return the records of each numbered key.
+    """Return the first records of each key in ``first``, by the key's number.
 
-    Return None if no stream has the columns that identify a record, and those of the key. Records
-    within the key's window come first.
+    Records within the key's window come before all others. Return None if the key has no part other
+    than a window, or if no stream has both the columns that identify a record and those of the key.
     """
     by_key: dict[int, list[Row]] = defaultdict(list)
     searched = False
@@ -202,7 +206,7 @@ def _records_by_key(
             at = frame[quoted(time)]
             window = f"`wrong key`.{_WINDOW}"
             inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
-        # These names are not those of columns of the events.
+        # The events should have no columns of these names, so the names are unique in the join.
         numbered = first.select(
             F.col("number").alias("key number"), F.col("key").alias("wrong key")
         )
@@ -234,7 +238,8 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 def other_states(checkpoint: str, rows: Rows) -> Iterator[str]:
     """Yield a text that names the keyed states from which no rows were made, if there are any.
 
-    Yield nothing if no rows name the state that they come from.
+    Timers are not named. If it is not known of any rows which state they were made from, yield
+    nothing.
     """
     read = {
         (stream.origin.operator_id, stream.origin.state)

@@ -41,8 +41,8 @@ class ExpiredEntries:
         number: the number of expired entries; for a LIST, of expired elements.
         stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if it is
             not needed.
-        doubtful: the number of entries that expired between the last access in the state and the
-            stop; 0 if the user gave the time of the stop.
+        doubtful: how many of the expired entries expired only after the newest access to any entry
+            of the state; 0 if the user gave the time of the stop.
     """
 
     ttl_ms: int | None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# The forms whose values are checked (``Buffers.check``): Flink does not write all bit patterns, or
-# the column cannot hold all values.
+# The forms whose values ``Buffers.check`` checks: Flink never writes some of the values that the
+# kernel can read, or some values do not fit into the column.
 CHECKS = {
     "flag",
     "enum",

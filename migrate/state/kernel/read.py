@@ -1,9 +1,10 @@
 """Read the entries of a state with the kernel, with the same result as the plain reader.
 
-If the kernel refuses a key group, or the columns fail a check, the plain reader reads the key
-groups in the buffers again, without the entries that were returned already. It raises an error if
-an entry is corrupt. Then the kernel continues with the next key group. But if the kernel would
-probably refuse every further key group, the plain reader reads all of them.
+If the kernel refuses a key group, the plain reader reads this key group. If the columns fail a
+check, the plain reader reads all key groups that have entries in the buffers. In both cases, it
+skips the entries that were returned already, and raises an error if an entry is corrupt. Then the
+kernel continues with the next key group. But if the kernel would probably refuse every further key
+group, the plain reader reads all of them.
 """
 
 from __future__ import annotations

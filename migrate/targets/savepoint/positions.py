@@ -63,8 +63,8 @@ def entries(source: Source) -> Entries:
 def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     """Return the enumerator's entries after changes.
 
-    Removed partitions are left out. Added partitions get the status ASSIGNED; an existing entry
-    keeps its split.
+    Removed partitions are left out. A partition that the readers did not have yet gets the status
+    ASSIGNED; if the enumerator already has an entry for it, the split of this entry is kept.
     """
     known, enumerators = entries(source), _enumerators(source)
     read_already = next_offsets(source)
