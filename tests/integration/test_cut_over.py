@@ -95,6 +95,7 @@ def _submit(stack: LocalStack) -> None:
         "".join((stack.sql("orders/tables.sql"), stack.sql("orders/flink.sql"), *others))
     )
     _await(lambda: len(stack.flink.running()) == 4)
+    _await(lambda: all(map(stack.flink.completed_checkpoints, stack.flink.running().values())))
     _await(stack.by_flink)
 
 

@@ -145,6 +145,12 @@ class FlinkSession(Service):
             jobs = json.load(answer)["jobs"]
         return {job["name"]: job["jid"] for job in jobs if job["state"] == "RUNNING"}
 
+    def completed_checkpoints(self, job: str) -> int:
+        """Return the number of checkpoints that a job has completed."""
+        url = f"{self.rest_url}/jobs/{job}/checkpoints"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return int(json.load(answer)["counts"]["completed"])
+
     def log(self) -> str:
         """Return the end of the logs of the cluster's processes."""
         return "\n".join(tail(log.read_text(errors="replace")) for log in self._home.glob("*.log"))
