@@ -335,7 +335,7 @@ def test_one_broker_of_the_list_that_lets_us_in_will_do(
     ("line", "told"),
     [
         ("sasl.passwort=wrong-Word", '"sasl.passwort"'),
-        ("sasl.mechanisms=wrong-Word", "SASL mechanism"),
+        ("sasl.mechanisms=wrong-Word", "sasl.mechanism: no such mechanism"),
         (f'sasl.jaas.config={SCRAM_MODULE} required password="wrong-Word"', "semicolon"),
         ("ssl.keystore.location=wrong-Word", "ssl.keystore.location"),
         ("wrong-Word", "line "),
