@@ -54,7 +54,7 @@ def cores() -> int:
 
 
 class WorkerPool:
-    """This process and ``size - 1`` workers, which start when there is work for them.
+    """A pool of this process and ``size - 1`` workers, which start when there is work for them.
 
     The workers are stopped at the end of the ``with`` block; their unfinished work is lost.
     """

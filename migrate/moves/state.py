@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
 from decoder.urls import redact_url
 from migrate.model.log import timed
 from migrate.state.select import choose_state, states_of_operator
 from migrate.storage.files import Files
 from migrate.storage.new_file import check_new_file, new_file
-from migrate.storage.suggest_path import raise_with_suggestion
+from migrate.storage.suggest_path import suggesting_path
 from migrate.storage.uris import AnyPath, local_path
 
 if TYPE_CHECKING:
@@ -38,12 +37,8 @@ def keyed_states(
             such a URL is not installed.
     """
     pointer, files = os.fspath(chk), Files()
-    try:
-        with timed(f"reading {redact_url(pointer)}"):
-            keyed = read_keyed_states(pointer, files, allow_external_files=allow_external_files)
-    except DecodeError as error:
-        raise_with_suggestion(pointer, error, files)
-        raise
+    with suggesting_path(pointer, files), timed(f"reading {redact_url(pointer)}"):
+        keyed = read_keyed_states(pointer, files, allow_external_files=allow_external_files)
     return states_of_operator(keyed, operator)
 
 

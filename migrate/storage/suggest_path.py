@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from decoder import DecodeError, ErrorKind, list_checkpoints
 from decoder.checkpoint import read_metadata
@@ -29,12 +31,17 @@ _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> None:
-    """Search for another path to suggest.
+@contextmanager
+def suggesting_path(pointer: str, files: Files) -> Iterator[None]:
+    """If the block raises a DecodeError, add a suggestion of another path, if there is one."""
+    try:
+        yield
+    except DecodeError as error:
+        _raise_with_suggestion(pointer, error, files)
+        raise
 
-    Raises:
-        DecodeError: ``error`` with the suggestion, if there is one.
-    """
+
+def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> None:
     if error.problem == CREDENTIALS_REFUSED:
         return
     try:

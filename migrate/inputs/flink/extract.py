@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from decoder import (
     Checkpoint,
-    DecodeError,
     PendingTransaction,
     SinkState,
     UnknownSource,
@@ -22,7 +21,7 @@ from migrate.model.finding import Finding
 from migrate.model.log import timed
 from migrate.model.positions import Origin
 from migrate.storage.files import Files
-from migrate.storage.suggest_path import raise_with_suggestion
+from migrate.storage.suggest_path import suggesting_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +71,8 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
         DecodeError: as for ``read_checkpoint``; the message may suggest another path.
     """
     files = Files()
-    try:
-        with timed(f"reading {redact_url(pointer)}"):
-            checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
-    except DecodeError as error:
-        raise_with_suggestion(pointer, error, files)
-        raise
+    with suggesting_path(pointer, files), timed(f"reading {redact_url(pointer)}"):
+        checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
     return extract(checkpoint)
 
 
