@@ -3,7 +3,7 @@
 int and enum: ``i32``. long: ``i64``. float, double, boolean: the form of Java's DataOutput. string
 and bytes: ``i32 n``, n bytes (text is UTF-8). fixed: its bytes. union: ``i32`` branch, then the
 branch's value. record: its fields. array and map: blocks of an unsigned varint n (7 bits a byte,
-the lowest first) and n items; n = 0 ends them. An item of a map is a string and a value.
+the lowest first) and n items; the last block has n = 0. An item of a map is a string and a value.
 
 Source: org.apache.flink.formats.avro.utils.{DataOutputEncoder, DataInputDecoder} @ Flink 2.2.0;
 logical types: Apache Avro 1.11 specification.
@@ -38,9 +38,9 @@ _Read = Callable[[bytes, int, int], tuple[Any, int]]
 def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """Return a function from (data, position) to the value at that position and its end.
 
-    The function raises DecodeError for bytes that Flink never writes, and for a value above a limit
-    of the decoder. It raises IndexError or struct.error for a value that continues past the end of
-    ``data``, or has a negative length.
+    The function raises DecodeError for bytes that Flink never writes, and for a value that is
+    larger or nested deeper than the decoder allows. It raises IndexError or struct.error for a
+    value that continues past the end of ``data``, or has a negative length.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)

@@ -4,8 +4,9 @@ An object with its class: *varint* class id, varint reference, the object's cont
 is 0 for null; 1 for a class by name (a varint name id and, at its first use, the name follow);
 otherwise the id of a registered class plus 2. The reference is 1 for a new object, otherwise the
 index of an earlier object plus 2. Where only one class is possible, the class id is left out, and
-the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. No length
-precedes an object, so an object of an unknown class makes the value unreadable.
+the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference, but as
+nullable elements of one class they begin with 0 (null) or 1. No length precedes an object, so an
+object of an unknown class makes the value unreadable.
 
 A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
 signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII: its bytes, with
@@ -69,7 +70,7 @@ _SECONDS_FOLLOW = 127
 
 _NULL, _BY_NAME = 0, 1
 _REFERENCE, _NEW = 2, 1
-# Flink's registrar gives its own classes ids from 73 on, and the job's classes ids from 85 on.
+# Flink's registrar uses the ids 73 to 84. The job's classes have ids from 85 on.
 _FIRST_OF_JOB = 85
 
 _PRIMITIVES = (
@@ -83,7 +84,7 @@ _PRIMITIVES = (
     "java.lang.Long",
     "java.lang.Double",
 )
-# The classes of Flink's registrar by id, including those that are not read here.
+# The classes that Kryo or Flink's registrar registers, by id. Some of them are not read here.
 _REGISTERED = {
     **dict(enumerate(_PRIMITIVES)),
     73: "java.util.Arrays$ArrayList",
@@ -144,10 +145,10 @@ _ABSTRACT = frozenset(
 def kryo_type(
     name: str, registered: Sequence[tuple[str, bool]], defaults: Sequence[str], version: int
 ) -> Type:
-    """Return the type of a state that Kryo writes.
+    """Return the type of values that Kryo writes.
 
     Args:
-        name: the class of the state's values.
+        name: the class of the values.
         registered: (class, whether Kryo's own serializer writes it) of each registered class.
         defaults: the classes for which the job has default serializers.
         version: ``KRYO_2`` or ``KRYO_5``.
@@ -175,11 +176,11 @@ def kryo_type(
 
 
 def find_open_class(type_: Type) -> str | None:
-    """Return the open class of the first part of a type that has one, or None.
+    """Return the first open class in a type, or None.
 
-    A part has an open class if Kryo writes it, and its class is Object, an interface, an abstract
-    class or a container. Then only the values name the classes of the objects, so whether these
-    can be read is not known in advance.
+    A class is open if Kryo writes it, and if it is Object, an interface, an abstract class or a
+    container. Each value then names the classes of its own objects, so it is not known in advance
+    whether the objects can be read.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -191,7 +192,8 @@ def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
     """Read the object at ``position``; return it and its end.
 
     Raises:
-        DecodeError: an object's class is not known here, or Kryo never writes such bytes.
+        DecodeError: an object cannot be read here, for example because its class is not known; or
+            Kryo never writes such bytes.
         IndexError, struct.error: the object continues past the end of ``data``.
     """
     reader = _Reader(type_, data, position)
@@ -415,10 +417,10 @@ class _Reader:
 
         2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
         5.6: varint n + 1; the comparator if the collection is sorted; n objects with their classes.
-        If the high bit of the first byte is set, each object is null or of one class. Then these
-        follow in place of the n objects with their classes: the one class (id 0 if all are null,
-        and nothing else follows); if ``nulls``, a ``bool`` whether some are null; n objects without
-        their classes.
+        If the high bit of the varint's first byte is set, all objects that are not null are of one
+        class. Then these follow in place of the n objects with their classes: the one class (id 0
+        if all are null, and nothing else follows); if ``nulls``, a ``bool`` whether some are null;
+        n objects without their classes.
         """
         if not self._is_kryo_5:
             if sorted_:
@@ -479,7 +481,8 @@ class _Reader:
     def array_as_list(self, depth: int) -> list[Any]:
         """Read an Arrays.asList.
 
-        2.24: varint n, the class, n objects. 5.6: as ``elements``.
+        2.24: varint n, the class of the array's elements, n objects with their classes. 5.6: as
+        ``elements``.
         """
         if self._is_kryo_5:
             return self.elements(depth)
@@ -648,7 +651,7 @@ def _array(element: Callable[[_Reader, int], Any]) -> _Read:
 
 
 def _array_of(name: str) -> _Read:
-    """Return the function that reads an array of a final class."""
+    """Return the function that reads an array whose elements are of one final class."""
     return _array(lambda reader, depth: reader.object_of_class(name, depth, nullable=True))
 
 
@@ -665,7 +668,7 @@ _ENUMS: dict[str, Sequence[str]] = {
         *("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"),
     ),
 }
-# Classes that may contain objects of any class.
+# Classes that can contain objects of any class.
 _CONTAINERS: dict[str, _Read] = {
     **dict.fromkeys(
         (

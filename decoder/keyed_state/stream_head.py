@@ -5,8 +5,8 @@ A state: ``UTF name, i32 kind`` (0 key-value, 1 operator, 2 broadcast, 3 priorit
 of the asynchronous API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``,
 proxy}. A proxy is ``i32 2`` and a snapshot. A state's number in the data is its index in the head.
 
-In the asynchronous API (State V2, Flink 2.x on ForSt), a LIST has the serializer of its elements; a
-MAP has the serializer of its values and, under a separate role, the serializer of its keys.
+In the asynchronous API (State V2, Flink 2.x on ForSt), VALUE_SERIALIZER is the serializer of a
+LIST's elements or of a MAP's values, and USER_KEY_SERIALIZER is the serializer of a MAP's keys.
 
 Source: KeyedBackendSerializationProxy (version 6), StateMetaInfoSnapshotReadersWriters (7),
 TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0;
@@ -51,9 +51,10 @@ class StateInfo:
     Attributes:
         name: the state's name.
         kind: the kind of state.
-        key: the type of the state's keys; for timers, the type of the timers' keys.
+        key: the type of the state's keys.
         namespace: the type of the namespaces.
-        map_key: the type of a MAP's keys.
+        map_key: the type of a MAP's keys; None for other kinds, and for a MAP whose
+            serializer is unknown.
         value: the type of the values, without the time that TTL adds; for a LIST, the type of its
             elements; for timers, the type of the timestamp.
         ttl: whether the time of the last access is stored with each value (for a LIST, each

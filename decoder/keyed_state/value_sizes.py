@@ -1,4 +1,4 @@
-"""Whether all values of a type have the same length, and whether a value may have no bytes.
+"""Whether all values of a type have the same length, and whether a value can have no bytes.
 
 Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from decoder.keyed_state import types
 
-# DecimalData.MAX_COMPACT_PRECISION, TimestampData.isCompact @ 2.2.0
+# The highest precisions of decimals and timestamps that are stored as a long:
+# DecimalData.MAX_COMPACT_PRECISION, TimestampData.isCompact @ 2.2.0.
 MAX_COMPACT_DECIMAL = 18
 MAX_COMPACT_TIMESTAMP = 3
 
@@ -45,7 +46,7 @@ def has_fixed_length(type_: types.Type) -> bool:
 
 
 def can_be_empty(type_: types.Type) -> bool:
-    """Return whether a value may take no bytes, so that a few bytes may hold many values."""
+    """Return whether a value can take no bytes, so that a few bytes can hold many values."""
     match type_:
         case types.Scalar(kind):
             return kind is types.Kind.NULL_VALUE
@@ -60,7 +61,7 @@ def can_be_empty(type_: types.Type) -> bool:
 
 
 def avro_can_be_empty(type_: types.AvroType) -> bool:
-    """Return whether an Avro value may take no bytes; for a reference, assume that it may."""
+    """Return whether an Avro value can take no bytes; for a reference, assume that it can."""
     match type_:
         case types.AvroScalar(kind):
             return kind is types.AvroKind.NULL

@@ -2,8 +2,8 @@
 
 Objects, enums, strings, arrays, classes, references and null are read into names and values. Of
 the data that a class's own ``writeObject`` or ``writeExternal`` adds, only the objects are kept.
-Refused are proxies, and objects of Externalizable classes if the stream has protocol version 1:
-CheckpointProperties, the logical types of Flink SQL and Beam's sources never contain either.
+Other elements are refused, such as proxies, and objects of Externalizable classes if the stream has
+protocol version 1: CheckpointProperties, Flink SQL's logical types and Beam's sources have none.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -24,7 +24,8 @@ _FIRST_HANDLE = 0x7E0000
 class _Tag:
     """The first byte of each element: java.io.ObjectStreamConstants.
 
-    The tags are in a class because ``match`` compares values with dotted names only.
+    The tags are in a class, because ``match`` assigns to a name without a dot, and compares only
+    with a dotted one.
     """
 
     NULL = 0x70

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The number of parallel requests.
 _PARALLEL_REQUESTS = 16
-# A larger state is not read ahead. So at most 16 MiB are read ahead.
+# The largest state that is read ahead. So all states that are read ahead have at most 16 MiB.
 _MAX_READ_AHEAD_BYTES = 1024 * 1024
 
 

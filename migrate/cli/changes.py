@@ -58,7 +58,7 @@ def check_plan_alone(given: Mapping[str, bool]) -> None:
     """Refuse options that --plan-out would ignore, because a saved plan does not hold them.
 
     Args:
-        given: whether each option was given, by its name.
+        given: for the name of each option, whether it was given.
 
     Raises:
         UsageError: one of the options was given.
@@ -134,7 +134,7 @@ def carry_out(
         outcome = change()
         _report(outcome)
     except (KeyboardInterrupt, SystemError) as error:
-        # Ctrl-C may come between a request to Kafka and its answer.
+        # The rollback file is written before the change, so it shows that a change was begun.
         if not is_interrupt(error):
             raise
         if rollback_path.exists():
@@ -164,7 +164,7 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The file name is part of the result. A script that needs it must not continue.
+            # The file name is part of the result. The exit code tells a script that it is missing.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:

@@ -20,7 +20,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import REPEATED, STAGE, log
 from migrate.model.wording import printable
 
-# The values of ``lowest_level``. Messages of a lower ``logging`` level are not shown.
+# The values of ``lowest_level``: the lowest level (of ``logging``) of messages that are shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 lowest_level = NORMAL
 
@@ -64,7 +64,7 @@ class BusyLine:
 
     @contextmanager
     def disabled(self) -> Iterator[None]:
-        """Hide the line while something else shows progress."""
+        """Do not draw the line while something else shows progress."""
         self._disabled = True
         try:
             yield
@@ -171,7 +171,7 @@ def say(line: str) -> None:
 class _Messages(logging.Handler):
     """A handler for the logger ``migrate``: shows messages, and stages of ``timed`` on ``busy``.
 
-    Equal warnings are shown once, unless they have the attribute ``REPEATED``.
+    Equal warnings are shown once, unless their attribute ``REPEATED`` is true.
     """
 
     def __init__(self) -> None:
@@ -237,7 +237,7 @@ def _set_lowest_level(option: typer.CallbackParam, value: bool) -> None:
 
 
 def reset() -> None:
-    """Forget -v, -q and our own warnings of an earlier command in the same process."""
+    """Forget -v, -q and the warnings of migrate from an earlier command in the same process."""
     global lowest_level
     lowest_level = NORMAL
     _messages.warnings_shown.clear()

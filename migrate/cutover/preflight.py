@@ -95,7 +95,7 @@ def _check_folders(file: SpecFile) -> None:
 
 
 def _warn_of_undetected_jobs(spec: Spec) -> None:
-    """Warn if the run may miss a job that continues the work of the stopped job."""
+    """Warn if the run might not notice a job that continues the work of the stopped job."""
     if spec.flink.rest is None:
         warn(
             WarningCode.RESTART_UNSEEN,
@@ -119,8 +119,8 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
         FlinkRestError: Flink did not answer.
-        MigrateError, DecodeError: as for ``plan_move``; or the folder for savepoints cannot be
-            read.
+        MigrateError, DecodeError: as for ``plan_move``.
+        OSError: the folder for savepoints cannot be read.
     """
     job = job_to_stop.flink_job
     if job.state != "RUNNING":
@@ -145,8 +145,8 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
         problems.append("the job has completed no checkpoint that can be read; wait for one")
     if problems or details.checkpoint is None:
         raise Refused(problems)
-    # Read the newest checkpoint in the job's directory. The checkpoint that Flink's REST API names
-    # may be three seconds old (web.refresh-interval) and already deleted.
+    # Read the newest checkpoint in the job's directory. The answer of Flink's REST API may be three
+    # seconds old (web.refresh-interval), and the checkpoint in the answer may be deleted already.
     directory = posixpath.dirname(details.checkpoint)
     if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
         raise Refused(
@@ -159,7 +159,7 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
 def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    That the job still runs is no reason to refuse the plan.
+    A running job is no reason to refuse the plan.
 
     Returns:
         What was checked.

@@ -23,7 +23,7 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class NotPrimed(CutOverStopped):
-    """The command that primes has failed. What it wrote must not be used."""
+    """The command that primes was not started, or has failed. What it wrote must not be used."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
@@ -45,7 +45,8 @@ def write(context: CutOverContext, facts: Facts) -> str:
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, NotPrimed):
-        if location is None or not location.names():  # nothing was written, so the spec may change
+        # If nothing was written, forget the values, so that the user can change the spec.
+        if location is None or not location.names():
             record.change(moved_with=before.moved_with, written=before.written)
         raise
     record.change(written=now())
@@ -96,7 +97,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     function checks the result before anything starts from it.
 
     Raises:
-        NotPrimed: the command failed.
+        NotPrimed: the command could not be started, or failed.
         Refused: the location does not hold the plan and the primed state.
         CutOverStopped: the command took too long, and still runs.
     """

@@ -33,8 +33,8 @@ class Lag(NamedTuple):
         log_start, log_end: the bounds of the partition's log; None if the broker does not have the
             partition.
         records: the log end minus the next offset; None if one of them is unknown, or if the next
-            offset is beyond the log end. There may be fewer records, because transaction markers
-            and compaction leave gaps.
+            offset is beyond the log end. The log may have fewer records than that, because
+            transaction markers and compaction leave gaps.
         obstacle: why no reader can continue at the position: ``expired``, ``beyond-end``,
             ``topic-gone`` or ``partition-gone``; None without an obstacle.
     """

@@ -213,6 +213,6 @@ def _cell(type_: ColumnType, value: Any) -> Any:
 def _format_time(milliseconds: int) -> str:
     """Return a time in the local time zone, with its offset."""
     time = EPOCH + timedelta(milliseconds=milliseconds)
-    with suppress(OverflowError):  # the last hours of the year 9999
+    with suppress(OverflowError):  # in the last hours of the year 9999, keep UTC
         time = time.astimezone()
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

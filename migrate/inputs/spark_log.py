@@ -86,7 +86,7 @@ def logged_batches(
 ) -> Iterator[tuple[int, Mapping[str, Offsets]]]:
     """Yield (committed batch, its end offsets by source) from the offset log, the oldest first.
 
-    Spark deletes the oldest entries while the query runs.
+    The first batches may be missing, because Spark deletes old entries while the query runs.
 
     Raises:
         InputError: as for `newest_committed_batch`.
@@ -211,7 +211,8 @@ def has_run(directory: str, files: ByteSource) -> bool:
 def was_started(directory: str, files: ByteSource) -> bool:
     """Return whether a query was started: Spark first creates the directories of its logs.
 
-    A query in Real-Time Mode may write records before a batch is in its logs.
+    ``has_run`` does not show this for a query in Real-Time Mode, which may write records before a
+    batch is in its logs.
     """
     return list_directory(files, join(directory, "offsets")) is not None
 
@@ -220,8 +221,8 @@ def began_continuous(directory: str, files: ByteSource) -> bool:
     """Return whether the oldest entry of the offset log is an epoch of the continuous trigger.
 
     The metadata of such an entry is an empty line (ContinuousExecution.commit,
-    OffsetSeqLog.serialize @ Spark 3.5.1 and 4.0.0). Spark deletes older entries while the query
-    runs.
+    OffsetSeqLog.serialize @ Spark 3.5.1 and 4.0.0). The entry need not be the query's first one,
+    because Spark deletes old entries while the query runs.
 
     Raises:
         InputError: the entry is damaged or of an unknown version.

@@ -99,7 +99,7 @@ def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> Outc
 def log_partition(transactional_id: str, partitions: int) -> int:
     """Return the partition of the transaction log that has the records of an id."""
     hashed = abs(signed_32(string_hash(transactional_id)))
-    # Utils.abs @ kafka-clients returns 0 for the lowest int, whose absolute value is not an int.
+    # Utils.abs @ kafka-clients returns 0 for the lowest int: its absolute value overflows an int.
     return 0 if hashed == 1 << 31 else hashed % partitions
 
 
@@ -137,8 +137,8 @@ def _records(
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                # librdkafka looks for the group's coordinator even if the consumer does not join,
-                # so a denied group does not prevent the reading.
+                # Ignore a denied group: librdkafka looks for the group's coordinator even if the
+                # consumer does not join the group, and reading does not need the coordinator.
                 elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise _failure(connection, error)
     finally:

@@ -24,7 +24,7 @@ class Severity(str, Enum):
 
 
 class CodePolicy(NamedTuple):
-    """The effect that a finding with a certain code has on a move.
+    """The effect on a move that the findings with one code have.
 
     Attributes:
         severity: the severity of a finding that is certain.
@@ -36,9 +36,9 @@ class CodePolicy(NamedTuple):
             has no other source, the plan shows this finding, not the error "no Kafka source".
         by_partition: whether the plan shows the fact in the row of each partition, and not as a
             finding.
-        undecided: whether a warning needs a choice by the user before the job can move.
+        undecided: whether a scan counts a warning as an obstacle, because the user must decide.
         shown_for_groups: whether a move to a consumer group shows the finding at any severity.
-        allowed: whether the user's policies allow the move despite the finding.
+        allowed: a function that returns whether policies allow the move despite the finding.
         way_out: what the user can do about a blocker.
     """
 
@@ -132,7 +132,7 @@ class Finding:
         is_certain: whether the fact is known. If not, the severity is a warning.
         operator_name: the operator's name, if the checkpoint has it.
         ends_with_stop: whether the finding goes away if the job is stopped with a savepoint.
-        ends_with_job: whether the finding does not hold once the job has FINISHED with this
+        ends_with_job: whether the finding no longer holds once the job has FINISHED with this
             savepoint.
     """
 

@@ -68,9 +68,9 @@ class GroupRollback:
             confirm: called before anything is written; it may raise to stop the rollback.
 
         Raises:
-            Refused: there are reasons against the rollback, or the group has changed since the
-                preview; this call changed nothing.
-            UsageError: the rollback file cannot be written.
+            Refused: there are reasons against the rollback, the group has changed since the
+                preview, or a file exists at ``rollback_path``; this call changed nothing.
+            UsageError: no file can be written at ``rollback_path``.
             BrokerError, OSError: as for ``restore``; nothing was changed.
         """
         from migrate.targets.group.commit import ChangeOutcome

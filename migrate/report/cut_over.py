@@ -173,7 +173,7 @@ class CutOverRecord(Model):
     partitions: OncePerPartition[PartitionReport]
     steps: list[StepReport]
     runs: list[RunReport]
-    # Records of earlier releases lack it.
+    # Records of earlier releases have no ``sha256``.
     sha256: Sha256 | None = None
 
     @property

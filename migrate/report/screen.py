@@ -1,4 +1,4 @@
-"""The properties of the file or terminal that text is written to."""
+"""Widths, styles and colours of text on terminals and in files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Screen:
 
     Attributes:
         width: the terminal's columns, or None if text may have any width.
-        styled: whether styles and rules are drawn.
-        colored: whether styles have colours; without them, bold is still allowed
+        styled: whether text has styles, and tables have horizontal lines.
+        colored: whether styles have colours; without colours, bold and dim are still allowed
             (https://no-color.org).
     """
 

@@ -31,7 +31,7 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Yield a header and rows as CSV, in pieces of up to ``LINES_AT_ONCE`` lines."""
+    """Yield the header, then the rows in pieces of up to ``LINES_AT_ONCE`` rows, as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -54,8 +54,8 @@ class TakenStates:
         merging: the ids of operators whose windows are sessions.
         window_timers: states with pending event-time timers of windows whose state is taken.
         other_timers: all other states with pending timers; these timers are left behind.
-        timers_read: whether timers were read. If not, ``window_timers`` and ``other_timers`` may
-            hold states without pending timers.
+        timers_read: whether timers were read. If not, ``other_timers`` has all timer states, even
+            those without pending timers.
     """
 
     taken: tuple[KeyedState, ...]

@@ -8,8 +8,9 @@ trigger ignores the seed.
 Spark reads each of these files separately. If the file of a source is missing, the query starts
 nevertheless, and that source starts at its ``startingOffsets``, by default at the log end. So Spark
 must never see an incomplete seed. A local directory is written under a temporary name beside its
-final name, and then renamed. In mounts and stores, ``metadata`` is first written with a text on
-which Spark fails, then the files of the sources are written, and last the right ``metadata``.
+final name, and then renamed. In mounted directories and object stores, ``metadata`` is first
+written with a text on which Spark fails, then the files of the sources are written, and last the
+right ``metadata``.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.
@@ -36,7 +37,7 @@ _METADATA = "metadata"
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
 _LOGS = ("offsets", "commits")
-# The first bytes of Flink's ``_metadata``. Parquet writes files of that name, too.
+# The first bytes of Flink's ``_metadata``. The name alone is not enough: Parquet also writes it.
 _MAGIC = MAGIC.to_bytes(4, "big")
 # The number of parents that are searched for Flink's entries: JOB/chk-1/DIR and JOB/shared/DIR, for
 # example, are in the folder of a job.
@@ -96,8 +97,8 @@ def write_seed(
             skips batches that it already has from the same id.
 
     Raises:
-        Refused: the location is neither missing nor an empty directory.
-        OSError: the directory cannot be written.
+        Refused: as for ``check_free``.
+        OSError: the location cannot be listed or written.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
     metadata = _metadata(query_id or str(uuid.uuid4()))
@@ -141,7 +142,7 @@ def is_unfinished(location: Location) -> bool:
 
 
 def remove_seed(location: Location) -> None:
-    """Remove a complete or incomplete seed from which no query has started.
+    """Remove a complete or incomplete seed; the logs of the query must have no batch.
 
     Raises:
         Refused: the location holds more than a seed.

@@ -90,8 +90,8 @@ class StopAttempt:
 def known_jobs(url: str) -> tuple[FlinkJob, ...]:
     """Return the jobs of ``GET <url>/jobs/overview``.
 
-    The JobManager drops ended jobs when it is restarted, and by default after an hour
-    (``jobstore.expiration-time``).
+    The JobManager drops ended jobs, by default after an hour (``jobstore.expiration-time``), and a
+    restarted JobManager knows no job that ended before.
 
     Args:
         url: the address of the JobManager's REST API, such as ``http://host:8081``.
@@ -178,8 +178,8 @@ class JobManager:
     def stop_attempt(self, job_id: str, trigger_id: str) -> StopAttempt | None:
         """Return the state of a stop, or None if the JobManager does not know the stop.
 
-        The JobManager drops a stop when it is restarted, and five minutes after the stop ended
-        (``rest.async.store-duration``).
+        The JobManager drops a stop five minutes after its end (``rest.async.store-duration``), and
+        a restarted JobManager knows no earlier stop.
         """
         try:
             stop = get(self._url, _Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")

@@ -6,6 +6,7 @@ The kernel refuses some bytes that the plain reader (``decoder.keyed_state``) ac
 refusal, the plain reader reads the same bytes, and raises an error if they are wrong. The kernel
 checks only the layout; ``arrays`` checks the numbers, a whole column at a time. The plain reader
 accepts all bytes that pass both checks.
+
 The kernel compares every length with the number of bytes left in the enclosing key, value or row.
 Numba also checks the bounds of arrays.
 
@@ -90,7 +91,7 @@ def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> A
 
 
 def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
-    """Compile a function that only the kernel calls, without wrappers for Python."""
+    """Return a decorator that compiles a function for calls from compiled code only."""
 
     def decorate(function: _F) -> _F:
         compiled: _F = _compiled(
@@ -532,5 +533,5 @@ _SIGNATURE = _I64(
 
 
 # Only Python calls this function, so it needs no wrapper for C. Without the wrapper, compilation
-# takes a twentieth less time.
+# takes 5 % less time.
 walk: Callable[..., int] = _compiled(_walk, _SIGNATURE, no_cfunc_wrapper=True)

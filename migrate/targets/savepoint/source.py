@@ -60,7 +60,7 @@ def changed_source(
         operator: the operator in ``_metadata``.
         source: the operator's decoded state.
         files: the object that reads the files of the state.
-        changes: the partitions that change.
+        changes: the new next offset of each partition that changes; None removes the partition.
 
     Returns:
         The new states of the readers whose state changes, by ``id(handle)``; and the new state of

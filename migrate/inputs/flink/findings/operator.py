@@ -69,7 +69,7 @@ _OPEN_FILE_TEXT = f"a file sink may have an unfinished file: {_HIDDEN_FILE_TEXT}
 def findings_of_operator(
     operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
 ) -> Iterator[Finding]:
-    """Yield the findings about an operator, without its id and its name.
+    """Yield the findings about an operator; the caller adds its id and its name.
 
     Args:
         operator: any operator of the checkpoint.
@@ -142,7 +142,7 @@ def findings_of_operator(
 
 
 def state_bytes(operator: Operator) -> int:
-    """Return the number of bytes of an operator's state, as far as it may contain records."""
+    """Return the size in bytes of an operator's state that might contain records."""
     return sum(size for size, _ in _state_sizes(operator))
 
 
