@@ -22,7 +22,7 @@ is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the offset of the record
 reader's last watermark.
 
 Beam restores a mark only if it lists the source's partitions in the source's order. So both field
-orders are tried, and the right one gives exactly these partitions.
+orders are tried: in the right one, the mark lists exactly these partitions.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.
@@ -42,8 +42,8 @@ _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
 # The class names as bytes, to search for them in a Java object stream.
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
-# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; state of users' functions may have this
-# name too.
+# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME. State of users' functions can have this
+# name, too.
 WRAPPER_STATE = "_default_"
 # List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0, so a job with this state is a Beam
 # pipeline.
@@ -109,8 +109,8 @@ def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
     """Read the positions of the splits that no reader has.
 
     Raises:
-        DecodeError: the bytes are not a map from subtask to splits, a split is of another source,
-            or an object occurs twice.
+        DecodeError: the bytes are not a map from subtask to valid KafkaIO splits, or an object
+            occurs twice.
     """
     cursor.check_version(version, "Beam enumerator", _VERSIONS, back=0)
     value = read_object_stream(cursor)

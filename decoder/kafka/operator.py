@@ -137,7 +137,7 @@ def _read_beam_wrapper(
 ) -> BeamKafkaIO | UnknownSource | None:
     """Read an UnboundedSourceWrapper of Apache Beam.
 
-    Return None for a user's function with state of the same name, and for Beam's other sources.
+    Return None if the state belongs to a user's function or to another source of Beam.
     """
     extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
     size = sum(span.end - span.start for span in extents if span is not None)

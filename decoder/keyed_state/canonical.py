@@ -5,11 +5,11 @@ state's entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key'
 an ``i16`` follows the entry: the number of the next state, or FFFF at the end of the key group. A
 state without entries is left out.
 
-*Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; key; namespace; for a
-MAP the map key. If neither the key's nor the namespace's serializer has a fixed length, the length
-of each follows it, the lowest byte first, in as few bytes as possible. *Value*: for a LIST the
-elements, joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value. A timer's key is
-the key group and the timer; its value is empty.
+*Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; keyBy's key; namespace;
+for a MAP the map key. If neither the key's nor the namespace's serializer has a fixed length, the
+length of each follows it, the lowest byte first, in as few bytes as possible. *Value*: for a LIST
+the elements, joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value. A timer's key
+is the key group and the timer; its value is empty.
 
 Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
 CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
@@ -239,7 +239,7 @@ class CanonicalReader:
         value_start: int,
         value_end: int,
     ) -> Entry:
-        """Read one entry from the bounds of its key and its value.
+        """Read one entry, given the bounds of its key and its value.
 
         Raises:
             DecodeError, IndexError, struct.error: the bytes are corrupt, or a value cannot be read.
@@ -287,7 +287,7 @@ class CanonicalReader:
         if self._kind is StateKind.MAP:
             null = data[position]
             if null == 1:
-                return None  # heap backends also write the serializer's null after it
+                return None  # heap backends also write the serializer's null after the flag
             if null:
                 raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
             position += 1

@@ -26,7 +26,7 @@ _REPLACEMENT = "\ufffd"
 _F64 = Struct(">d")
 _F32 = Struct(">f")
 
-# A function from a value to its hash as an unsigned 32-bit number, or None if it is unknown.
+# A function from a value to its hash as an unsigned 32-bit number, or None if the hash is unknown.
 _Hash = Callable[[Any], "int | None"]
 # A function from (data, start of the key in ``data``, key) to the key group, or None if the key's
 # hash is unknown.
@@ -34,7 +34,7 @@ KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
 def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
-    """Return the function from a key to its key group, or None if the hash is not known."""
+    """Return the function from a key to its key group, or None if this type's hash is not known."""
     if isinstance(type_, Sql):
         if not isinstance(type_.type, SqlRow):
             return None

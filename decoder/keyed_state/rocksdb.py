@@ -6,8 +6,9 @@ rows have canonical form. The files may also contain rows of other subtasks' key
 
 RocksDB itself reads the files, through the package ``rocksdict`` from PyPI. The files are copied to
 a temporary directory and opened read-only. The OPTIONS file names the merge operator. Without this
-operator, the elements of a LIST, which are merge operands, would be missing without an error. The
-OPTIONS file also names the task manager's log directories; in the copy these names are removed.
+operator, RocksDB would silently leave out the elements of a LIST, which are merge operands. The
+OPTIONS file also names log directories on the task manager's machine; in the copy these names are
+removed.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
@@ -149,7 +150,7 @@ class _Database:
         self._families = set(families)
 
     def rows(self, name: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the rows of a column family whose keys begin with ``prefix``, in order."""
+        """Yield a column family's rows with keys that begin with ``prefix``, in key order."""
         if name not in self._families:
             raise DecodeError(
                 ErrorKind.CORRUPT, f"RocksDB has no column family {name!r}", file=self._label

@@ -84,8 +84,8 @@ def _summary(chk: str, extraction: Extraction) -> str:
 def _without_garbage_collection() -> Iterator[None]:
     """Switch the garbage collector off inside the block.
 
-    A decoded checkpoint has no reference cycles. For 100,000 positions the searches for cycles take
-    a quarter of the run time. ``gc.freeze`` keeps the checkpoint out of later searches.
+    A decoded checkpoint has no reference cycles. For 100,000 positions, searches for cycles would
+    take a quarter of the run time. ``gc.freeze`` keeps the checkpoint out of later searches.
     """
     collecting = gc.isenabled()
     gc.disable()

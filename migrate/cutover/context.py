@@ -85,6 +85,6 @@ class CutOverContext:
 
     @property
     def query_directory(self) -> str:
-        """The path of the checkpoint location, as ``files`` reads it."""
+        """The path of the checkpoint location, in the form that ``files`` takes."""
         assert self.spec.target.checkpoint_dir is not None
         return path_of(self.spec.target.checkpoint_dir, self.files)

@@ -109,7 +109,7 @@ class Record:
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, command: str) -> None:
-        """Add a run to the record; ``command`` is what the user asked for."""
+        """Add a run to the record; ``command`` is ``execute``, ``until STEP`` or ``back``."""
         run = RunReport(
             number=len(self.model.runs) + 1,
             asked=command,
@@ -132,7 +132,7 @@ class Record:
             replace_file(self.page, cut_over_page(self.model))
 
     def add_step(self, name: str, state: StepState, text: str, seconds: float) -> None:
-        """Record the result of a step, and replace the result of an earlier run."""
+        """Record the result of a step, in place of the step's earlier result."""
         step = StepReport(
             name=name,
             state=state,
@@ -145,7 +145,7 @@ class Record:
         self.change(steps=list(steps.values()))
 
     def add_done_step(self, name: str, text: str) -> None:
-        """Record that a step is done already, unless an earlier run has recorded it."""
+        """Record that a step was already done, unless the record says so."""
         if not any(step.name == name and step.state == "done" for step in self.model.steps):
             self.add_step(name, "done", text, 0.0)
 
@@ -153,9 +153,10 @@ class Record:
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     """Yield the changes of the spec that are not allowed any more.
 
-    From the stop of the job on, these are changes of the job and of the folder of its savepoint;
-    from the first write to the target on, changes of the values that decide what is written. A spec
-    that named a savepoint must still name one.
+    If the spec names no savepoint, these are changes of the job from the request of a stop on, and
+    of the folder of its savepoint unless the stop failed. From the first write to the target on,
+    these are changes of the values that decide where the target starts. A spec that named a
+    savepoint must still name one.
     """
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None

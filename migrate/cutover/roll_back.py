@@ -35,7 +35,7 @@ def check_roll_back(facts: Facts) -> None:
     """Check from the facts that the cut-over can be rolled back.
 
     Args:
-        facts: the facts, with the target and the commands.
+        facts: the facts, with ``target`` and the status of the commands ``start`` and ``prime``.
 
     Raises:
         Refused: it cannot be rolled back.
@@ -148,7 +148,7 @@ def _record_end_of_stop(context: CutOverContext) -> None:
 
     Raises:
         Refused: Flink still stops the job, and a stop cannot be cancelled.
-        CutOverStopped: the job ended without a savepoint.
+        CutOverStopped: the job ended, and Flink names no savepoint that it ended with.
         Exception: the job could not be read; this is the original error.
     """
     if context.savepoint is not None or context.record.model.flink.job_id is None:
@@ -170,7 +170,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     """Return the undo of the target's write, or None if nothing was written.
 
     Raises:
-        Refused: only the user can undo the write.
+        Refused: the user must first put back the rollback file, or remove the location in a store.
     """
     target, record = facts.target, facts.record
     if isinstance(target, GroupFacts):

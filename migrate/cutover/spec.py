@@ -1,7 +1,7 @@
 """The spec of a cut-over: a YAML file.
 
-A key has the name of the command-line option, if there is one. Relative paths are relative to the
-folder of the spec.
+Most keys have the name of the command-line option with the same meaning. Relative paths are
+relative to the folder of the spec.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.cutover.spec``).
@@ -270,7 +270,7 @@ class SpecFile:
         return folder if "://" in folder else f"file://{folder}"
 
     def connections(self) -> ConnectionArguments:
-        """Return the connections to both clusters, as keyword arguments for ``migrate.moves``."""
+        """Return the connections to the job's and the target's cluster, as keyword arguments."""
         return cast(ConnectionArguments, self.spec.kafka.model_dump())
 
     def target_kafka_arguments(self) -> KafkaArguments:

@@ -167,7 +167,7 @@ class Connection:
         return redact_secrets(_CONNECTION.sub("", failure.str()), self.config)
 
     def topics(self) -> list[str]:
-        """Return the topics that this user may see.
+        """Return the topics that this user is allowed to see.
 
         Raises:
             BrokerError: the request failed.

@@ -37,8 +37,10 @@ def diff(
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Raises:
-        Refused: a side holds a partition twice.
-        UsageError: a side has an unknown form, or needs a broker and none is named.
+        Refused: a side has two different positions of a partition, or positions of several
+            clusters.
+        UsageError: a side has an unknown form, or needs a broker and none is named; or the
+            arguments do not fit together.
         DecodeError, InputError: a side cannot be read.
         BrokerError: the broker did not answer, or denied the request.
     """

@@ -177,12 +177,12 @@ class _CopySearch:
     def _further_starts(
         self, partition: TopicPartition, position: int, first: int, copies: Surroundings
     ) -> Iterator[int]:
-        """Yield the offsets of the new log from which a longer search starts.
+        """Yield the offsets of the new log from which longer searches start.
 
-        ``first`` is the offset of the first record that is at least as new as the record next to
-        the position. If producers set the timestamps, the copy might lie far after ``first``. So
-        the search starts at the newest offset sync at or below the position. Only if nothing is
-        found there, a second search starts at ``first``.
+        Yield none if the log was read to its end, or after ``_MOST_SEARCHES`` partitions. ``first``
+        is the offset of the first record that is at least as new as the record next to the
+        position. If producers set the timestamps, the copy might lie far after ``first``. So the
+        newest offset sync at or below the position is yielded before ``first``, if there is one.
         """
         if copies.is_to_end or not self._searches_left:
             return

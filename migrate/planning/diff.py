@@ -62,7 +62,7 @@ class DiffRow(PartitionRow):
 
     @property
     def records_between(self) -> int | None:
-        """Upper bound of the records between the two sides; some offsets have no record.
+        """Upper bound of the number of records between the sides: some offsets have no record.
 
         If the log range is known, only offsets in it count. None if either offset is not known.
         """

@@ -6,13 +6,13 @@ second time. A record and its copy can have different offsets, because transacti
 compaction and retention leave gaps in one log that the other does not have.
 
 The position lies after the last record that was consumed, and before the first one that was not. A
-place in the new log is proved if the copies of these two records are neighbours there, if there is
-only one such place, and if the old log also has the nearest records around it that do not agree
-(``is_sound``).
+place in the new log is proved if the copies of these two records are neighbours there, and if there
+is only one such place. Also, the nearest record on each side of the place that does not agree must
+be one that the old log has (``is_sound``).
 
 If the first record that was not consumed has several copies, a start at any of them loses nothing:
-a mirror that goes back copies all later records again, so copies of them follow each of these
-copies. A start at the first copy repeats the most records.
+a mirror that goes back copies all later records again, so these follow each copy. A start at the
+first copy repeats the most records.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ def not_found_match(reason: str) -> Match:
 
 
 class _Search:
-    """The places in a run of the new log at which the position might lie.
+    """The places at which the position might lie in a run of records of the new log.
 
-    A place is an index into the run. The record there is the first one that was not consumed; an
-    index after the last record is the end of the run.
+    A place is an index into the run. The record there would be the first one that was not consumed;
+    the index after the last record is the end of the run.
     """
 
     def __init__(self, old: Surroundings, new: Surroundings) -> None:
@@ -181,13 +181,13 @@ class _Search:
         return whole if all(place in run for place in places) else places
 
     def match_at(self, place: int) -> Match:
-        """Return the match of the only place."""
+        """Return the match if this is the only place."""
         _, after = self._agreement(place)
         if after:
             return self.match(MatchOutcome.PROVED, place)
         rest = self._run[place:]
         if rest and rest[-1].digest in self._consumed:
-            # The mirror went back, and copies consumed records a second time.
+            # The mirror went back, and is copying consumed records a second time.
             digests = [record.digest for record in self._before]
             return Match(MatchOutcome.LAGGING, records=digests[::-1].index(rest[-1].digest))
         if not rest and not self._new.is_to_end:

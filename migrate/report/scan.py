@@ -62,7 +62,7 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
 
 
 def _lag_text(known: int | None, unknown: int) -> str:
-    """Return the known lag, with ``+?`` if the lag of some positions is not known."""
+    """Return the known lag, if any, with ``+?`` if that of some positions is not known."""
     if known is None:
         return ""
     return f"{known}+?" if unknown else str(known)

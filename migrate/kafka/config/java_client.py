@@ -11,8 +11,8 @@ from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.parse_jaas import LoginModule, parse_login_module
 from migrate.kafka.config.properties import ConfigError
 
-# Common properties of Java clients that are dropped, grouped by the reason. Where this tool does
-# read records (``records``, ``transactions``), it uses its own settings or librdkafka's defaults.
+# Common properties of Java clients that are dropped, grouped by the reason. The modules that do
+# read records (``records``, ``transactions``) use their own settings or librdkafka's defaults.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",

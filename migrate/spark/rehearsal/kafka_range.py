@@ -33,7 +33,7 @@ Parse = Callable[["DataFrame"], "DataFrame"]
 
 _EARLIEST = -2  # of startingOffsets
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribepattern")
-# Prefixes, in lower case, of options that are dropped: the range replaces them, or only a streaming
+# Prefixes, in lower case, of options that are dropped: ``_read`` replaces them, or only a streaming
 # read has them.
 _REPLACED = (
     *(*_SUBSCRIPTIONS, "ending", "failondataloss", "starting"),
@@ -64,8 +64,8 @@ class KafkaStream:
         counter = Observation()
         self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
         # If the function drops all records by a constant condition, the optimizer removes the
-        # observation, and its result would never come. The plan shows this, except with Spark
-        # Connect, where the observation is always used.
+        # observation, and its result would never come. The plan shows this. Spark Connect does not
+        # give the plan, so there the observation is always used.
         frame = getattr(self.events, "_jdf", None)
         plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
         self._counter = counter if plan is None or "CollectMetrics" in plan else None

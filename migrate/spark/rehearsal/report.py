@@ -46,9 +46,9 @@ class Rehearsal:
         start_proof: the comparison of Spark's state with that of the earlier checkpoint, before any
             record was read; None for a query without state.
         records: the number of records that were read between the checkpoints.
-        wrong: the keys that are not right: ``key``, ``flink`` and ``spark``. Each is a struct;
-            ``flink`` or ``spark`` is null if that side lacks the key. For a query without state, a
-            key is a row, and the values are how often it was written.
+        wrong: the keys that are not right, in the columns ``key``, ``flink`` and ``spark``, which
+            are structs. ``flink`` or ``spark`` is null if that side lacks the key. For a query
+            without state, a key is a row, and the values are how often the row was written.
         warnings: what the user must know about the result.
         written: the number of rows that the query wrote; None if they were not kept.
         output_proof: for a query with state, the comparison of its rows with ``output``. None for a
@@ -206,7 +206,8 @@ def _records_by_key(
             at = frame[quoted(time)]
             window = f"`wrong key`.{_WINDOW}"
             inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
-        # The events should have no columns of these names, so the names are unique in the join.
+        # The events are unlikely to have columns of these names, which must be unique in the
+        # join.
         numbered = first.select(
             F.col("number").alias("key number"), F.col("key").alias("wrong key")
         )
@@ -238,8 +239,7 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 def other_states(checkpoint: str, rows: Rows) -> Iterator[str]:
     """Yield a text that names the keyed states from which no rows were made, if there are any.
 
-    Timers are not named. If it is not known of any rows which state they were made from, yield
-    nothing.
+    Timers are not named. Yield nothing if no rows have a known origin.
     """
     read = {
         (stream.origin.operator_id, stream.origin.state)

@@ -124,7 +124,7 @@ def prime(
         Refused: Spark's state differs from Flink's; the state would be empty, and ``expected`` is
             not given; the query cannot be primed; the positions are not those of the rows'
             savepoint; rows of your own come from a state with a time to live (see ``unexpired``);
-            or the directory is not empty.
+            or the directory is not empty, or lies in one of Flink's folders.
         UsageError: the arguments do not fit together, or the location is not on a disk.
         DecodeError: the rows' savepoint cannot be read.
         InputError: Spark has written logs of an unknown version.

@@ -1,10 +1,10 @@
 """Read the entries of a state with the kernel, with the same result as the plain reader.
 
 If the kernel refuses a key group, the plain reader reads this key group. If the columns fail a
-check, the plain reader reads all key groups that have entries in the buffers. In both cases, it
-skips the entries that were returned already, and raises an error if an entry is corrupt. Then the
-kernel continues with the next key group. But if the kernel would probably refuse every further key
-group, the plain reader reads all of them.
+check, the plain reader reads all key groups that have entries in the buffers. In both cases, the
+plain reader skips the entries that were returned already, and raises an error if an entry is
+corrupt. Then the kernel continues with the next key group. But if the kernel would probably refuse
+every further key group, the plain reader reads all of them.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class FastReader:
             yield batch
 
     def _read_plainly(self, complete: bool = False) -> Iterator[pa.RecordBatch]:
-        """Read the key groups in the buffers again, with the plain reader.
+        """Read the segments' key groups with the plain reader, without entries returned already.
 
         Args:
             complete: whether the kernel has read the last key group to its end. If so, and if that

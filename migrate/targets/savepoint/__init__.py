@@ -1,7 +1,7 @@
 """A new savepoint with other positions: the only place that writes Flink's formats.
 
 The package reads the bytes of a savepoint and writes a new, self-contained savepoint with the
-changed positions. All bytes that do not belong to a position stay the same.
+changed positions. Apart from the positions, only the handles of the files change (``files``).
 """
 
 from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges
