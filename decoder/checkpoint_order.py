@@ -4,14 +4,13 @@ A job completes its checkpoints in the order of their numbers: when one complete
 older ones that are still pending (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But
 a job that starts without its state counts from 1 again. If its directory stays the same (a fixed
 job id, or ``execution.checkpointing.create-subdir: false``), the directory also holds higher
-numbers of an earlier run. Only the files' times show this, and a copy may have other times.
+numbers of an earlier run. Only the files' times show this, and copied files may have other times.
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
 between their numbers are ordered by time if their times differ by more than ``_MIN_GAP_MS``, else
 by number. After a new start, the numbers may reach those of the earlier run, so that no gap
-separates the two: for example, 1 to 5 are new, and 6 to 9 are old. So a checkpoint near this one,
-with no gap between their numbers, is reported as ``contradicting`` if its time contradicts its
-number.
+separates the two: for example, 1 to 5 are new, and 6 to 9 are old. So a checkpoint in the
+examined checkpoint's run is reported as ``contradicting`` if its time contradicts its number.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 # than this. Most jobs take longer than this from their start to their first checkpoint.
 _MIN_GAP_MS = 10_000
 # The next three constants limit the requests to a store: a checkpoint's time takes one request.
-# The maximum number of runs of lower numbers that are examined.
+# The maximum number of runs of lower numbers that are examined, from the lowest on.
 _MAX_LOWER_RUNS = 16
 # The maximum number of checkpoints at the end of a run that are tried until one has a time. An
 # incomplete checkpoint has none.
@@ -59,9 +58,9 @@ def find_siblings(
 
     Args:
         checkpoint: the absolute directory of the checkpoint.
-        number: the checkpoint's number.
-        written_at: when its ``_metadata`` was written, in epoch milliseconds. If it is None, only
-            the numbers are compared.
+        number: the checkpoint's number, as its ``_metadata`` has it.
+        written_at: when its ``_metadata`` was written, in epoch milliseconds; None if that is not
+            known: then only the numbers are compared.
         files: where the checkpoint's files are.
     """
     if checkpoint_number(checkpoint) is None:

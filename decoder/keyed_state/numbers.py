@@ -32,5 +32,5 @@ def big_integer(data: bytes) -> int:
 
 
 def scaled(unscaled: int, scale: int) -> Decimal:
-    """Return ``unscaled`` / 10 ** ``scale`` exactly, with ``scale`` digits after the point."""
+    """Return ``unscaled`` / 10 ** ``scale`` exactly, as a Decimal of this scale."""
     return Decimal(unscaled).scaleb(-scale, _EXACT)

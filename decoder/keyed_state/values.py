@@ -1,15 +1,15 @@
 """Readers of values: a function for each type, made once and called for each value.
 
 ``reader(type)`` returns a function from (data, position) to the value at that position and its end.
-The other functions here that take a type or a reader also return such a function; "Read" in their
-docstrings describes what the returned function does.
+All functions with the return type ``Read`` return such a function; "Read" in their docstrings
+describes what the returned function does.
 
 A negative length raises DecodeError; in Avro's encoding, IndexError. A value that continues past
-the end of ``data`` raises IndexError or struct.error. The caller turns both into a DecodeError.
-Before elements are read, their number is checked against the bytes left, or against a limit if
-elements may have no bytes.
+the end of ``data`` raises IndexError or struct.error. The caller turns IndexError and struct.error
+into a DecodeError. Before elements are read, their number is checked against the remaining bytes,
+or against a limit if elements may have no bytes.
 
-The docstrings here and in ``types`` describe the layouts. They are big-endian, except for SQL's
+The docstrings here and in ``types`` describe the layouts. Numbers are big-endian, except in SQL's
 binary rows.
 
 Source: the serializers of the snapshots that ``snapshots`` names @ Flink 1.15.4, 1.20.3, 2.2.0.
@@ -429,9 +429,10 @@ def _nullable_list(type_: types.NullableList) -> Read:
 
 
 def _linked_list(type_: types.LinkedList) -> Read:
-    """Read ``i32 n``, a null mask, the elements that are not null; without ``has_nulls``, a List.
+    """Read ``i32 n``, a null mask, and the elements that are not null.
 
-    The mask has one bit for each element; the highest bit comes first.
+    The mask has one bit for each element; the highest bit comes first. Without ``has_nulls``, the
+    layout is that of a List.
     """
     if not type_.has_nulls:
         return _list(types.List(type_.element))
@@ -585,7 +586,7 @@ def _pojo(type_: types.Pojo) -> Read:
 def _sql(type_: types.SqlType) -> Read:
     """Read a value of a SQL type.
 
-    Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL: the unscaled value as ``i64``,
+    Rows, arrays, maps, text and RAW: ``i32 n``, n bytes. A DECIMAL: the unscaled value as ``i64``,
     or as ``i32 n``, n bytes for a precision above 18. A TIMESTAMP: ``i64`` milliseconds; for a
     precision above 3, ``i32`` nanoseconds of the millisecond follow.
     """

@@ -40,7 +40,7 @@ class FileState(NamedTuple):
 
 
 class RelativeFileState(NamedTuple):
-    """RelativeFileStateHandle: a whole file, with its path relative to ``_metadata``."""
+    """RelativeFileStateHandle: a whole file, with its path in the directory of ``_metadata``."""
 
     path: str
     stored_size: int | None
@@ -109,7 +109,7 @@ class Subtask(NamedTuple):
     ``_metadata``, for ``keyed.read_keyed_handle``; None without such state.
     """
 
-    index: int  # type: ignore[assignment]  # it replaces tuple's method
+    index: int  # type: ignore[assignment]  # hides tuple.index()
     finished: bool
     managed_operator_state: OperatorStateHandle | None
     raw_operator_state: OperatorStateHandle | None
@@ -121,7 +121,7 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The size of the raw state: timers on the heap with RocksDB, state of custom operators."""
+        """The size of raw state: from custom operators and, with RocksDB, timers on the heap."""
         raw = self.raw_operator_state
         return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 

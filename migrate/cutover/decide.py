@@ -191,7 +191,7 @@ def _usable_content(facts: Facts) -> Content:
     """Return what the target holds.
 
     Raises:
-        Refused: this run cannot continue with it.
+        Refused: this run cannot continue with the target.
     """
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
@@ -210,7 +210,7 @@ def _usable_content(facts: Facts) -> Content:
 
 
 def _check_verified_before_moved_on(facts: Facts) -> None:
-    """Refuse a group if others committed before it was verified, or before ``start`` was run."""
+    """Refuse a group if others committed before a run verified it, or before ``start`` was run."""
     record = facts.record
     verified = any(report.when == "before" and report.verified for report in record.verifications)
     if verified and (record.start is not None or facts.spec.start is None):

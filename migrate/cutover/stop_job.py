@@ -37,7 +37,7 @@ def stop(context: CutOverContext, facts: Facts) -> str:
 
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the stop that an earlier run requested. Raises the same errors as ``stop``."""
+    """Wait for the stop that an earlier run requested; the errors are those of ``stop``."""
     job = require(facts.job)
     name = f"{job.flink_job.name} ({job.flink_job.job_id})"
     log.info(f"Flink stops {name} already, as an earlier run asked")

@@ -14,7 +14,7 @@ from migrate.model.positions import Logs
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
-# The names that Kafka allows; a file may hold any name.
+# The names that Kafka allows; an input, such as a checkpoint, may contain any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -37,7 +37,7 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
     Args:
         broker: librdkafka's properties; None if the user named no broker.
         topics: topic names; invalid names are skipped.
-        at: the time of ``LogRange.first_at``, in milliseconds of the epoch.
+        at: the time for ``LogRange.first_at``, in epoch milliseconds.
 
     Raises:
         ConfigError, BrokerError: as for ``ask_broker``.

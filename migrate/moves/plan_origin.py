@@ -26,7 +26,7 @@ _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
 
 def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
-    """Compare a plan with the checkpoint, or the other side, that it was made from.
+    """Compare a plan with its origin: a checkpoint, a batch of a Spark query, or positions.
 
     Args:
         plan: the saved plan.
@@ -47,10 +47,10 @@ class _AnotherOrigin(Exception):
 
 
 def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
-    """Read again the sources that the plan was made from.
+    """Read again the sources of the plan's origin.
 
     Raises:
-        InputError: the origin cannot be read again (or another error of ``_UNREADABLE``).
+        InputError, or another error of ``_UNREADABLE``: the origin cannot be read again.
         _AnotherOrigin: the path holds another checkpoint or another query now.
     """
     origin = plan.origin
@@ -141,7 +141,7 @@ def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
 
 
 def _name_other_starts(plan: Plan) -> tuple[str, ...]:
-    """Name the partitions that start at another offset than the checkpoint has, with the verdict.
+    """Name, with their verdicts, the partitions that start at another offset than the origin has.
 
     These are resolved markers, new partitions, and starts that the user's options chose.
     """

@@ -41,7 +41,7 @@ def scan(
 
     Spark is used if a master is named, if ``spark-submit`` has started this process, or if a
     session is already active. A session that is started here is stopped at the end. If a job's
-    newest checkpoint cannot be read, the job has an error.
+    newest checkpoint cannot be read, the inventory has an error for the job.
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]``; local
@@ -59,9 +59,9 @@ def scan(
         arguments: see ``KafkaArguments``; with a broker, the inventory has each job's lag.
 
     Raises:
-        UsageError: arguments that do not go together, a package that is not installed, or Spark
-            does not start.
-        InputError: none of the roots could be read.
+        UsageError: arguments do not go together, a package is not installed, or Spark does not
+            start.
+        InputError: no checkpoint was found, and a root or a directory could not be read.
         Refused: ``output`` or ``plans`` is not empty.
         BrokerError: the broker did not answer, or denied a request.
         ServiceError: Spark failed, or the processes on this machine were killed repeatedly.

@@ -1,9 +1,8 @@
 """Find a position in a copy of its log, if one of the logs is compacted. Pure, no I/O.
 
 Compaction may have removed any record around the position from either log. The place is found by
-the nearest records that both logs have. It counts only if compaction can explain each record near
-the position that one of the logs lacks: the record is a tombstone, or another record near the
-position has the same key.
+the nearest records that both logs have. The place counts only if compaction explains each nearby
+record that only one log has: the record is a tombstone, or another nearby record has the same key.
 """
 
 from __future__ import annotations
@@ -85,17 +84,17 @@ class _Comparison:
         low = self.before[-1] + 1 if self.before else 0
         high = self.after[0] if self.after else len(self._run)
         if self._is_copied(self._old.position):
-            # All records before the copy of the record at the position were consumed.
+            # The record at the position comes next, so all records before its copy were consumed.
             low = high
         elif self._is_copied(self._old.position - 1):
-            # No record after the copy of the record below the position was consumed.
+            # The record below the position came last, so no record after its copy was consumed.
             high = low
         next_offset = self._run[low].offset if low < len(self._run) else self._new.next_offset
         lowest = self._run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
         if high > low and self._old.after:
-            # The old log has lost the records from ``low`` up to ``high``, so whether these were
-            # consumed is not known.
+            # The old log has lost the records from ``low`` up to ``high``, so it is not known
+            # whether they were consumed.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         agreeing = len(self.before), len(self.after)
         return Match(outcome, next_offset, *agreeing, records, lowest=lowest)
@@ -107,9 +106,9 @@ class _Comparison:
     def _lacking(self, both: Sequence[int]) -> int:
         """Count the old records without a copy, except those that compaction explains.
 
-        Records before the first copied one do not count. If the new log ends with a copy, then of
-        the records after the last copied one, only those that were consumed count: the mirror might
-        not have copied the others yet.
+        Records before the first copied one do not count. If the new log ends with a copy, records
+        after the last copied one count only if they were consumed: the mirror might not have copied
+        the others yet.
         """
         copied = [index for index, record in enumerate(self._records) if self._copies(record)]
         consumed = len(self._old.before)
@@ -127,9 +126,9 @@ class _Comparison:
         )
 
     def _has_foreign(self, both: Sequence[int]) -> bool:
-        """Return whether the new log has a record of its own that compaction does not explain.
+        """Return whether compaction fails to explain a record that only the new log has.
 
-        Only the records between the first and the last one that both logs have count.
+        Only records between the first and the last record that both logs have are examined.
         """
         common = set(both)
         return any(

@@ -21,7 +21,8 @@ class SharedTopic(NamedTuple):
 
     Attributes:
         starts: for each source, the state and the start of each partition.
-        differing: the partitions whose state or start differs between sources, ascending.
+        differing: the partitions that a source lacks, or whose state or start differs between
+            sources, ascending.
     """
 
     name: str
@@ -102,7 +103,7 @@ def _differing(starts: Sequence[_Starts]) -> list[int]:
 
 
 def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
-    """Refuse topics whose sources have different positions, or may read different clusters."""
+    """Refuse topics whose positions differ or that may be two topics, unless a policy allows it."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.refuse_disagreement(one_cluster=policies.one_cluster)

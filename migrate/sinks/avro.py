@@ -89,7 +89,8 @@ class _Reader:
     def read_value(self, type_: types.AvroType, depth: int = 0) -> Any:
         """Read a value.
 
-        Return a dict for a record or a map, bytes for bytes or a string, and None for other types.
+        Return a dict for a record or a map, bytes for bytes or a string, and None for any other
+        value.
         """
         if depth > _DEEPEST:
             self._cursor.fail(f"values nested more than {_DEEPEST} deep", "value")

@@ -186,7 +186,7 @@ def add_package(spark: SparkSession) -> None:
     # Executors may fetch the file as long as the session exists, so it is removed only at exit.
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = write_package(directory / "flink_offset_migrate.zip")
-    if spark.version < "4" and isinstance(spark, SparkSession):  # no session of Spark Connect
+    if spark.version < "4" and isinstance(spark, SparkSession):  # not a session of Spark Connect
         spark.sparkContext.addPyFile(str(archive))
     else:
         spark.addArtifacts(str(archive), pyfile=True)

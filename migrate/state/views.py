@@ -57,7 +57,7 @@ _NAMES = ("operator", "state", "view", "key", "allowExternalFiles")
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
-    """Parse Spark's options without the path; the case of names does not matter.
+    """Parse Spark's options, except the path; the case of names does not matter.
 
     Raises:
         UsageError: an option or value is unknown, ``state`` is missing, or the view does not allow

@@ -20,7 +20,7 @@ PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Model(BaseModel):
-    """A frozen model that refuses unknown fields and values of other types."""
+    """A frozen model that refuses unknown fields and values of a wrong type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

@@ -114,7 +114,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write or replace a local file, create its parent directories, and sync it to the disk.
+    """Write or replace a local file, and sync it to the disk; create missing parent directories.
 
     Raises:
         OSError: the file cannot be written.

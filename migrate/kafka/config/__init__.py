@@ -98,11 +98,11 @@ def kafka_config(
 def _check_mechanism(properties: Mapping[str, str]) -> None:
     """Refuse an unknown protocol or mechanism, and a SASL connection without a mechanism.
 
-    Kafka's default mechanism is Kerberos (GSSAPI). The wheels of confluent-kafka are built without
-    it.
+    Without a mechanism, Kafka uses Kerberos (GSSAPI). The wheels of confluent-kafka are built
+    without Kerberos.
 
     Raises:
-        ConfigError: the protocol or the mechanism is unknown, or the mechanism is missing.
+        ConfigError: a property is refused.
     """
     protocol = properties.get("security.protocol", "")
     if protocol and protocol.upper() not in _PROTOCOLS:

@@ -51,7 +51,7 @@ class Comparison:
 def compare_with_expected(
     state: SparkState, rows: Sequence[StateRows | DataFrame], expected: DataFrame | None
 ) -> Comparison:
-    """Compare Spark's state with the expected state, which may be computed from the rows.
+    """Compare Spark's state with the expected state, given or computed from the rows.
 
     Args:
         state: Spark's state.
@@ -142,10 +142,10 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return a value as Spark stores it.
+    """Return a column, unscaled if it is the sum of a DECIMAL of at most 8 digits.
 
-    Only the sum of a DECIMAL of at most 8 digits differs: Spark adds up unscaled BIGINTs
-    (DecimalAggregates @ Spark 4.0.0).
+    Spark stores such a sum as a BIGINT of unscaled values (DecimalAggregates @ Spark 4.0.0). The
+    sum of an average is a DOUBLE, which does not change here.
     """
     is_long_sum = field.name == "sum" and isinstance(field.type, LongType)
     if is_long_sum and isinstance(flink_type, DecimalType) and 0 < flink_type.scale <= 8:
@@ -180,7 +180,7 @@ def key_order(names: Sequence[str], state: SparkState) -> list[int]:
     """Return, for each field of Spark's key, the index of its column in ``names``.
 
     Fields and columns are matched by name, because ``dropDuplicates`` does not keep the user's
-    order of columns. If the names differ, they are matched by position.
+    order of columns. If the names differ, the columns are matched by position.
 
     Raises:
         Refused: the names differ, and the query is a ``dropDuplicates`` of several columns.
@@ -288,7 +288,7 @@ def compare(
 
 
 def first_differences(differences: DataFrame, most: int) -> DataFrame:
-    """Return the first keys of each verdict, with their ``rank`` in it, ordered by rank and key."""
+    """Return up to ``most`` differences, ordered by ``rank`` within their verdict, then by key."""
     rank = F.row_number().over(Window.partitionBy("verdict").orderBy("key"))
     return differences.withColumn("rank", rank).orderBy("rank", "key").limit(most)
 

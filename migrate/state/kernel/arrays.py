@@ -29,9 +29,10 @@ _MICROS_PER_MILLI = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# Up to this number of columns, each column has room for the requested number of rows. With more
-# columns, each has room for fewer rows, but for at least _MIN_ROWS. With more than 8 columns, each
-# has room for fewer bytes of text, but for at least _MIN_TEXT.
+# To limit their total memory, many columns have less room each. Up to this number of columns, each
+# has room for the requested number of rows. With more columns, each has room for fewer rows, but
+# for at least _MIN_ROWS. With more than 8 columns, each has room for fewer bytes of text, but for
+# at least _MIN_TEXT.
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -53,7 +54,6 @@ class Buffers:
     def __init__(self, program: Program, rows: int, text_bytes: int) -> None:
         count = len(program.columns)
         entries = {table for _, table in program.starts}
-        # With very many columns each has less capacity, to limit their total memory.
         rows = min(rows, max(_MIN_ROWS, rows * _FULL_COLUMNS // max(count, 1)))
         text_bytes = min(text_bytes, max(_MIN_TEXT, text_bytes * 8 // max(count, 1)))
         capacity = [rows if table in entries else 4 * rows for table in range(program.table_count)]
@@ -215,7 +215,7 @@ class Buffers:
     def check(self, node: Node) -> None:
         """Check that Flink can have written the values of a node, and that they fit the Arrow type.
 
-        In dates, instants and SQL timestamps, one number stands for null: it is marked as null.
+        A date, an instant or a SQL timestamp that stands for null is marked as null.
 
         Raises:
             Rejected: a value fails the check.
@@ -269,6 +269,8 @@ class Buffers:
 
     def check_keys(self, keys: Keys, key_groups: _Numbers, max_parallelism: int) -> None:
         """Check that each key belongs to the key group in which it was found.
+
+        A null key, and a key whose hash is unknown, are checked only by their prefix, if any.
 
         Raises:
             Rejected: a key belongs to another key group.

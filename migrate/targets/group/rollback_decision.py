@@ -154,10 +154,10 @@ def _lost_offsets_file(
 ) -> OffsetSource | None:
     """Return the file with the group's lost offsets in partitions that the change did not touch.
 
-    If an earlier rollback ended between deletion and commit, return the rollback file that it
-    wrote. Otherwise, if the group has no offsets at all, return ``file``. If the group has some
-    offsets, return None: somebody else has removed the missing offsets, or their topic, so they
-    stay removed.
+    If the newest change is a rollback that might have ended between deletion and commit, return its
+    rollback file. Otherwise, if the group has no offsets at all, return ``file``. If the group has
+    some offsets, return None: somebody else has removed the missing offsets, or their topic, so
+    they stay removed.
     """
     # MOVED_ON as well, because a consumer may have committed since.
     interrupted = (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
@@ -254,7 +254,7 @@ def offsets_to_write(preview: RollbackPreview) -> tuple[Offsets, set[TopicPartit
 
     Returns:
         Every offset that the group is to hold, without partitions that are gone; and the partitions
-        that change. If the group is deleted, these include the partitions of all these offsets.
+        that change. If the group is deleted, every partition that is to hold an offset changes.
     """
     gone = {
         restored.topic_partition for restored in preview.partitions if restored.doubt is Doubt.GONE

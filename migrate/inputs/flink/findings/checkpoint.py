@@ -72,7 +72,7 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the finding about sinks that may remember checkpoint ids: unknown committers."""
+    """Yield a finding if sinks of an unknown kind might remember checkpoint ids."""
     committers = [
         operator.name or operator.operator_id
         for operator in checkpoint.operators
