@@ -1,8 +1,8 @@
 """Fast reading of many splits that differ only in their numbers.
 
 The splits of one topic begin with the same bytes (lengths, a version, the topic), here called their
-*head*; a partition and offsets follow. This allows many splits to be unpacked at once: each
-distinct head is checked once, and the numbers are checked column by column.
+*head*; a partition and offsets follow. Many splits are unpacked at once: each distinct head is
+checked once, and the numbers are checked column by column.
 
 These functions raise no DecodeError. If one returns None, the caller must read the whole list with
 the strict readers in ``reader_state`` and ``enumerator``, whose errors name the field and its
@@ -35,7 +35,7 @@ _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, spli
 # two offsets (only in version 3); the status (not in version 1).
 _ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The number of entries that are unpacked at a time: they fit into the processor's caches.
+# The maximum number of entries that are unpacked at a time: so many fit into the CPU's caches.
 _BATCH = 1024
 
 # A tuple (head, *numbers) for each split or entry.

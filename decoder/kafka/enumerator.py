@@ -1,7 +1,7 @@
 """The coordinator state of a KafkaSource, which contains a KafkaSourceEnumState.
 
 Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n bytes of
-the enumerator; in version 0 the bytes of the split assignment tracker follow.
+the enumerator; if coordinatorVersion is 0, the bytes of the split assignment tracker follow.
 
 KafkaSourceEnumState by enumerator version:
 
@@ -66,8 +66,8 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# The smallest number of entries that are read as columns. For fewer entries, columns are slower
-# and larger: a DynamicKafkaSource may list thousands of clusters with one partition each.
+# The smallest number of entries that are read as columns. Fewer would take more time and memory as
+# columns, and a DynamicKafkaSource may list thousands of clusters with one partition each.
 _MIN_FOR_COLUMNS = 5
 
 # The split version is checked even if there is no split: it might be all that distinguishes Kafka's

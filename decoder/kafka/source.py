@@ -84,7 +84,7 @@ class BeamKafkaIO(NamedTuple):
 
 
 class UnknownSource(NamedTuple):
-    """A source whose state lists nothing, or does not decode as that of any known source.
+    """A source whose state has no splits, or does not decode as the state of one known kind.
 
     ``reason`` is the first problem. ``partly_kafka``: whether some of the state decodes as a Kafka
     source's or names Beam's KafkaIO; the source may then be a damaged Kafka source.
@@ -239,8 +239,8 @@ def recognise_source(
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: raised by ``states``. A TOO_LARGE error makes an UnknownSource instead, because
-            no Kafka source has so much state.
+        DecodeError: the iteration over ``states`` raised it. A TOO_LARGE error is not raised: no
+            Kafka source has so much state, so the result is an UnknownSource.
     """
     readers = _Readers()
     try:
@@ -368,7 +368,7 @@ def _dynamic_source(
 def _recognise_hybrid(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
-    """Recognise the current source of a HybridSource; ``enumerator`` has the source's index."""
+    """Recognise a HybridSource; ``enumerator`` has the index of its current source."""
     if not isinstance(enumerator, HybridEnumeratorState):
         reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))

@@ -6,14 +6,14 @@ together to a multiple of 8 bytes; then a slot of 8 bytes for each field. An arr
 bits padded to a multiple of 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` size of the
 key array in bytes, the array of keys, the array of values.
 
-A slot holds a number (a DECIMAL of up to 18 digits), a boolean, a date or a time itself. It also
-holds text and bytes of up to 7 bytes; its highest byte is then 0x80 | length. For any other value,
-the slot holds the value's ``i32 length`` and ``i32 offset`` from the first byte of the row or
-array. For a timestamp with a precision above milliseconds, it holds the nanoseconds within the
-millisecond and the offset of the ``i64`` milliseconds.
+A slot holds a number, a DECIMAL of up to 18 digits, a boolean, a date, a time, or a timestamp with
+up to 3 digits of a second. It also holds text and bytes of up to 7 bytes; its last byte is then
+0x80 | length. For a timestamp with more digits, the slot holds the ``i32`` nanoseconds within the
+millisecond and the ``i32 offset`` of the ``i64`` milliseconds; for any other value, the value's
+``i32 length`` and ``i32 offset``. An offset counts from the first byte of the row or array.
 
 Flink writes the variable-length parts of a row one after another. This module accepts them anywhere
-in the row, but refuses parts that together are larger than the row: in hostile input, many parts
+in the row, but refuses parts that do not all fit beside the slots: in hostile input, many parts
 could share bytes.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
@@ -51,8 +51,8 @@ Read = Callable[[bytes], Any]
 def reader(type_: types.SqlRow | types.SqlArray | types.SqlMap) -> Read:
     """Return a function from the bytes of a row, array or map to its value.
 
-    The function raises DecodeError for bytes that Flink never writes, and struct.error or
-    IndexError for a value that continues past the end of its bytes.
+    For bytes that Flink never writes, the function raises DecodeError; for too few bytes, it may
+    raise struct.error or IndexError instead.
     """
     match type_:
         case types.SqlRow():
@@ -140,7 +140,7 @@ def _map(type_: types.SqlMap) -> Read:
 # -- slots ---------------------------------------------------------------------------------------
 
 
-# The sizes of elements of arrays in bytes; 8 for other types.
+# The size in bytes of an array's element by type; 8 for other types.
 _ELEMENT_BYTES = {
     types.SqlKind.BOOLEAN: 1,
     types.SqlKind.TINYINT: 1,
@@ -263,7 +263,7 @@ def _decimal(precision: int, scale: int) -> _ReadSlot:
 
 
 def timestamp(millis: int, nano_of_milli: int, local_zone: bool) -> Instant | LocalDateTime:
-    """Return a TIMESTAMP, or a TIMESTAMP_LTZ if ``local_zone``; both are stored as UTC."""
+    """Return a TIMESTAMP (stored as if it were in UTC), or a TIMESTAMP_LTZ if ``local_zone``."""
     if not 0 <= nano_of_milli < _NANOS_PER_MILLI:
         raise DecodeError(
             ErrorKind.CORRUPT, f"a millisecond does not have {nano_of_milli} nanoseconds"

@@ -1,9 +1,9 @@
 """A fast way to step over incremental keyed state in the layout that Flink usually writes.
 
 A job with much state in RocksDB has a file handle for each file of each subtask. A million handles
-fill a hundred megabytes of ``_metadata``, and only the sum of their sizes is needed. Consecutive
-handles often have names of the same length and URIs of the same length. Such a run of handles is
-checked column by column, and its sizes are added up in C.
+fill a hundred megabytes of ``_metadata``, and only the sum of the files' sizes is needed.
+Consecutive handles often have local paths of the same length and URIs of the same length. Such a
+run of handles is checked column by column, and its sizes are added up in C.
 
 This module raises no DecodeError. The strict functions in ``handles``, whose errors name the field
 and its position, read a handle with any other layout.
@@ -61,7 +61,7 @@ def skip_incremental_fast(data: bytes, start: int, end: int) -> tuple[int, int] 
             position += 2 + _U16.unpack_from(data, position)[0]  # handle id
     except (_NeedsStrictReader, struct.error, IndexError):
         return None
-    # Slices beyond ``end`` raise no error, so the end is checked here.
+    # A slice or a step past ``end`` raises no error, so the end is checked here.
     return (position, total) if position <= end else None
 
 
@@ -111,7 +111,7 @@ def _skip_stream(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _skip_run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
-    """Step over ``count`` local paths and FILE handles; return None if the run is not uniform."""
+    """Step over ``count`` local paths and FILE handles; return None if this is not possible."""
     type_offset = 2 + _U16.unpack_from(data, start)[0]
     uri_bytes = _U16.unpack_from(data, start + type_offset + 9)[0]
     stride = type_offset + _FILE.size + uri_bytes

@@ -1,7 +1,7 @@
 """The type of a checkpoint: a Java object stream that ends ``_metadata`` from version 4 on.
 
-The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType,
-whose ``postCheckpointAction`` says whether the job stopped with the savepoint.
+The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType.
+A SavepointType's ``postCheckpointAction`` says whether the job stopped with the savepoint.
 
 Source: org.apache.flink.runtime.checkpoint.{CheckpointProperties, CheckpointType, SavepointType}
 @ Flink 1.16.3 to 2.2.0, which all write these names.

@@ -53,7 +53,7 @@ def verification(
     can change positions, and not to another cluster.
 
     Args:
-        chk: the checkpoint or other source that was moved, or None with a plan.
+        chk: the checkpoint or other input of the move, or None with a plan.
         plan: the plan file that was applied, or None.
         origin: what the positions were read from.
         target: the target, as ``verify`` takes it.
@@ -63,7 +63,7 @@ def verification(
         return command("verify", f"plan:{plan}", target, kafka=arguments)
     if chk is None or origin is None or origin.kind != "checkpoint":
         return None
-    # Imported here, because only moves have policies.
+    # Imported here, because commands that move nothing do not need these modules.
     from migrate.model.policies import policies_of
     from migrate.moves.options import target_connection
 

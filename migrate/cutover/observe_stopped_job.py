@@ -22,7 +22,8 @@ from migrate.storage.uris import path_of
 
 # The time to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
-# The longest time without an answer from the JobManager. A failover takes less.
+# The longest wait for a JobManager that does not answer (a failover takes less), and for the end of
+# a job after its stop.
 MAX_SILENCE_SECONDS = 20.0
 # The maximum number of stop requests for one job. Each has its own trigger id.
 _ATTEMPTS = 1000
@@ -117,12 +118,14 @@ def _newest_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
-    """Return the job as soon as it has ended, or as it is after ``MAX_SILENCE_SECONDS``.
+    """Return the job once it has ended, or as it is after ``MAX_SILENCE_SECONDS``.
 
-    Return it at once if Flink no longer knows it.
+    If Flink no longer knows the job, return it at once. A JobManager of a single job exits with the
+    job. If the JobManager does not answer, and the record says that the stop has finished, return
+    the recorded job with state ``UNKNOWN``.
 
-    A JobManager of a single job exits with the job. If the JobManager does not answer, and the
-    record says that the stop has finished, return the recorded job with state ``UNKNOWN``.
+    Raises:
+        Refused, CutOverStopped, FlinkRestError, InputError: as for ``read_job``.
     """
     job = None
     for _ in poll(MAX_SILENCE_SECONDS):
@@ -160,9 +163,9 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return the complete savepoints in a folder that a job may have stopped with.
+    """Return a folder's complete savepoints, by ascending checkpoint id.
 
-    They are in ascending order of the checkpoint id.
+    Savepoints that are known not to have stopped a job are left out.
     """
     path = path_of(folder, context.files)
     savepoints = []
@@ -229,6 +232,8 @@ RestoredJob = tuple[FlinkJob, str | None]
 
 def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
+
+    Also return None if the spec has no ``flink.rest``, or if there is no savepoint yet.
 
     Raises:
         DecodeError: the savepoint cannot be read.

@@ -79,11 +79,12 @@ def cut_over(
         spec: the YAML file.
         execute: whether to change anything.
         until: the name of the last step to run.
-        back: roll back instead: undo the write of the target, if nothing has started from it.
+        back: roll back instead: undo the write of the target; refused if something has started
+            from the target, or might have (see ``nothing_started``).
         adopt: take over a target that another record or a person has written. The target must hold
             this plan; a group may also hold another move's offsets.
         nothing_started: only with ``back``: the user states that nothing has started from the
-            target. Needed if it cannot be seen that nothing has started.
+            target. Needed if this cannot be seen.
         confirm: called once with a question, before the first change. It may raise to stop the run.
 
     Raises:
@@ -235,7 +236,7 @@ def _run(
 
 
 def _left(context: CutOverContext, step: Step) -> str:
-    """Return the state of the job and the target before the action of a step."""
+    """Describe the job and the target as they are before the action of a step."""
     if step.name in _AFTER_START:
         return step.state_during
     record = context.record.model

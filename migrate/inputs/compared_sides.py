@@ -66,7 +66,7 @@ def load_sides(
 
     Raises:
         UsageError: a side needs a broker and the user named none, or both sides are ``broker:``.
-        NoSuchName: a checkpoint does not have the chosen source or cluster, or any Kafka source.
+        NoSuchName: a checkpoint has no Kafka source, or lacks the chosen source or cluster.
         InputError, DecodeError: a side cannot be read.
         Refused: a side has two different positions of one partition, or positions of several
             clusters.
@@ -109,7 +109,7 @@ def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
 def _load(
     side: Side, broker: KafkaConfig | None, choice: Choice, warnings: list[WarningText]
 ) -> PositionSet:
-    """Return a side's positions (none for ``broker:``), and append its warnings."""
+    """Return a side's positions (none for ``broker:``), and add to ``warnings``."""
     match side.kind:
         case SideKind.CHECKPOINT:
             extraction = read(side.what, allow_external_files=choice.allow_external_files)

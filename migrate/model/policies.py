@@ -34,7 +34,7 @@ class OnBeyondEnd(str, Enum):
 class NewPartitions(str, Enum):
     """The policy for a partition that is not in the checkpoint."""
 
-    AS_FLINK = "as-flink"  # starts at the log start if Flink would, else is refused
+    AS_FLINK = "as-flink"  # at the log start if Flink would start there, else refused
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -68,7 +68,7 @@ class OnAmbiguous(str, Enum):
     """The policy for a position whose records are several times in the target's cluster."""
 
     FAIL = "fail"
-    FIRST = "first"  # start at the first place: repeats the records up to the last, loses none
+    FIRST = "first"  # the first place: loses no record, repeats those up to the last place
 
 
 def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
@@ -130,8 +130,8 @@ class Policies:
     Attributes:
         topic_map: the topics' names at the target, by their names in the input.
         partitions: the partitions to move, by the topic's name in the input; None: all.
-        topic_pattern: the pattern by which the job finds its topics. All partitions of a matching
-            topic that is not in the checkpoint are new partitions.
+        topic_pattern: the pattern by which the job finds its topics. If a matching topic is not in
+            the checkpoint, all its partitions are new partitions.
         unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
         one_cluster: whether to assume that all sources of a topic read the same Kafka cluster.
     """
@@ -219,8 +219,8 @@ def parse_time(text: str, option: str = "") -> int:
         option: the option's name, for errors.
 
     Raises:
-        UsageError: the text is not a time, no record can have this time, or the text is a number
-            that means a time before Kafka existed.
+        UsageError: the text is not a time; no record can have this time; or the text is a number
+            for a time before Kafka existed, so it is probably in seconds.
     """
     try:
         if text.isdecimal():

@@ -18,7 +18,7 @@ _SECRET_NAMES = (
 # Names that are also ordinary words (`unexpected token: x`). The value of such a name is redacted
 # only if `=` stands between them; if the name is in quotes, also for `:`, `=>` and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
-# A name after a slash does not count: in a path such as `/key=5`, it is the name of a column.
+# A name after a slash does not count: in a path such as `/key=5`, it names a partition column.
 _NAMED_SECRET = re.compile(
     rf"""
     (?<![/\w.-])

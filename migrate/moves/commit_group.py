@@ -90,8 +90,8 @@ class GroupChange:
                 change.
 
         Raises:
-            Refused: there are reasons against the change, or something has changed meanwhile;
-                nothing was written.
+            Refused: there are reasons against the change, something has changed meanwhile, or
+                ``rollback_path`` exists; nothing was written.
             UsageError: the rollback file cannot be written.
             BrokerError: the group could not be read; nothing was written.
             OSError: the rollback file could not be written; nothing was committed.
@@ -150,10 +150,10 @@ def commit_group(
             default ``rollback-<group>-<time>.json`` in the current folder.
         flink_rest: the address of Flink's JobManager, which is asked whether a job still runs.
         sink: the directory of the table that a Flink job will write to when it continues from this
-            group without state. The table is checked, because it might remember checkpoints of
-            earlier jobs.
-        allow_moved_on: set offsets back even if the group has moved on, because others have
-            committed for it (see ``moved_on_refusals``).
+            group without state. The table is checked: if it remembers checkpoints of earlier jobs,
+            it might drop the new job's records.
+        allow_moved_on: set offsets back even if others have committed for the group meanwhile (see
+            ``moved_on_refusals``).
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:

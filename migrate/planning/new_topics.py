@@ -17,17 +17,17 @@ from migrate.model.topic_pattern import TopicPattern, suggested_pattern
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, iso_time
 
-# A topic is young if its first record is at most this many milliseconds older than the checkpoint,
-# or if one of the two times is not known. A job looks for topics every five minutes, or at its
-# configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the checkpoint
-# should have all older topics that match the job's pattern.
+# A topic is young if its first record is less than this many milliseconds older than the
+# checkpoint, or if one of the two times is not known. A job looks for topics every five minutes, or
+# at its configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the
+# checkpoint should have all older topics that match the job's pattern.
 _YOUNG_MS = 24 * 60 * 60 * 1000
 # The maximum number of topics that the warnings name.
 _SHOWN = 5
 
 
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
-    """Return whether any source may find topics by a pattern.
+    """Return whether any source might find topics by a pattern.
 
     A DynamicKafkaSource cannot: its pattern matches streams, not topics.
     """
@@ -37,9 +37,9 @@ def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
 def pattern_to_ask(
     plan_input: PlanInput, chosen: Sequence[Source], policies: Policies
 ) -> TopicPattern | None:
-    """Return the pattern by which a snapshot finds topics that are not in the checkpoint.
+    """Return the pattern for ``Question.pattern``, to find topics that are not in the checkpoint.
 
-    Return None if the snapshot need not look for such topics.
+    Return None if the cluster need not be searched for such topics.
     """
     if policies.topic_pattern is not None:
         return policies.topic_pattern

@@ -1,4 +1,4 @@
-"""Paimon: each snapshot contains the user that committed it, and an identifier of the commit.
+"""Paimon: each snapshot contains its commit user (an id of the writer) and a commit identifier.
 
 ``snapshot/snapshot-<n>`` is JSON with ``commitUser`` and ``commitIdentifier``. For a batch writer
 and for Spark's streaming sink, the identifier is Long.MAX_VALUE. For a Flink job it is the

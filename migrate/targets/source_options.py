@@ -160,7 +160,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield the options for a Java key store or trust store, whose file the user names."""
+    """Yield the options for a Java key store or trust store; the environment sets their values."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"For a PEM file, set kafka.ssl.{kind}.type to PEM, and leave out the password.",
@@ -229,7 +229,7 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
 
 
 def _installed() -> str | None:
-    """Return the version of the installed PySpark, or None, without the slow import of PySpark."""
+    """Return the installed PySpark's version, or None; importing PySpark would be slow."""
     try:
         installed = version("pyspark")
     except PackageNotFoundError:

@@ -1,8 +1,8 @@
 """The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
 
 The user names a source by its operator id, its name, its uid, or a topic that it reads
-(``topic:NAME``). Metadata up to version 4 has no uids. But the operator id is the MurmurHash3 (128
-bits, seed 0) of the uid, so a source is found by the hash of its uid.
+(``topic:NAME``). Metadata up to version 4 has no uids. But the operator id of a source with a uid
+is the MurmurHash3 (128 bits, seed 0) of the uid, so the source is found by this hash.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.
@@ -88,8 +88,8 @@ def _sources_named(extraction: PlanInput, name: str | None) -> list[Source]:
 def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
     """Return the sources restricted to a cluster, or unchanged for None.
 
-    If a source reads the cluster, sources whose state names no cluster, such as a KafkaSource, are
-    kept, too. The plan then refuses them, because they may read another cluster.
+    If any source reads the cluster, sources whose state names no cluster, such as a KafkaSource,
+    are returned unchanged. The plan then refuses them, because they might read another cluster.
     """
     if cluster is None:
         return sources
@@ -142,9 +142,9 @@ def _refuse_choice(extraction: PlanInput, named: Sequence[Source], choice: Choic
 def restrict_to_topics(
     sources: Iterable[Source], topics: Set[str], policies: Policies
 ) -> Iterator[Source]:
-    """Yield the sources that read these topics or topics of the user's pattern.
+    """Yield the sources that read these topics or topics that match ``--topic-pattern``.
 
-    Their positions in other topics are left out. ``topics`` are the names after ``--topic-map``.
+    Positions in other topics are left out. ``topics`` are the names after ``--topic-map``.
     """
     pattern = policies.topic_pattern
     for source in sources:

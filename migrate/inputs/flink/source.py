@@ -24,7 +24,7 @@ from decoder.kafka.split import Split
 from migrate.inputs.flink.kafka_source import PositionStart, merged_positions, unknown_start
 from migrate.model.positions import Marker, Position, PositionFields, PositionState, TopicPartition
 
-_WITH_SPLITS = 3  # the enumerator version whose entries contain splits with offsets
+_WITH_SPLITS = 3  # an enumerator version whose entries contain splits with offsets
 # Creates a Position from its fields, in half the time of a call of the class.
 _position: Callable[[PositionFields], Position] = partial(tuple.__new__, Position)
 
@@ -92,11 +92,11 @@ class Source:
 
     @property
     def initial_discovery_finished(self) -> bool | None:
-        """Return whether the first discovery of partitions had finished in every cluster.
+        """Whether the first discovery of partitions had finished in every cluster.
 
         None means that the state does not show this. If the discovery had finished, a partition
-        that the state lacks starts at the log start. Otherwise the job's starting policy decides,
-        which the state does not contain.
+        that the state lacks starts at the log start. If not, the job's starting policy decides; the
+        state does not contain this policy.
         """
         finished = set(self.discovery_finished.values())
         if False in finished:
@@ -114,7 +114,7 @@ class Source:
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """Return the source with the positions of one cluster only (None: without a cluster)."""
+        """Return the source with the positions of one cluster (None: the one without a name)."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},
@@ -214,7 +214,7 @@ def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
     The offsets are union list state: after a restore and until the next checkpoint, every subtask
-    has the offsets of all subtasks.
+    has the offsets of all subtasks. So the state may list a partition several times.
     """
     copies: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:

@@ -47,8 +47,8 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     because with the default type JKS, Java also reads PKCS12 files.
 
     Raises:
-        ConfigError: a file cannot be read, or librdkafka does not support its format. If it is
-            PKCS12 or JKS, the message has the keytool command that converts it.
+        ConfigError: a file cannot be read, or librdkafka does not support its format. For PKCS12
+            and JKS, the message has the keytool command that converts the file.
     """
     properties: dict[str, str] = {}
     if trusted := layer.get("ssl.truststore.location"):
@@ -80,7 +80,7 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_file(name: str, path: str) -> None:
-    """Refuse a file that librdkafka might read for ever; accept a missing file.
+    """Refuse a file that librdkafka might read for ever; accept a directory or a missing file.
 
     Raises:
         ConfigError: the path is a pipe, a device, or a file that is too large for certificates.

@@ -110,10 +110,10 @@ def rehearse(
         cluster: the Kafka cluster, as for ``--cluster``.
         expected: only needed if Spark's expected state cannot be computed from the rows: a function
             that takes the path of a checkpoint and returns ``expected`` as for ``prime``.
-        output: the rows that Flink wrote between the checkpoints. They are compared with what the
-            query writes, in any order.
+        output: the rows that Flink wrote between the checkpoints, in any order. They are compared
+            with what the query writes.
         scratch: a folder on a disk that Spark's executors share; it is created if it is missing.
-            The default is the system's folder for temporary files.
+            The default is the system's folder for temporary files, but only if Spark runs locally.
 
     Raises:
         Refused: the checkpoints are of two jobs, or in the wrong order; there is no record between
@@ -178,7 +178,7 @@ def rehearse(
 
 
 class _FlinkState(NamedTuple):
-    """The state of a checkpoint: the rows for the query, and the expected state of Spark."""
+    """The state of a checkpoint: rows for the query, and ``expected`` as for ``prime``."""
 
     rows: Rows
     expected: DataFrame | None
@@ -228,7 +228,7 @@ def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _save(frame: DataFrame, folder: Path) -> DataFrame:
-    """Write a DataFrame to files, and return it as read from there."""
+    """Write a DataFrame to files, and return a DataFrame that reads the files."""
     numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
     numbered.write.parquet(str(folder))
     saved = frame.sparkSession.read.schema(numbered.schema).parquet(str(folder))
@@ -247,7 +247,8 @@ def _run_stateful(
     """Run a query from the earlier state.
 
     Returns:
-        The comparison of its state with Flink's before any record, and the one after the records.
+        The proof of the query's state before any record, and the comparison of its state with
+        Flink's after the records.
     """
     spark, location, work = events[0].sparkSession, files.location, files.files.parent
     with timed("running the query over the earlier state"):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# After priming, Spark's state is compared with an expected state. For these operators the expected
-# state is computed from the rows that primed the query; for others the user gives it.
+# Spark's state is compared with an expected state. For these operators ``StateRows.expected`` is
+# used if the user gives none; for others the user must give the expected state.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
@@ -76,7 +76,6 @@ class SparkState:
 
     @property
     def description(self) -> str:
-        """A description of the operator."""
         return _DESCRIPTIONS.get(self.operator, self.operator)
 
     @property

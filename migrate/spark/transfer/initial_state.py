@@ -41,7 +41,7 @@ def initial_state(
 
     Args:
         spark: the session.
-        state: Flink's state, as ``flink_state`` returns it; None once batch 0 is committed.
+        state: Flink's state from the data source ``flink_state``; None once batch 0 is committed.
         schema: the columns that the processor gets; the columns in ``keys`` must have the same
             types as in the stream.
         columns: for each column of the schema, an expression over the state's columns. The values

@@ -5,8 +5,8 @@ pane of hopping windows, have the time of its start. The times of a session's ro
 first record to its last. For ``dropDuplicates``, each key becomes one row.
 
 Flink's state has the types of an entry's parts, but not their meaning, and for SQL not even their
-names. So the user selects each part by a Spark SQL expression over the columns of ``flink_state``
-(``key``, ``namespace``, ``value`` and so on).
+names. So the user selects each part by a Spark SQL expression over the columns of the data source
+``flink_state`` (``key``, ``namespace``, ``value`` and so on).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StateRows:
             ``values``.
         keys: the stream's columns of the key, in the order of ``expected``.
         values: the values, in the order of ``expected``.
-        first_end: the end of the first window, in epoch milliseconds; None without windows.
+        first_end: the earliest end of a window, in epoch milliseconds; None without windows.
         overlapping: whether the windows overlap (hopping windows). Rows may then also fall into
             windows that Flink has fired.
         fired: the windows that Flink has fired but still keeps. No rows are made for them.
@@ -115,7 +115,7 @@ def seen_rows(
     """Return a row for each key that Flink has seen, for ``dropDuplicates``.
 
     Args:
-        state: Flink's state, as ``flink_state`` returns it.
+        state: Flink's state from ``flink_state``.
         schema: the schema of the stream; columns that are not among ``keys`` are null.
         keys: for each column of ``dropDuplicates``, an expression over the state's columns.
         ttl_ms: as for ``aggregate_rows``.
@@ -157,7 +157,7 @@ def aggregate_rows(
     Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
 
     Args:
-        state: Flink's state, as ``flink_state`` returns it; join sessions with their windows first
+        state: Flink's state from ``flink_state``; join sessions with their windows first
             (``session_windows``).
         schema: the schema of the stream, such as ``parsed(kafka).schema``. Values are cast exactly
             to its types; a column that no argument names is null.
@@ -166,9 +166,10 @@ def aggregate_rows(
         count: the number of records. Without it, the query must not have ``count(*)``, and an entry
             becomes the least number of rows that can hold the other values.
         counts: for each of these columns of the stream, the number of records that have a value in
-            it. All records have a value in a column that neither ``counts`` nor ``averages`` names.
+            it. A column with only a sum, a minimum or a maximum is assumed to have a value in every
+            record.
         sums: the sum of each of these columns.
-        averages: the sum and the count of each average.
+        averages: for each of these columns, the sum and the number of its values.
         minima: the least value of each of these columns.
         maxima: the greatest value of each of these columns.
         window: a struct of start and end, in epoch milliseconds, such as ``namespace``; for the

@@ -312,7 +312,7 @@ def _offsets_to_retry(
     before: Offsets,
     now: Offsets,
 ) -> dict[TopicPartition, Committed]:
-    """Return the offsets that failed with a temporary error and whose partition is unchanged."""
+    """Return the offsets that failed with a temporary error and are unchanged since ``before``."""
     return {
         partition: target[partition]
         for partition, failure in failures.items()

@@ -12,7 +12,8 @@ from decoder.kafka.source import split_fields
 from decoder.kafka.split import Split
 from migrate.inputs.flink.source import kafka_clusters
 
-_VERSION_WITH_SPLITS = 3  # the enumerator version whose entries hold complete splits
+# The enumerator version whose new entries need a split. Version 0 has splits, but no new entries.
+_VERSION_WITH_SPLITS = 3
 
 
 class ClusterPartition(NamedTuple):
@@ -63,8 +64,8 @@ def entries(source: Source) -> Entries:
 def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     """Return the enumerator's entries after changes.
 
-    Removed partitions are left out. A partition that the readers did not have yet gets the status
-    ASSIGNED; if the enumerator already has an entry for it, the split of this entry is kept.
+    Removed partitions are left out. If the cluster has an enumerator, a partition that the readers
+    did not have yet gets the status ASSIGNED; the split of an existing entry is kept.
     """
     known, enumerators = entries(source), _enumerators(source)
     read_already = next_offsets(source)
