@@ -9,7 +9,7 @@ class ErrorKind(Enum):
     """The reason why a checkpoint could not be read."""
 
     NOT_FOUND = "not found"  # no such path, no `_metadata`, or a missing state file
-    UNREADABLE = "unreadable"  # it exists, but the operating system refuses to read it
+    UNREADABLE = "unreadable"  # a file or directory that cannot be read (no permission, I/O error)
     UNAVAILABLE = "unavailable"  # the store did not answer, or denied access
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
@@ -18,8 +18,8 @@ class ErrorKind(Enum):
     UNSUPPORTED = "unsupported"  # a kind, version or URL that the decoder does not read
 
 
-# An error's text with more characters than this is shortened. Errors quote names, and a name in a
-# hostile file may have 64 KB.
+# The problem or the field of an error is shortened if it has more characters than this. Both quote
+# names, and a name in a hostile file may have 64 KB.
 _LONGEST_TEXT = 4000
 
 
@@ -31,7 +31,7 @@ class DecodeError(Exception):
         problem: what is wrong, in one line.
         file: the file, or the name of the part that was read (such as a subtask's state), or None.
         field: the field being read, or None.
-        byte_offset: the start of the field, in bytes from the start of ``file``, or None.
+        byte_offset: the place of the problem, in bytes from the start of ``file``, or None.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class SinkState(NamedTuple):
 
 
 class FileBucket(NamedTuple):
-    """A bucket of a FileSink's writer; ``in_progress``: whether it has an unfinished file."""
+    """A bucket of a FileSink's writer; ``in_progress``: whether a file in it is unfinished."""
 
     path: str
     in_progress: bool
@@ -252,7 +252,7 @@ def _versioned_list(
     versions: tuple[int, ...],
     read_item: Callable[[Cursor, int], _Item],
 ) -> list[_Item]:
-    """Read ``i32 version, i32 n``, n x {``i32 len``, item}; refuse an item shorter than ``len``."""
+    """Read ``i32 version, i32 n``, n x {``i32 len``, item}; refuse a wrong ``len``."""
     version = cursor.version(label, versions)
     items = []
     for _ in range(cursor.count(label, 4)):

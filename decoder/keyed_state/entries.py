@@ -138,7 +138,7 @@ class Readers:
 def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
     """Return the type of the value that a heap backend stores for a key and namespace.
 
-    For a LIST or a MAP, it is the type of the whole list or map; for timers, of one timer.
+    For timers, return the type of one timer.
     """
     match info.kind:
         case StateKind.LIST:
@@ -152,7 +152,7 @@ def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
 
 
 def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
-    """Return (value, last access) of a value as ``readers`` read it; see ``Entry``."""
+    """Return (value, last access), as in ``Entry``, of a value that was read with ``readers``."""
     if not readers.info.ttl or value is None:
         return value, None
     if readers.info.kind is StateKind.LIST:
@@ -180,7 +180,7 @@ def too_large_entry(max_bytes: int, label: str) -> DecodeError:
 def with_location(
     error: DecodeError, label: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
-    """Return the error with this byte offset; add the file, the field, or both if it lacks them."""
+    """Return the error with this byte offset; add the file or the field if the error has none."""
     return DecodeError(
         error.kind,
         error.problem,

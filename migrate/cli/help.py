@@ -18,7 +18,7 @@ from typing import Any
 # The maximum and the minimum width of the help, in columns.
 _WIDEST = 100
 _NARROWEST = 40
-# If a flag has more characters than this, its help text begins on the next line.
+# If an option's flags and metavar have more characters than this, its text begins on the next line.
 _LONGEST_FLAG = 25
 _OPTIONS = "Options"
 # The title of the last section, which has the options in ``_COMMON_FLAGS``.
@@ -97,7 +97,7 @@ def _flags(option: Any) -> str:
 
 
 def _choices(parameter: Any) -> list[str]:
-    """Return the values that a parameter accepts; an empty list if it accepts any value."""
+    """Return the values that a parameter accepts; an empty list if they are not a fixed set."""
     described = getattr(parameter, "type_descriptor", None)  # since Typer 0.29
     kind = getattr(described, "annotation", None)
     if isinstance(kind, type) and issubclass(kind, Enum):

@@ -38,7 +38,7 @@ Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.")]
 
 
 class TextFormat(str, Enum):
-    """The output formats of the commands that show a checkpoint."""
+    """The output formats of ``inspect``."""
 
     TABLE = "table"
     JSON = "json"

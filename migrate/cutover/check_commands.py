@@ -1,8 +1,8 @@
 """Check the commands of the spec before the stop of the job, and run the command ``rehearse``.
 
 The programs and scripts of the commands must exist. Later commands of a shell line are not checked,
-because the first may create what they use. If it is not certain which program runs, nothing is
-refused.
+because the first may create what they use. A command is not refused if it is not certain which
+program it runs.
 """
 
 from __future__ import annotations

@@ -25,14 +25,14 @@ _KEYS = {
 # This advice is removed, because the option has no key in the spec.
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
-# An option. If a value follows (a policy, or a placeholder in capitals), also the space between.
+# An option, and the space after it if a value follows (a policy, or a placeholder in capitals).
 _OPTION = re.compile(
     r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?"
 )
 
 
 def with_spec_keys(text: str) -> str:
-    """Return a text whose options are replaced by keys of the spec."""
+    """Return a text with the key of the spec in place of each option that has one."""
 
     def flag(match: re.Match[str]) -> str:
         key = _KEYS.get(match[1])
@@ -47,7 +47,7 @@ def with_spec_keys(text: str) -> str:
 
 @contextmanager
 def refusals_with_spec_keys() -> Iterator[None]:
-    """Replace options by keys of the spec, in the message of an error from the block."""
+    """Replace options by keys of the spec, in the message of a refusal or stop from the block."""
     try:
         yield
     except (FlinkRestError, Refused, CutOverStopped) as error:

@@ -1,9 +1,9 @@
-"""Verify where each partition of the target began.
+"""Verify at which offset the target began to read each partition.
 
-The current state of the target does not show where a partition began if
+What the target holds now does not show where a partition began if
 
-* others have committed for the group, unless a run saw a member with the partition while our
-  commit was still the newest;
+* others have committed for the group, unless a run saw the partition assigned to a member while
+  our commit was still the newest;
 * the outcome is ``ok`` or ``moved on``, and either the query's log has lost its first batches, or
   the log start of the partition is above the planned offset.
 
@@ -44,7 +44,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     """
     has_begun = started_work(facts)[0] is Started.YES
     record, plan = context.record, facts.plan
-    assert plan is not None  # it is saved
+    assert plan is not None  # this step needs a saved plan
     verification = verify(
         f"plan:{record.plan_path}", facts.target_name, **context.file.connections()
     )
@@ -174,7 +174,7 @@ def _unknown_reason(
     evidence: Evidence,
     first_batches_gone: bool,
 ) -> str | None:
-    """Return why it is not known where a partition began, or None if it is known."""
+    """Return why it is not known where a partition began or will begin, or None if it is known."""
     name = f"{observed.topic}-{observed.partition}"
     if observed.outcome is StartOutcome.UNKNOWN:
         new = "" if evidence.has_begun else "; go back (--back), and run this again to plan it, too"

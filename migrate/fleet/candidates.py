@@ -61,8 +61,8 @@ class Candidate:
         read_newest: whether to read the newest complete checkpoint of the job directory, instead of
             ``pointer``.
         job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
-            for a savepoint, only its own number (-1 if it has none); None for the other
-            checkpoints. ``mark_newest`` sets these numbers.
+            for a savepoint, which has no number, only -1; None for the other checkpoints.
+            ``mark_newest`` sets these numbers.
         failure: the reason why this directory could not be listed; None if it could.
     """
 

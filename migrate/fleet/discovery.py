@@ -36,8 +36,8 @@ _BATCHES_PER_THREAD = 8
 _SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
 _MAGIC = re.compile(r"[*?[]")
-# The root of a local path, or the host or bucket of a URL. In this part, ``*``, ``?`` and ``[`` are
-# not wildcards.
+# The root of a local path, or a URL up to its host or bucket. Here ``*``, ``?`` and ``[`` are not
+# wildcards.
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
 
@@ -63,8 +63,8 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
     """Return every checkpoint and savepoint below the roots, sorted by pointer and number.
 
     A checkpoint without ``_metadata`` (incomplete, or still being written) is returned too; reading
-    it will fail. For a root that does not exist, or a directory that cannot be listed, a candidate
-    with a failure is returned.
+    it will fail. For a root that cannot be searched, or a directory that cannot be listed, a
+    candidate with a failure is returned.
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
@@ -211,7 +211,7 @@ def _failed(path: str, kind: ErrorKind, message: str, job_directory: str | None 
 
 
 def is_glob(path: str) -> bool:
-    """Return whether a path or a URL has ``*``, ``?`` or ``[…]`` after its root."""
+    """Return whether a path or a URL has ``*``, ``?`` or ``[`` after its root."""
     root = _BASE.match(path)  # may contain the brackets of an IPv6 address
     return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 

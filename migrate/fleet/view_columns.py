@@ -1,7 +1,7 @@
 """The views: flat tables of checkpoints, with a name, a type and a value for each column.
 
 The values, and most of the names, are those of ``migrate inspect --format json``. Every view begins
-with the columns of the checkpoint, and ends with ``error_kind`` and ``error``. A checkpoint that
+with the columns that identify the checkpoint (``HEAD``), and ends with ``ERROR``. A checkpoint that
 could not be read has one row in each view: its error, and the facts from its path and size.
 """
 

@@ -78,7 +78,7 @@ def parse_side(side: AnyPath) -> Side:
 
     Raises:
         UsageError: the prefix is unknown, nothing follows it, or something else than ``earliest``,
-            ``latest`` or a time follows ``broker:``.
+            ``latest`` or a time follows ``broker:``; or as for ``local_path``.
         InputError: a URI contains credentials, or the URI of a Spark query is of an unknown kind.
     """
     name = os.fspath(side)

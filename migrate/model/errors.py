@@ -1,6 +1,7 @@
 """Errors, grouped by what the caller can do about them.
 
-The command line has an exit code for each group, and for ``decoder.DecodeError``.
+The command line has an exit code for each group. The exit code of a ``decoder.DecodeError``
+depends on its kind.
 """
 
 from __future__ import annotations
@@ -67,4 +68,4 @@ class CutOverStopped(MigrateError):
 
 
 class ServiceError(MigrateError):
-    """A service did not answer, or denied access."""
+    """A service did not answer or denied access, or Spark or the worker processes failed."""

@@ -96,7 +96,7 @@ def refuse_running_jobs(
 
 
 def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Log whether the JobManager, which runs no job now, knows the plan's job."""
+    """Log that the plan's job has ended, or warn that it may run; this JobManager runs no job."""
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:

@@ -76,7 +76,7 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    # The target is a savepoint, because the copy also keeps the positions that do not change.
+    # SAVEPOINT, because the copy, like a new savepoint, keeps the positions that do not change.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
     sources = list(restrict_to_topics(chosen, query.topics, request.policies))

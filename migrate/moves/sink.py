@@ -30,7 +30,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     """Return the directory that an option names.
 
     Raises:
-        UsageError: as for ``location``.
+        UsageError: as for ``location``, or the name begins with ``spark:``.
     """
     name = os.fspath(path)
     if name.startswith("spark:"):
@@ -233,7 +233,7 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str
 
 
 def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    """Warn of the remembered names, if it is not known under which name the query writes."""
+    """Yield warnings of the remembered names, for a query whose own name is not known."""
     for what, setting, kind in (
         ("checkpoint identifier", "a query that sets", WriterKind.HUDI),
         ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),

@@ -34,7 +34,7 @@ def plan_streams(
     Args:
         chosen_input: the checkpoint or other side that was read, and its chosen sources.
         request: the options of the move.
-        names: for the number of each Spark source, the names of its Flink sources in the forms of
+        names: by the number of each Spark source, the names of its Flink sources, in the forms of
             ``--source``.
 
     Returns:
@@ -131,7 +131,7 @@ def _assign(
 
 
 def _report_assignment(assignment: Assignment) -> None:
-    """Log topics with several readers, Spark sources without a seed, and sources left out."""
+    """Log topics with several readers, unseeded Spark sources, and unassigned Flink sources."""
     readers: dict[str, list[int]] = {}
     for number, topics in assignment.topics.items():
         for topic in topics:

@@ -67,7 +67,7 @@ def verify(
         expect: with ``state``, Spark SQL expressions over the columns of Flink's state: one for
             each field of Spark's key, then one for each field of Spark's value. By default the
             parts of Flink's key, the window if there is one, and the parts of the value.
-        sample: with ``state``, compare this number of Flink's keys only.
+        sample: with ``state``, compare only this number of Flink's keys.
         ttl_ms: the time to live of ``state``, in milliseconds, if it has one: entries that had
             expired when the job was stopped are left out. None keeps every entry.
         stopped_at_ms: with ``ttl_ms``, the time of the job's stop, in epoch milliseconds. By
@@ -75,7 +75,7 @@ def verify(
             whichever is later.
         one_cluster: as for ``plan``: whether to assume that sources of one topic read the same
             Kafka cluster if their state names no cluster. Here their positions must also be equal.
-        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
+        arguments: see ``ChoiceArguments``, ``KafkaArguments`` and ``ToKafkaArguments``.
 
     Returns:
         The outcome of each partition. ``verified`` is true if
@@ -168,7 +168,7 @@ def verify(
 
 
 def _check_order(moved: str, target: str) -> None:
-    """Refuse a target in the place of the checkpoint, and a mistyped prefix in its name."""
+    """Refuse a target in the place of ``moved``, and a mistyped prefix of ``moved``."""
     if moved.startswith((SPARK_PREFIX, GROUP_PREFIX)):
         if target.startswith((SPARK_PREFIX, GROUP_PREFIX)):
             raise UsageError(
@@ -200,7 +200,7 @@ def _parse_target(target: str) -> Side:
 
 
 def _similar_name(name: str, prefixes: Collection[str]) -> str:
-    """Return a name with the prefix that was probably meant, or "" if no prefix is similar."""
+    """Return a mistyped name with the prefix that was probably meant, or "" for any other name."""
     prefix, colon, rest = name.partition(":")
     similar = similar_names(prefix, prefixes) if colon and prefix not in prefixes else ()
     return f"{similar[0]}:{rest}" if similar else ""
@@ -304,7 +304,7 @@ def _only_planned(
 
 
 def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
-    """Return a line for each partition whose records differ at the planned offsets."""
+    """Return a line for each partition whose position is now at another offset than planned."""
     if not job.is_given:
         log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
         return ()

@@ -1,4 +1,4 @@
-"""The comparison of a Spark query's state with the Flink state that it was primed with."""
+"""The result of a comparison of Spark's state with Flink's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from migrate.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class StateProof:
-    """A comparison of Spark's state with Flink's.
+    """The number of keys that agree, and of those that do not.
 
     All numbers count distinct keys; for windows, distinct pairs of a key and a window.
 

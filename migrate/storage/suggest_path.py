@@ -33,7 +33,7 @@ _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 @contextmanager
 def suggesting_path(pointer: str, files: Files) -> Iterator[None]:
-    """If the block raises a DecodeError, add a suggestion of another path, if there is one."""
+    """Add a suggestion of another path, if there is one, to a DecodeError that the block raises."""
     try:
         yield
     except DecodeError as error:
@@ -55,7 +55,7 @@ def _raise_with_suggestion(pointer: str, error: DecodeError, files: Files) -> No
 
 
 def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
-    """Return the error's text, with a suggestion if there is one."""
+    """Return the error's text; a suggestion, if there is one, is added or replaces the text."""
     if error.kind is ErrorKind.UNSUPPORTED and _OTHER_SCHEME.match(pointer):
         return f"{error.problem}; name a path or a URI of {', '.join(SCHEMES)}"
     if relative := _RELATIVE_URI.fullmatch(pointer):
@@ -80,7 +80,7 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
 
 
 def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """Return a text that names another path or form, or an empty text."""
+    """Return a text that names another path or side, or what to do; else an empty text."""
     names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
         return _suggest_json(pointer, files) if is_damaged else _suggest_similar(pointer, files)

@@ -1,8 +1,8 @@
 """A copy of a query's checkpoint location, with its state and with other positions.
 
-A query continues at the offsets in the offset log's entry of its newest committed batch. In this
-entry only the offsets of Kafka sources change. The batch's number, its watermark and the version of
-its state stay the same.
+A query continues at the offsets that the offset log has for the newest committed batch. In this
+entry of the log, only the offsets of Kafka sources change. The batch's number, its watermark and
+the version of its state stay the same.
 
 All other files are copied unchanged, except the metadata of some operators (transformWithState;
 from Spark 4.2 on also joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, has a line

@@ -57,7 +57,7 @@ def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
     """Return the answer to ``GET <url><path>``.
 
     Raises:
-        FlinkRestError: the answer has another form, or as for ``request``.
+        FlinkRestError: the answer is not of ``answer_type``, or as for ``request``.
         UsageError: as for ``request``.
     """
     try:
@@ -132,7 +132,7 @@ def _not_a_job_manager(url: str) -> FlinkRestError:
 
 
 def _display_address(url: str) -> str:
-    """Return the option with the address, without the path, which may contain a password."""
+    """Return ``--flink-rest`` and the address without its path, which may contain a password."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return f"--flink-rest {parts.scheme}://{parts.hostname}:{port}"

@@ -24,7 +24,7 @@ _SECRET_NAME = re.compile(
 # where it is a whole word.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
-# Secrets with fewer characters are hidden only where they are whole words.
+# Secrets with fewer characters may be part of many words, so they are hidden only as whole words.
 _SHORT = 4
 # The largest file of properties, in bytes. A file with a chain of certificates has about 10 KB.
 MAX_BYTES = 1024 * 1024
@@ -46,7 +46,6 @@ def redact_secrets(text: str, config: KafkaConfig) -> str:
     """Hide passwords, other secrets, and credentials in URLs in a text."""
     text = redact_urls(text)
     for value in _values(config, secret=True):
-        # A short secret may be part of many words, so it is hidden only as a whole word.
         short = rf"(?<!\w){re.escape(value)}(?!\w)"
         text = re.sub(short if len(value) < _SHORT else re.escape(value), _HIDDEN, text)
     return text

@@ -3,9 +3,9 @@
 The query's state is compared as it is after the batch that reads the records between the
 checkpoints, before Spark removes windows. Flink's watermark at a checkpoint is not known, and may
 be before or after Spark's. So a window that Flink still keeps is compared even if the query has
-fired it. A window that only Spark has counts as wrong, with one exception: it ends before the end
-of the first window that Flink keeps, and either the query has fired it or the output mode is
-``complete``. Such windows are left out of the comparison.
+fired it. A window that only Spark has counts as unexpected, with one exception: a window that ends
+before every window that Flink keeps is left out of the comparison if the query has fired it or the
+output mode is ``complete``.
 
 If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
 The keys of the dropped entries are not compared.
@@ -122,7 +122,7 @@ def _without_expired(state: SparkState, earlier: DataFrame, later: DataFrame) ->
 
 
 def _first_kept_end(state: SparkState, rows: Rows, expected: DataFrame | None) -> int | None:
-    """Return the end of the first window that Flink keeps, in epoch milliseconds."""
+    """Return the earliest end of a window that Flink keeps, in epoch milliseconds, or None."""
     if expected is not None:
         frame = to_spark_columns(expected, state)
         end: int | None = frame.agg(F.min(F.unix_millis("window.end"))).collect()[0][0]

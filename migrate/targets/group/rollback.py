@@ -80,13 +80,14 @@ def restore(
         config: librdkafka properties, including ``bootstrap.servers``.
         path: the path of the rollback file.
         approved: the preview that the user has approved.
-        rollback_path: where the rollback file of this change is written, before anything else.
+        rollback_path: where the rollback file of this rollback is written, before anything else.
         force: roll back although the group has moved on since, or an offset might be invalid today
             (``Doubt``). Offsets of partitions that are gone are left out.
 
     Raises:
-        Refused: as for ``read_preview``; the group has members, has moved on, or has changed since
-            the preview; or there is already a file at ``rollback_path``. Nothing was changed.
+        Refused: as for ``read_preview``; the group has members, or has changed since the preview;
+            there is a reason that only ``force`` overrides; or there is already a file at
+            ``rollback_path``. Nothing was changed.
         BrokerError: as for ``read_preview``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """
