@@ -213,7 +213,7 @@ class StateFiles:
         return list(dict.fromkeys(map(normalise_path, paths)))
 
     def _allowed_paths(self, candidates: list[str], outside: list[str]) -> Iterator[str]:
-        """Yield the absolute paths of allowed candidates; append the others to ``outside``."""
+        """Yield the absolute paths of allowed candidates; append those outside to ``outside``."""
         for candidate in candidates:
             if "\0" in candidate:
                 continue
@@ -267,8 +267,8 @@ def _is_below_without_entropy(path: str, directory: str, root: str) -> bool:
     """Return whether a path is below the directory if Flink's random S3 entropy is left out.
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
-    and the state with random characters in its place. The entropy key can only be in ``root``, the
-    part that the user configured.
+    and the state files with random characters in place of ``_entropy_``. This key can only be in
+    ``root``, the part that the user configured.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):

@@ -31,9 +31,9 @@ class ByteSource(Protocol):
     """Read-only files under slash-separated paths.
 
     The source determines the form of a path (a local path, a URL). ``read``, ``read_range`` and
-    ``modified_at`` raise FileNotFoundError for a missing file. Methods raise StorageUnavailable for
-    a service that fails, and OSError for a file that they have no permission to read. Several
-    threads call ``read_range`` at the same time.
+    ``modified_at`` raise FileNotFoundError for a missing file. Methods raise StorageUnavailable if
+    a store fails or denies access, and another OSError if a local file cannot be read.
+    ``read_range`` must be thread-safe.
     """
 
     def read(self, path: str) -> bytes:
@@ -170,10 +170,10 @@ def checkpoint_number(directory: str) -> int | None:
 
 
 def normalise_path(path: str) -> str:
-    """Return the path without ``.``, ``..`` and doubled slashes, for any ByteSource."""
+    """Resolve ``.``, ``..`` and doubled slashes in a path or URL, without looking at any file."""
     scheme = _SCHEME.match(path)
     if scheme is None:
         return posixpath.normpath(path)
     authority, slash, below = path[scheme.end() :].partition("/")
-    # As an absolute path, so that `..` cannot lead out of the host or bucket.
+    # Normalised as an absolute path, so that `..` cannot lead out of the host or bucket.
     return scheme[0] + authority + (posixpath.normpath("/" + below.lstrip("/")) if slash else "")

@@ -1,7 +1,7 @@
 """SourceReaderState: the splits of a source's readers, one list per subtask.
 
-An element is ``i32 splitSerializerVersion, i32 len``, len bytes of the split. The state has this
-name in every FLIP-27 source, not only in Kafka sources.
+An element is ``i32 splitSerializerVersion, i32 len``, len bytes of the split. All FLIP-27
+sources, not only Kafka's, give their reader state this name.
 
 Source: org.apache.flink.streaming.api.operators.SourceOperator @ Flink 2.2.0,
 org.apache.flink.core.io.SimpleVersionedSerialization @ 2.2.0.
@@ -36,9 +36,10 @@ def read_reader_element(element: bytes, label: str) -> Split | DynamicSplit | Hy
 def read_any_split(split: bytes, version: int, label: str) -> Split | DynamicSplit | HybridSplit:
     """Read a split of the given serializer version.
 
-    Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource both use version 0,
-    but no split decodes as both. A HybridSource's split begins with its source index, and so with
-    two zero bytes; a KafkaSource's split begins with a topic's length, which is not zero.
+    Of the known kinds, only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource
+    both use version 0, but no split decodes as both. A HybridSource's split begins with an i32
+    source index, and so with two zero bytes; a KafkaSource's split begins with a topic's length,
+    which is not zero.
 
     Raises:
         DecodeError: the bytes are not exactly a split of a known kind.

@@ -116,7 +116,7 @@ class KeyedState(StateInfo):
 
     @property
     def caveat(self) -> str | None:
-        """Why some values may turn out to be unreadable, or None."""
+        """Why some entries might turn out to be unreadable, or None."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
             name = find_open_class(type_) if type_ is not None else None
             if name is not None:
@@ -237,7 +237,7 @@ def _read_operator(
 
 
 def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
-    """Return the handles that contain state; for the changelog backend, the handles of its base.
+    """Return the handles that contain state; for the changelog backend, ``ChangelogState.base``.
 
     A changelog cannot be read: it does not contain the keys' type, and its changes include merges
     of windows, which call the job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
@@ -271,7 +271,7 @@ def _open_source(
     """
     if isinstance(handle, KeyGroupsState):
         stream = Stream(handle.stream, files, label)
-        if is_raw:  # it has no head, so a key group may begin at offset 0
+        if is_raw:  # a raw stream has no head, so a key group may begin at offset 0
             key_groups = KeyGroupsStream(handle, stream, first_offset=0)
             return RawTimersSource(key_groups, kryo_version, max_parallelism, label)
         key_groups = KeyGroupsStream(handle, stream)

@@ -1,4 +1,4 @@
-"""Environment variables that name the brokers, and the file of Kafka properties."""
+"""Environment variables that name the brokers and the file of Kafka properties."""
 
 from __future__ import annotations
 

@@ -33,8 +33,7 @@ class PlannedMove:
     """A plan, with the job's keyed states and the query's streams.
 
     Attributes:
-        plan: the plan.
-        findings: the findings about the checkpoint.
+        findings: the findings about the checkpoint, without those that ``plan_move`` drops.
         states: the keyed states (taken, left behind, unreadable), or None if reading failed.
         streams: the topics, by the number of the stream; empty if the spec names no streams.
     """
@@ -61,8 +60,8 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     Args:
         context: the cut-over.
         chk: the checkpoint or savepoint.
-        job_runs: whether the job still runs, and is stopped before it moves. Findings about this
-            checkpoint that do not hold for the savepoint of the stop are left out.
+        job_runs: whether the job still runs, and will be stopped before the move. If so, findings
+            that will not hold for the savepoint of the stop are dropped.
 
     Raises:
         MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.
@@ -100,7 +99,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
 def _drop_findings(
     checkpoint: ChosenInput, has_ended: Callable[[Finding], bool], notes: Mapping[Code, str]
 ) -> ChosenInput:
-    """Drop the findings that have ended, and log a note for those with a code in ``notes``."""
+    """Drop the findings that ``has_ended`` selects, and log the notes about them."""
     positions = checkpoint.positions
     assert isinstance(positions, Extraction)  # a cut-over moves only from checkpoints
     for finding in positions.findings:

@@ -74,11 +74,10 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record for each partition of a group whether it has a member, and the first commit by others.
+    """Record for each partition of a group whether it had a member, and the first commit by others.
 
-    Before the target is written, nothing is recorded.
-
-    A member that has a partition while our commit is still the newest begins at the planned offset.
+    A member is recorded only while our commit is the newest, because only such a member begins at
+    the planned offset. Nothing is recorded before the target is written, or without a plan.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
@@ -104,7 +103,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
 
 
 def _check_command(context: CutOverContext) -> None:
-    """Record the exit code of the command that starts the query, once it has ended.
+    """Record the exit code of the command ``start``, once the command has ended.
 
     Raises:
         CutOverStopped: the command has failed, or its exit code is missing.

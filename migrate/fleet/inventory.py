@@ -34,7 +34,7 @@ _NAMES = [column.name for column in VIEWS[CheckpointView.CHECKPOINTS]]
 class ScannedJob:
     """A job (represented by its newest complete checkpoint), or a savepoint without a job.
 
-    A directory that could not be listed is also represented by an instance.
+    An instance can also represent a missing root, or a directory that could not be listed.
 
     Attributes:
         pointer: the checkpoint's directory, the argument CHK of the other commands.
@@ -46,7 +46,7 @@ class ScannedJob:
         positions: the number of topic-partitions of each source, added up.
         lag: the sum of the known lags, each an upper bound of the number of records between a
             position and the log end; None without a broker, or if no lag is known.
-        lag_unknown: the number of positions whose lag is unknown.
+        lag_unknown: the number of positions whose lag is unknown; 0 without a broker.
         obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
             ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``.
         why_not: the obstacles in words.
@@ -78,7 +78,7 @@ class ScannedJob:
 
     @property
     def movable(self) -> bool:
-        """Whether no obstacle to a move was found, in the checkpoint or at the broker."""
+        """Whether the checkpoint was read, and no obstacle to a move was found."""
         return self.readable and not self.obstacles
 
     @property
@@ -192,7 +192,8 @@ class JobPlan:
         file: the name of the plan's file; None without a plan.
         warnings: the warnings of the plan.
         reasons: why there is no plan.
-        failure: the error that ended the planning, perhaps a bug of ours; None if there was none.
+        failure: the error that ended the planning, perhaps a bug of ours; None if there was none,
+            or for a DecodeError.
     """
 
     group: str | None
@@ -220,7 +221,7 @@ class Inventory:
 
     @property
     def failures(self) -> list[Exception]:
-        """The errors that ended the planning of jobs."""
+        """The ``failure`` of each plan that has one."""
         plans = (self.plans or {}).values()
         return [plan.failure for plan in plans if plan.failure is not None]
 

@@ -58,14 +58,14 @@ def query_positions(pointer: str) -> ListedPositions:
     as in the query.
 
     Raises:
-        InputError: a URI of an unknown kind, or as for ``committed_positions``.
+        InputError: a URI of an unknown kind, or as for ``committed_positions`` and
+            ``query_operator_id``.
         Refused: the query has not committed a batch yet, or as for ``committed_positions``.
     """
     files = Files()
     directory = query_directory(pointer, files)
     batch = newest_committed_batch(directory, files)
-    # This call is before the check of ``batch``, because a directory without a query is an
-    # InputError.
+    # Before the check of ``batch``: for a directory without a query, this call raises InputError.
     committed = committed_positions(pointer, directory, files)
     if batch is None:
         raise Refused(

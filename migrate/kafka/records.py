@@ -1,8 +1,9 @@
 """Read bounded runs of records, without a consumer group.
 
-For each partition, a read is bounded by its number of records and by ``MOST_BYTES``. The caller
-limits the number of partitions. ``RecordReader.around`` keeps only the offset, hashes, headers and
-timestamp of a record. librdkafka drops transaction markers, so no record has their offsets.
+For each partition, a read is bounded by a number of offsets before the position, and by a number
+of records and ``MOST_BYTES`` from the position on. The caller limits the number of partitions.
+``RecordReader.around`` keeps hashes, not keys and values. librdkafka drops transaction markers,
+so no record has their offsets.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from migrate.model.cluster_snapshot import BrokerError
 from migrate.model.record import Record, Surroundings
 
 # A partition is no longer read once its records from the position on exceed this number of bytes.
-# The records of all partitions that are read at once must fit in memory.
 MOST_BYTES = 8 * 1024 * 1024
 # The number of messages taken from librdkafka at once.
 _MESSAGES_AT_ONCE = 1000
@@ -63,7 +63,7 @@ class _Span:
 
     Attributes:
         start: the first offset to read.
-        pivot: the offset that separates the records before and after it.
+        pivot: records below this offset are in ``before``, all others in ``after``.
         log_start, log_end: the log range; for ``read_committed`` the end is the last stable offset.
         most_before, most_after: how many records to keep.
     """
@@ -176,7 +176,7 @@ class RecordReader:
         return results
 
     def offsets_at(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Return the offset of the first record at or after a time, or the log end if none is.
+        """Return the offset of the first record at or after a time; without one, the log end.
 
         Args:
             times: for each partition a time in milliseconds of the epoch.
@@ -194,7 +194,7 @@ class RecordReader:
         }
 
     def compacted_topics(self, topics: Iterable[str]) -> set[str]:
-        """Return the topics that Kafka compacts; none if this user may not see their settings."""
+        """Return those topics that Kafka compacts, except topics whose settings cannot be read."""
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
         if not resources:
             return set()
@@ -216,9 +216,9 @@ class RecordReader:
         return self._connection.topics()
 
     def newest(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
-        """Return the key and the value of the records in the last ``most`` offsets.
+        """Return the keys and values of the records in the last ``most`` offsets.
 
-        Records without a key or a value are left out.
+        Records without a key or a value are left out, and all after the first ``MOST_BYTES``.
         """
         log_start, log_end = self._ranges([partition])[partition]
         contents: list[tuple[bytes, bytes]] = []

@@ -80,7 +80,7 @@ def make_move(
     into: PlanInput | None = None,
     ignore_other_sources: bool = False,
 ) -> Move:
-    """Ask the broker once, if one is named, and make a separate plan for each part.
+    """Take one snapshot, if a broker is named, and make a separate plan for each part.
 
     Args:
         request: what the user asked for.
@@ -142,8 +142,8 @@ def report_plans(
 def _report_origin(origin: Origin, request: Request) -> None:
     """Log the origin of the move.
 
-    Warn if the job stopped with it more than a day ago, unless the target is a savepoint, or the
-    user names a source group.
+    Warn if the origin is the savepoint of a stop and more than a day old, unless the target is a
+    savepoint or the user names a source group.
     """
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:

@@ -38,7 +38,8 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
     Args:
         chk: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
-            directory; a local path or a URL. For a group, ``chk`` may also be ``spark:DIR``.
+            directory; a local path or a URL. For a group, ``chk`` may also be ``spark:DIR``; for
+            Spark, any side, as for ``diff``.
         group: the consumer group to plan for; None plans for Spark.
         arguments: see ``MoveArguments``.
 
@@ -174,7 +175,7 @@ _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
-    """Return the numbers of checkpoints after the plan's; log a note if they cannot be read."""
+    """Return the numbers of checkpoints after ``origin``; log a note if they cannot be read."""
     if origin.kind != "checkpoint":
         return ()
     files = Files()

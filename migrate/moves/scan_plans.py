@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
-# The placeholder for the job's id in the name of a group.
+# The placeholder for the job's label in the name of a group.
 JOB_PLACEHOLDER = "{job}"
 
 # Planning mostly waits for stores and brokers.
@@ -49,7 +49,7 @@ def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
 
     Raises:
         Refused: the directory is not empty.
-        UsageError: the path is not a directory; no broker is named, but groups are; or all jobs
+        UsageError: the directory cannot be listed; no broker is named, but groups are; or all jobs
             would have the same group.
     """
     if group is not None:
@@ -91,7 +91,7 @@ def save_plans(
     Args:
         jobs: the jobs of an inventory.
         directory: the directory for the plans.
-        group: the name of the consumer groups, with ``{job}`` for the job's id; None for Spark.
+        group: the name of the consumer groups, with ``{job}`` for the job's label; None for Spark.
         progress: called after each job.
         arguments: see ``KafkaArguments``.
 

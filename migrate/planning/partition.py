@@ -179,8 +179,8 @@ def new_partition(
     def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
         # A KafkaSource looks for partitions when it starts and then every five minutes
         # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so a partition that it has not found should
-        # have few records older than the checkpoint. It may have many if the source is configured
-        # with a list of partitions, because such a source finds no new ones.
+        # have few records older than the checkpoint. The partition may have many if the source is
+        # configured with a list of partitions, because such a source finds no new ones.
         older = log.first_since - log.start if log.first_since is not None else 0
         return replace(
             new,

@@ -68,7 +68,7 @@ class PlannedCheckpoint(Model):
     the number of the checkpoint, or of a Spark query's newest committed batch. ``newest`` is the
     number of the newest complete checkpoint in the same directory. ``stopped``: whether the job
     ended with the checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark
-    query, the query's id. ``cluster`` is a DynamicKafkaSource's id of the Kafka cluster.
+    query, the query's id. ``cluster`` is the id that a DynamicKafkaSource gives its Kafka cluster.
     """
 
     pointer: str

@@ -60,7 +60,7 @@ def make_question(
     target: Target = SPARK,
     into: PlanInput | None = None,
 ) -> Question:
-    """Return the question to the broker whose answer ``make_plan`` needs.
+    """Return the question that the broker must answer for ``make_plan``.
 
     Args:
         plan_input: the whole checkpoint, with its transactions.
@@ -249,7 +249,7 @@ def _new_partitions(
     snapshot: ClusterSnapshot,
     policies: Policies,
 ) -> Iterator[PlannedPartition]:
-    """Plan the partitions of these topics that the broker has and no chosen source has."""
+    """Plan the selected partitions of these topics that only the broker has."""
     selected = {
         policies.topic_map.get(topic, topic): partitions
         for topic, partitions in (policies.partitions or {}).items()

@@ -41,7 +41,7 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|\.parquet|\.[0-9a-fA-F-]{36}\.(?:parquet|json))"
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
-# The largest checkpoint, in bytes and in rows. A checkpoint lists every file of the table.
+# The largest file of a checkpoint, in bytes and rows. A checkpoint lists every file of the table.
 _LARGEST_CHECKPOINT = 512 << 20
 _MOST_ROWS = 50_000_000
 
@@ -111,7 +111,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
 
 
 def _add_parquet(log: _Log, content: bytes, name: str) -> None:
-    """Add the actions of a Parquet checkpoint; if pyarrow is missing, note the file as unread."""
+    """Add the ``txn`` actions of a Parquet file, or note why the file was not read."""
     try:
         import pyarrow
         import pyarrow.parquet

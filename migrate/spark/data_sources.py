@@ -80,7 +80,7 @@ class FlinkStateDataSource(DataSource):
         return _Reader(self._table().split, read_chunk)
 
     def _table(self) -> Table:
-        # The opened table is kept in this object, which Spark pickles for its later processes.
+        # The opened table is kept: Spark pickles this object for processes that start later.
         table: Table | None = vars(self).get("_opened")
         if table is None:
             table = self._opened = _open(self.options)

@@ -6,9 +6,8 @@ seed, so this query starts at the same offsets as the user's query. The queries 
 seeds, so the location does not change.
 
 Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
-``kafka_options`` translates librdkafka's properties to these options, if a consumer needs the
-properties; ``migrate.kafka.config.java_client`` translates a Java client's properties to
-librdkafka's.
+``kafka_options`` translates librdkafka's properties to these options;
+``migrate.kafka.config.java_client`` translates a Java client's properties to librdkafka's.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.

@@ -35,7 +35,7 @@ class FileQuery:
     Attributes:
         query: the user's query, a function of its streams.
         location: the query's checkpoint location.
-        files: the directory that has a directory of files for each stream, named by its number.
+        files: the directory with a subdirectory for each stream, named by the stream's number.
         output_mode: the query's output mode.
         names: the names of the streams; empty if the streams have no names.
     """
@@ -88,7 +88,7 @@ def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
     """Check the time to live and the savepoint of the rows.
 
     The user's own DataFrames must not have entries that could have expired. The rows that were made
-    from Flink's state must be of the savepoint of ``starts``.
+    from Flink's state must be of a savepoint with the offsets in ``starts``.
 
     Raises:
         Refused: the time to live of a state was not given; or a partition starts elsewhere than in
@@ -110,7 +110,7 @@ def fill_state(
     Args:
         file_query: the query, with a new checkpoint location.
         rows: the rows of each stream.
-        watermark_ms: Flink's watermark.
+        watermark_ms: Flink's watermark; without it, 0 is written.
         may_lack_watermark: whether ``watermark_ms`` is ignored if the query has no watermark.
 
     Returns:

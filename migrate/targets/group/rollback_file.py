@@ -86,12 +86,12 @@ class RollbackFile(Model):
     change: Literal["commit", "rollback"]
     before: SavedGroup
     after: SavedGroup
-    # Rollback files of earlier releases lack it.
+    # Rollback files of earlier releases lack this field.
     sha256: Sha256 | None = None
 
     @cached_property
     def changed_partitions(self) -> frozenset[TopicPartition]:
-        """The partitions whose committed offset changes."""
+        """The partitions whose offset, metadata or leader epoch changes."""
         return frozenset(differing_partitions(self.before.committed, self.after.committed))
 
 
@@ -115,7 +115,7 @@ class LoggedChange:
 
 
 def differing_partitions(before: Offsets, after: Offsets) -> list[TopicPartition]:
-    """Return the partitions whose committed offset differs, in order."""
+    """Return the partitions whose offset, metadata or leader epoch differs, in order."""
     return sorted(
         partition
         for partition in before.keys() | after.keys()
@@ -208,7 +208,7 @@ def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
 
 
 def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
-    """Return the partitions of a change that hold an offset other than the old and the new one."""
+    """Return the changed partitions whose ``Committed`` is neither the old nor the new one."""
     before, after = file.before.committed, file.after.committed
     return sorted(
         partition
@@ -239,7 +239,7 @@ def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
     """Yield the rollback files among the ``*.json`` files of a folder; ignore all other files.
 
     Raises:
-        EditedFile: a rollback file was edited. Otherwise an older file would be taken for it.
+        EditedFile: a rollback file was edited. If it were skipped, an older file could seem newest.
     """
     for path in folder.glob("*.json"):
         try:

@@ -82,7 +82,7 @@ def position_warnings(changes: Iterable[SourceChange]) -> list[WarningText]:
 
 
 def _state_effect(by: int | None) -> str:
-    """Return the effect of a change by ``by`` offsets on a state that does not change."""
+    """Return the effect of a change by ``by`` offsets on a state that stays as it is."""
     if by is None:
         return "how much of it is in the state is not known"
     records = f"up to {counted(abs(by), 'record')} {'is' if abs(by) == 1 else 'are'}"
