@@ -33,7 +33,7 @@ MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 
 
 class Split(NamedTuple):
-    """A split as stored; an offset may be a marker.
+    """A split as stored; an offset can be a marker.
 
     ``starting_offset`` is the next offset to read; ``stopping_offset`` is None if the split has no
     end (Long.MIN_VALUE in the state).

@@ -87,8 +87,8 @@ def read_states(
     """Yield (state number, batch of entries) for all states of the key group.
 
     The first batch of each state is empty; it tells the caller that the state begins. ``target`` is
-    the state that the caller reads: if an earlier state is unreadable, the error says that
-    ``target`` is blocked. The other arguments are those of ``read_heap_batches``.
+    the state that the caller reads, or None for all: if an earlier state is unreadable, the error
+    says that ``target`` is blocked. The other arguments are those of ``read_heap_batches``.
     """
     position = 0
     left = set(range(len(states)))
@@ -150,7 +150,8 @@ def blocked_reason(name: str, problem: str) -> str:
     )
 
 
-# A function that reads one entry, appends it to the list, and returns the entry's end.
+# A function that reads one stored entry, appends it to the list (a MAP as one ``Entry`` for each
+# pair), and returns the stored entry's end.
 _Read = Callable[[Readers, bytes, int, int, list[Entry]], int]
 
 
@@ -237,8 +238,8 @@ def split_heap_key_group(
     """Split a key group into smaller ones that hold only the entries of the state ``target``.
 
     The end of an entry is found only by reading it, so each entry is read here and by the caller.
-    From an unreadable entry on, the bytes are yielded unchanged, so that the caller's reading
-    raises the error.
+    If an entry or a state's header cannot be read, the last of the smaller key groups begins there,
+    so that the caller's reading raises the error.
 
     Args:
         states: the states of the head.

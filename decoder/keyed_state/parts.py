@@ -68,8 +68,8 @@ class StateSource(Protocol):
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
         """Yield the decompressed bytes that ``batches`` reads, in frames.
 
-        Each frame has the format of a complete key group; a large key group is split into several
-        frames. In the heap backend's layout, a frame does not contain the key group's number.
+        Each frame has the format of a complete key group, but without its number in the heap
+        backend's layout. A large key group is split into several frames.
 
         Raises:
             DecodeError: as for ``batches``.

@@ -68,8 +68,8 @@ _NESTED_MAGIC = 1333245
 _NESTED_VERSION = 1
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
-# The deepest nesting of serializers. The types of jobs are less deep, and Python's stack allows
-# more.
+# The maximum depth of nested serializers. The types of jobs are less deep, and Python's stack
+# allows more.
 _MAX_DEPTH = 32
 # The maximum number of padding bytes for null. If all values of a type have the same length, Flink
 # pads null to that length.
@@ -239,7 +239,7 @@ def _struct(class_name: str, names: tuple[str, ...], reader: _Reader, outer: int
 
 
 def _tuple(reader: _Reader, outer: int) -> Type:
-    """Read ``UTF class``; the nested snapshots of the fields."""
+    """Read ``UTF class``, then the nested snapshots of the fields."""
     class_name = reader.cursor.utf("class of a tuple")
     return Struct(
         class_name, tuple(Field(f"f{index}", type_) for index, type_ in enumerate(reader.nested()))
@@ -256,13 +256,13 @@ def _row(reader: _Reader, outer: int) -> Type:
 
 
 def _array(reader: _Reader, outer: int) -> Type:
-    """Read ``UTF componentClass``; the snapshot of the components."""
+    """Read ``UTF componentClass``, then the snapshot of the components."""
     reader.cursor.skip_utf("class of an array's components")
     return NullableList(reader.part(), null=0)
 
 
 def _nullable(reader: _Reader, outer: int) -> Type:
-    """Read ``i32 padding``; the snapshot of the value."""
+    """Read ``i32 padding``, then the snapshot of the value."""
     padding = reader.number("padding", _MAX_PADDING)
     return Nullable(reader.part(), padding)
 
@@ -277,7 +277,7 @@ def _linked_list(reader: _Reader, outer: int) -> Type:
 
 
 def _external(reader: _Reader, outer: int) -> Type:
-    """Read a DataType (Java object), ``bool isInternalInput``; the internal type's snapshot."""
+    """Read a DataType (Java object), ``bool isInternalInput`` and the internal type's snapshot."""
     read_object_stream(reader.cursor)
     reader.cursor.boolean("internal input")
     return reader.part()
@@ -356,8 +356,8 @@ def _enum(reader: _Reader) -> Type:
 def _pojo(reader: _Reader) -> Type:
     """Read the content of a POJO's snapshot.
 
-    ``UTF class``; three optional maps: fields, registered subclasses, other subclasses. The values
-    of the maps are snapshots.
+    ``UTF class``, then three optional maps: fields, registered subclasses, other subclasses. The
+    values of the maps are snapshots.
     """
     reader.check_version(2)
     name = reader.cursor.utf("class of a POJO")
@@ -387,9 +387,9 @@ def _read_framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
 def _kryo(reader: _Reader) -> Type:
     """Read the content of a Kryo snapshot.
 
-    ``UTF class``; three optional maps: registrations, default serializers, default serializers'
-    classes. A registration is ``UTF class, i32 kind`` and content that depends on the kind.
-    Kind 0: the job names no serializer for the class, and Kryo uses its own.
+    ``UTF class``, then three optional maps: registrations, default serializers, default
+    serializers' classes. A registration is ``UTF class, i32 kind`` and content that depends on the
+    kind. Kind 0: the job names no serializer for the class, and Kryo uses its own.
     """
     reader.check_version(2)
     name = reader.cursor.utf("class of Kryo's")
@@ -439,7 +439,7 @@ def _flink_string(cursor: Cursor) -> str:
 
 
 def _row_data(reader: _Reader) -> Type:
-    """Read ``i32 n`` x LogicalType (Java object); the nested snapshots."""
+    """Read ``i32 n`` x LogicalType (Java object), then the nested snapshots."""
     reader.check_version(3)
     cursor = reader.cursor
     types = [
@@ -501,14 +501,14 @@ def _map_data(reader: _Reader) -> Type:
 
 
 def _sorted_map(reader: _Reader) -> Type:
-    """Read the comparator (Java object); the nested snapshots of key and value."""
+    """Read the comparator (Java object), then the nested snapshots of key and value."""
     reader.check_version(3)
     read_object_stream(reader.cursor)
     return Map(*reader.two_parts())
 
 
 def _ttl_aware(reader: _Reader) -> Type:
-    """Read ``bool isTtlEnabled``; the snapshot of the serializer that writes the values."""
+    """Read ``bool isTtlEnabled``, then the snapshot of the serializer that writes the values."""
     reader.check_version(1)
     reader.cursor.boolean("TTL")
     return reader.snapshot()

@@ -452,7 +452,7 @@ def parts(type_: Type) -> tuple[Type, ...]:
 
 
 def unreadable(type_: Type) -> Unreadable | None:
-    """Return the first unreadable part of a type, or None."""
+    """Return the first unreadable part of a type, with its path, or None."""
     match type_:
         case Unreadable():
             return type_

@@ -3,8 +3,8 @@
     submit=$(python -c 'from migrate.cli import submit; print(submit.__file__)')
     spark-submit --master yarn "$submit" s3://bucket/flink --output s3a://bucket/inventory
 
-spark-submit writes both stdout and stderr of a Python program to stdout. With ``--quiet``, that is
-only the table, warnings and errors.
+spark-submit writes both stdout and stderr of a Python program to stdout. With ``--quiet``, stdout
+has only the table, warnings and errors.
 """
 
 import sys

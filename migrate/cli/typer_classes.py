@@ -34,7 +34,6 @@ class _Option(TyperOption):
     """An option whose texts, lists of texts and enums are converted without pydantic."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
-        """Convert the option's text on the command line."""
         return _convert(self, ctx, value, super().process_value)
 
 
@@ -42,7 +41,6 @@ class _Argument(TyperArgument):
     """An argument whose texts, lists of texts and enums are converted without pydantic."""
 
     def process_value(self, ctx: Any, value: Any) -> Any:
-        """Convert the argument's text on the command line."""
         return _convert(self, ctx, value, super().process_value)
 
 
@@ -115,7 +113,7 @@ class Command(TyperCommand):
 
 
 def _why_no_option(ctx: Any, command: Any, option: str) -> str:
-    """Return why a command lacks an option that other commands have, or an empty text."""
+    """Return why a command lacks ``--execute`` or an option of other commands, or an empty text."""
     from migrate.cli.help import COMMANDS
     from migrate.cli.main import load_command
     from migrate.model.wording import join_some, similar_names

@@ -66,7 +66,7 @@ class Savepoint:
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
-    """Return whether two paths name the same savepoint; scheme and host may differ.
+    """Return whether two paths name the same savepoint; scheme and host (or bucket) do not count.
 
     If Flink has chosen the directory name (``savepoint-<part of the job id>-<random>``), an equal
     name is enough.
@@ -83,7 +83,8 @@ class JobToStop:
     """The job that this cut-over stops.
 
     Attributes:
-        flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it.
+        flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or if the
+            JobManager has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
         trigger_id: the trigger id of the stop that was requested last; if none was requested, or
             the last stop has failed, the id for the next stop.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
@@ -102,12 +103,12 @@ class JobToStop:
 
     @property
     def is_known(self) -> bool:
-        """Whether Flink still lists the job."""
+        """Whether Flink still answers and lists the job."""
         return self.flink_job.state != "UNKNOWN"
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job has ended, or Flink no longer lists it."""
+        """Whether the job has ended or is no longer known."""
         return self.flink_job.ended or not self.is_known
 
 
@@ -118,7 +119,8 @@ class LocationFacts:
     Attributes:
         name: the directory, as the user names it.
         is_empty: whether the directory is empty or missing.
-        unfinished: whether it holds a part of a seed, because a write or a removal was interrupted.
+        unfinished: whether it holds only a part of a seed: a write or a removal was interrupted, or
+            is not finished yet.
         query_id: the id in its ``metadata``, or None.
         seeds: the start offsets of each Kafka source, by the number of the source.
         last_committed_batch: the newest committed batch, or None.

@@ -1,6 +1,6 @@
 """Read the spec of a cut-over from strict YAML.
 
-Each problem is reported with its key or line. Values are not shown, as they may hold secrets.
+Each problem is reported with its key or place. Values are not shown, as they may hold secrets.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class _Strict(yaml.SafeLoader):
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _RefusedYaml("a key that is a list or has keys itself", key.start_mark)
-            # Without its colon, a key is "sasl.password SECRET": show only its first word.
+            # If a colon is missing, a key can be "sasl.password SECRET": show only its first word.
             name, line = shortened(key.value.partition(" ")[0]), key.start_mark.line + 1
             if key.value in lines:
                 twice = f"{name} is there twice (lines {lines[key.value]} and {line})"

@@ -31,7 +31,7 @@ class Content(Enum):
 
 
 def target_content(facts: Facts) -> tuple[Content, str]:
-    """Return what the target holds, and why a run cannot use it (empty if it can).
+    """Return what the target holds, and why a run must not use it, or an empty text.
 
     Args:
         facts: the facts, with the plan, the target and the command that primes.
@@ -137,7 +137,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
 
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
-    """Return why a location does not hold the plan and the primed state, or an empty text."""
+    """Return why a location might not hold the plan and the primed state, or an empty text."""
     name, code = target.name, facts.prime_status
     if code not in (None, 0) and not facts.adopt:
         end = f"ended with exit code {code}"
@@ -156,7 +156,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     return f"{name}: {target.priming_problem}; {way_out}"
 
 
-# -- whether work has started from it --------------------------------------------------------------
+# -- whether work has started from the target ------------------------------------------------------
 
 
 class Started(Enum):

@@ -1,7 +1,7 @@
 """Run a scan: read each checkpoint once, ask the broker once, and write the tables.
 
 ``scan_locally`` runs a scan with processes of this machine; ``migrate.spark.scan_on_spark`` runs it
-on Spark. Both use the functions of this module that handle one checkpoint.
+on Spark. Both read checkpoints with ``read_chunk``.
 
 On this machine, if no broker is asked, the rows of each checkpoint are written as soon as the
 checkpoint is read. Otherwise the checkpoints are kept in temporary files until the broker has been

@@ -64,7 +64,8 @@ class CommitFailure:
 class ConsumerGroups:
     """The consumer groups of a cluster.
 
-    Requests share one connection. After a failure, the next request opens a new connection.
+    Requests share one connection. After a BrokerError or a transient failure, the next request
+    opens a new connection.
     If the broker does not answer, the methods that only read raise BrokerError; ``commit`` and
     ``delete`` return the failure.
     """
@@ -165,7 +166,7 @@ class ConsumerGroups:
 def _requests(
     group: str, offsets: Mapping[tuple[str, int], Committed]
 ) -> Iterator[dict[tuple[str, int], Committed]]:
-    """Divide offsets into requests; the coordinator writes each request as one record batch."""
+    """Divide offsets into requests of about ``_REQUEST_BYTES`` or less."""
     request: dict[tuple[str, int], Committed] = {}
     size = 0
     for (topic, partition), committed in sorted(offsets.items()):

@@ -279,7 +279,7 @@ class Kafka:
 
     @property
     def broker(self) -> KafkaConfig | None:
-        """The properties of ``config``; None if the user named no broker."""
+        """The properties of ``config``; None unless ``is_given``."""
         return self.config() if self.is_given else None
 
     def config(self) -> KafkaConfig:
@@ -373,7 +373,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
     Raises:
         TypeError: an argument is no key of ``MoveArguments``.
-        UsageError: an argument is malformed, or a group comes without a name or a broker.
+        UsageError: an argument is malformed, or arguments do not go together.
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":
@@ -400,7 +400,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
 
 def _check_to_kafka(job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None) -> None:
-    """Check the options that need the job's cluster, or that need another cluster for the target.
+    """Check the options that depend on whether the target reads another cluster.
 
     Raises:
         UsageError: the options do not go together.

@@ -44,13 +44,13 @@ def to_spark(
     """Return where Spark should start and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
-        chk: the checkpoint, as for ``plan``, or another side, as for ``diff``. For a ``broker:``
-            side, ``partitions`` names the topics.
+        chk: the checkpoint, as for the function ``plan``, or another side, as for ``diff``. For a
+            ``broker:`` side, ``partitions`` names the topics.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster or the job has
             changed since the plan was made.
         checkpoint_dir: a new or empty directory, or URL, to seed.
-        sink: the directory or table that the query will write to. It is checked for remembered
-            batches of earlier queries.
+        sink: the directory or table that the query will write to; refused if it remembers batches
+            of earlier queries and would skip the new query's.
         sink_writer: the name under which the query writes to ``sink``: Hudi's checkpoint
             identifier, or Delta's ``txnAppId``.
         spark_source: the names of Flink sources by the number of the query's Kafka source that

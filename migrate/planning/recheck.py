@@ -34,8 +34,8 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
     """Yield the changes in the cluster since the plan was made, each in one line.
 
     New records, and deleted records below the planned offsets, do not count: they do not change the
-    effect of the plan. The verdict ``suspect`` is not computed again: a topic that was recreated
-    since the plan was made has another topic id.
+    effect of the plan. The verdict ``suspect`` (perhaps a recreated topic) is not computed again: a
+    topic that was recreated since the plan was made has another topic id.
 
     Raises:
         Refused: the plan is for another cluster.

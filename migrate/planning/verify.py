@@ -142,7 +142,7 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether every partition is ``ok``, and the query's state and the plan are right.
+        """Whether every partition is ``ok``, with no difference found in the state or the plan.
 
         False without partitions, and if the query's log has lost its first batches. For a query
         that has run, see also ``passed_by_log_start``.
@@ -151,7 +151,7 @@ class Verification:
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """Whether every partition is ``ok`` or ``moved on``, and the state and the plan are right.
+        """Whether every partition is ``ok`` or ``moved on``; state and plan as for ``verified``.
 
         False without partitions.
         """

@@ -27,8 +27,7 @@ def export_right_side(diff: Diff, format: RightFormat) -> str:
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 
     Raises:
-        Refused: the offset of a position of the right side is not known, or the side has no
-            positions.
+        Refused: a position of the right side has no known offset, or the side has no positions.
     """
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":

@@ -106,7 +106,7 @@ class RemoteDirectory:
         return posixpath.join(self.url, path).rstrip("/")
 
 
-# A directory and the user's name for it. The ``path`` of its methods is relative, with slashes.
+# A directory and the user's name for it. The methods take a relative ``path`` with slashes.
 Location = LocalDirectory | RemoteDirectory
 
 

@@ -33,7 +33,7 @@ class AggregateValue:
     """An aggregate value that each entry of Flink's state has.
 
     Attributes:
-        kind: ``count``, ``sum``, ``min`` or ``max``; Spark's field has the same name.
+        kind: ``count``, ``sum``, ``min`` or ``max``; the field of Spark's state has the same name.
         column: the stream's column that is aggregated; None for ``count(*)``.
         in_average: whether the value is the sum or the count of an average.
     """

@@ -16,7 +16,8 @@ def check_watermark(
 ) -> None:
     """Check that the given watermark fits the windows that Flink has fired, and those pending.
 
-    It must not be below the end of a fired window, and must be below the end of each pending one.
+    The watermark must be at or above the end of each fired window, and below the end of each
+    pending one.
 
     Args:
         has_watermark: whether the query has a watermark.

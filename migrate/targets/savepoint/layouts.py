@@ -94,7 +94,7 @@ def relative_file(path: str, size: int) -> bytes:
 def operator_state(states: tuple[NamedState, ...], stream_handle: bytes) -> bytes:
     """Return an ``i32`` of 1 (present) and a partitionable OperatorStateHandle.
 
-    ``stream_handle`` is the encoded handle of its stream.
+    ``stream_handle`` is the encoded handle of the stream with the states' elements.
     """
     named = b"".join(
         utf(state.name)
@@ -113,8 +113,8 @@ def no_operator_state() -> bytes:
 
 # -- an operator-state handle's stream, with new elements in one of its list states ----------------
 #
-# If an element grows, the offsets of the elements after it change. In a compressed stream, Snappy's
-# header is before the first state; Flink 1.18.0 and 1.18.1 write a header before each state.
+# If an element grows, the offsets of the elements after it change. A compressed stream has Snappy's
+# header only before the first state, but in Flink 1.18.0 and 1.18.1 before each state.
 #
 # Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
 # 1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
@@ -149,7 +149,7 @@ def with_elements(
         data: the complete stream, which the decoder has read.
         handle: the handle of the stream.
         name: the name of the state.
-        elements: all elements of that state.
+        elements: all elements that the state has in the new stream.
     """
     placed = sorted(
         (start, number, index)

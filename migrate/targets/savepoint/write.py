@@ -57,7 +57,8 @@ def write_savepoint(
     Args:
         checkpoint: the decoded original.
         changes: the partitions that change, by operator id.
-        out: a local path or a store's URL; the directory must be missing or empty.
+        out: a local path or a store's URL; the directory must be missing or empty. In a store, the
+            caller checks this.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
