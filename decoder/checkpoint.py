@@ -41,13 +41,14 @@ MAX_METADATA_BYTES = 1 << 30
 # The size of the first read. Most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
 # If the job completes a newer checkpoint while its directory is read, the read starts again, but
-# only this number of times: a job may complete checkpoints faster than a slow store delivers one.
-# After the last restart, the checkpoint is returned; its newer siblings show that the job runs. A
-# restart after a deleted file does not count, because every such restart reads a newer checkpoint.
+# at most this number of times: a job may complete checkpoints faster than a slow store delivers
+# one. After the last restart, a checkpoint that is not the newest is returned; its newer siblings
+# show that the job runs. A restart after a deleted file does not count, because every such restart
+# reads a checkpoint with a higher number.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# The number of parallel requests. A job may retain hundreds of checkpoints, and each takes a
-# request to a remote store.
+# The number of parallel requests. A job may retain hundreds of checkpoints, and each checkpoint
+# takes a request to a remote store.
 _PARALLEL_REQUESTS = 16
 
 
@@ -68,7 +69,7 @@ class Checkpoint:
         written_at: when the checkpoint completed or was copied (the time of ``_metadata``), in
             epoch milliseconds. None if the store keeps no times.
         earlier_run: the higher numbers of sibling checkpoints that were written before this one,
-            ascending. The job has since started to count from 1 again.
+            ascending: after they were written, the job started to count from 1 again.
         contradicting: the numbers of sibling checkpoints whose times contradict their numbers,
             ascending; see ``decoder.checkpoint_order``.
         copied_from: the directory in which Flink wrote the checkpoint, if it is known and differs
@@ -98,8 +99,8 @@ def read_checkpoint(
     """Read a checkpoint or savepoint.
 
     A running job may complete a newer checkpoint, and delete older ones, during the read. If the
-    pointer is the job's directory, the newer checkpoint is then read. If the pointer is a
-    ``chk-<n>`` that was deleted, DecodeError is raised.
+    pointer is the job's directory, the read starts again with the newer checkpoint, a limited
+    number of times. If the pointer is a ``chk-<n>`` that was deleted, DecodeError is raised.
 
     Args:
         pointer: a checkpoint, savepoint or job directory; see the module's docstring.
@@ -260,10 +261,10 @@ def _find_replacement(
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: ``_metadata`` was deleted, and the pointer names this checkpoint, or there is
-            no newer complete one.
-        DecodeError, FileNotFoundError: ``missing`` itself, if ``_metadata`` still exists and there
-            is no checkpoint to read in its place.
+        DecodeError: ``_metadata`` was deleted, and there is no replacement: the pointer names this
+            checkpoint, or no newer one is complete.
+        DecodeError, FileNotFoundError: ``missing`` itself, if there is no replacement and
+            ``_metadata`` still exists.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)
@@ -314,7 +315,7 @@ def list_checkpoints(
                 "a file: name a job's checkpoint directory" if is_file else "no such directory",
                 file=path,
             )
-        from concurrent.futures import ThreadPoolExecutor  # used only here; it imports logging
+        from concurrent.futures import ThreadPoolExecutor  # here, because the import takes time
 
         checkpoints = numbered_checkpoints(path, names)
         with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
@@ -328,7 +329,7 @@ def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> s
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
     # The likely path comes first, because a missing file takes two requests to a store. The
-    # directory is listed last, because it may hold a file of every subtask.
+    # directory is listed last, because the list may be long: a file for each subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE
     for path in (pointer, below) if named else (below, pointer):

@@ -1,4 +1,4 @@
-"""Bounds-checked reading of Java's ``DataOutput`` primitives.
+"""Bounds-checked reading of Java's ``DataOutput`` primitives, and of varints.
 
 Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement. A
 boolean is one byte. ``UTF`` is a u16 length in bytes, then *modified* UTF-8: NUL is ``C0 80``, and
@@ -28,7 +28,7 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 class Cursor:
     """A position in bytes that moves forwards only, and never past their end.
 
-    Every read takes the name of the field. Its errors show this name and the position.
+    Every read takes the field's name. Errors show this name and the position.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")
@@ -293,7 +293,7 @@ class ParsedSpan(NamedTuple):
 
 
 class RecordingCursor(Cursor):
-    """A cursor that stores the recorded values with their positions, in order.
+    """A cursor that stores the values passed to ``record``, with their positions.
 
     Fast readers are not used, because they record nothing.
     """

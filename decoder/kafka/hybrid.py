@@ -52,7 +52,8 @@ def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorStat
     """Read a HybridSourceEnumeratorState, which must end where ``cursor`` ends.
 
     Raises:
-        DecodeError: the bytes are not exactly a HybridSourceEnumeratorState.
+        DecodeError: the version is unknown, or the bytes are not exactly a
+            HybridSourceEnumeratorState.
     """
     cursor.check_version(version, "HybridSource's enumerator", _ENUMERATOR_VERSIONS, back=0)
     state = HybridEnumeratorState(

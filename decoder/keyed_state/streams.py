@@ -20,8 +20,8 @@ from decoder.state_files import StateFiles
 # A stream of at most this size is read at once and kept in memory. The limit is small, because
 # there may be thousands of streams.
 _MAX_WHOLE_BYTES = 256 * 1024
-# The minimum size of a read of a larger stream, except for the head. The next bytes are read ahead,
-# to send fewer requests to a store.
+# The minimum size of a read of a larger stream, except for the head and the stream's last bytes.
+# More bytes than needed are read, to send fewer requests to a store.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 
@@ -31,7 +31,7 @@ def attributes_without(instance: object, cached: str) -> dict[str, Any]:
 
 
 class Stream:
-    """A stream's bytes by range; ``label`` names it in errors."""
+    """A stream's bytes by range; ``label`` names the stream in errors."""
 
     def __init__(self, stream: StreamState, files: StateFiles, label: str) -> None:
         self._stream = stream
@@ -43,8 +43,8 @@ class Stream:
         """Read the bytes from ``start`` to ``end``; None is the end of the stream.
 
         Raises:
-            DecodeError: the file is missing, outside of the checkpoint, or too short; or the range
-                is larger than the limit of one read.
+            DecodeError: the stream ends before ``end``.
+            DecodeError, OSError: as for ``StateFiles.read``.
         """
         if self._whole is not None:
             if end is None:
@@ -74,7 +74,7 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """The size in bytes, from the handle."""
+        """The size in bytes, from the handle; 0 if it is unknown."""
         return self._stream.size
 
     def __getstate__(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class KeyGroupsStream:
         return self.stream.read(offset, self._ends[offset]) if offset >= self.first_offset else b""
 
     def blocks(self, key_group: int, block_bytes: int) -> Iterator[bytes]:
-        """Read a key group in blocks, or at once if its end is unknown."""
+        """Yield a key group in blocks, or in one piece if its end is unknown."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         if offset < self.first_offset:
             return

@@ -26,7 +26,7 @@ from decoder.metadata.model import (
 )
 
 # The deepest nesting of handles; protects Python's stack from hostile input. Flink nests two
-# levels: a changelog handle of base and delta handles, or a key-group handle of a stream.
+# levels: a changelog handle contains keyed handles, and a key-group handle a stream handle.
 MAX_NESTING = 8
 
 # The number of values of CheckpointedStateScope, the scope of a merged file.
@@ -86,7 +86,7 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
 
 
 def _file_size(cursor: Cursor, field: str) -> int | None:
-    """Read an i64; -1 in a FileStateHandle means that the size is unknown."""
+    """Read a file's size as an i64; -1 means that the size is unknown."""
     size = cursor.i64(f"{field} size")
     if size < -1:
         cursor.fail(f"a size cannot be negative: {size}", f"{field} size", back=8)

@@ -125,8 +125,8 @@ def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
 
     From version 5 on ``UTF name, UTF uid``; then the operator id as ``i64 lower, i64 upper``; ``i32
     parallelism, i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: the
-    operator is fully finished). Version 2 has an unused ``i32`` in place of the coordinator handle:
-    the length of a chain in older releases.
+    operator is fully finished). In place of the coordinator handle, version 2 has an unused
+    ``i32``, which was the length of a chain in older releases.
     """
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None
@@ -180,8 +180,8 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
     channel state. A finished subtask is only ``i32 -(index + 1)``. Version 2 has ``i64, i32``
-    (unused; a duration and a number of states in older releases) after the index, and no channel
-    state.
+    after the index (a duration, and the number of states of Flink 1.1, which must be 0), and no
+    channel state.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:

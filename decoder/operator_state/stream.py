@@ -2,7 +2,7 @@
 
 The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` x meta info of
 a list state; from version 3 on ``i16 n`` x meta info of a broadcast state; then the data. Only the
-first five bytes of the header are read, because the handle has the offset of each element in the
+first five bytes of the header are used, because the handle has the offset of each element in the
 stream. A state ends where the next one begins, and is fetched without the other states. An element
 of a ``byte[]`` list is ``i32 n`` and n bytes. In a list of another type, the serializer determines
 the layout of an element.
@@ -66,8 +66,8 @@ class PlainElements(NamedTuple):
 class ByteArrays(Iterable[bytes]):
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
-    Iteration raises DecodeError for an unknown version, or for an element that is corrupt or
-    outside of the stream.
+    Iteration raises DecodeError for an unknown version, or for an element that is corrupt, overlaps
+    the element before it, or is outside of the stream.
 
     Attributes:
         part: the part of the stream that holds the elements.
@@ -170,7 +170,8 @@ def unsized_elements(
 ) -> Iterator[bytes]:
     """Yield the elements of a list state whose serializer writes no length, in order.
 
-    Each element ends where the next one begins; the last element ends where the next state begins.
+    Each element ends where the next one begins; the last element ends where the next state begins
+    or the stream ends.
 
     Raises:
         DecodeError: as for ``ByteArrays``.
@@ -193,7 +194,7 @@ def _element_cursors(
 ) -> Iterator[tuple[Cursor, bool]]:
     """Yield a cursor at the start of each element, and whether the stream is compressed.
 
-    The caller moves the cursor to the element's end.
+    The caller must move the cursor to the element's end.
     """
     if not byte_offsets:
         return

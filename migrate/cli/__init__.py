@@ -16,8 +16,8 @@ except KeyboardInterrupt:  # Ctrl-C during the import
     raise SystemExit(130) from None
 finally:
     gc.freeze()
-    # Search for cycles after this number of new objects (by default 700 in Python 3.11), because
-    # few objects are in cycles.
+    # Search for cycles less often (by default after 700 new objects in Python 3.11), because few
+    # objects are in cycles.
     gc.set_threshold(10_000)
     if _collects:
         gc.enable()

@@ -14,9 +14,9 @@ from migrate.storage.files import Files
 
 
 class Mode(str, Enum):
-    """The treatment of unreadable checkpoints, with the modes of Spark's own readers."""
+    """The treatment of an unreadable checkpoint; Spark's own readers have the same modes."""
 
-    PERMISSIVE = "PERMISSIVE"  # a row with its error
+    PERMISSIVE = "PERMISSIVE"  # a row with the error
     DROPMALFORMED = "DROPMALFORMED"  # no row
     FAILFAST = "FAILFAST"  # the scan fails
 
@@ -49,9 +49,9 @@ _PATHS = frozenset({"path", "paths"})
 
 
 def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
-    """Parse Spark's options; the case of names and known values does not matter.
+    """Parse Spark's options; the case of names and of enumerated values does not matter.
 
-    ``topic`` may be several topics, separated by commas.
+    ``topic`` is one topic, or several, separated by commas.
 
     Raises:
         UsageError: a name is unknown, or a value is invalid.

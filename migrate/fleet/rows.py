@@ -74,7 +74,8 @@ class CheckpointRow(NamedTuple):
     """A checkpoint, as the columns HEAD and CHECKPOINT need it.
 
     Attributes:
-        obstacles, to_check: see ``obstacles`` and ``findings_to_check``; HEAD does not need them.
+        obstacles, to_check: the results of the functions ``obstacles`` and ``findings_to_check``;
+            HEAD does not need them.
     """
 
     candidate: Candidate
@@ -96,8 +97,8 @@ def view_rows(
     """Yield the rows of one checkpoint, in the order of the columns ``VIEWS[view]``.
 
     With a selection, only selected sources have rows of positions and operators. A checkpoint with
-    a selected source has rows of all its findings; one without a selected source has no rows. A
-    checkpoint that could not be read has one row, with its error.
+    a selected source has rows of all its findings. A checkpoint without a selected source has no
+    rows. A checkpoint that could not be read has one row, with the error.
     """
     if isinstance(outcome, Failure):
         yield _failed_row(view, candidate, outcome)
@@ -159,7 +160,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
 
     Each decision that the user must make is an obstacle: whether to allow loss or repetition, the
     name of Flink's consumer group, the choice of a cluster or source. A partition that is still at
-    ``earliest`` is no obstacle, because any broker resolves it.
+    ``earliest`` is no obstacle, because the broker knows the log start.
     """
     checked = findings_to_check(extraction)
     reasons = [

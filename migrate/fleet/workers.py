@@ -79,14 +79,13 @@ class WorkerPool:
         """Return the function's results in the order of the items.
 
         Args:
-            function: the function. It is pickled, as are items and results, and each worker
-                unpickles it once.
-            items: any number of items.
+            function: the function. It is pickled for the workers, and each unpickles it once.
+            items: any number of items. For the workers, items and results are pickled, too.
             done: called with each item that is done, from any thread, one call at a time.
 
         Raises:
             ServiceError: several worker processes, one after the other, ended during one item.
-            Exception: the first error of the function; no further item is started.
+            Exception: an error of the function; after the first error, no further item is started.
         """
         pickled = pickle.dumps(function)
         results: dict[int, _Result] = {}
@@ -129,7 +128,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """A worker process; it is started for its first item and, if it has ended, for the next one."""
+    """A worker process; it starts for its first item and, if it ended, for the next attempt."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

@@ -49,8 +49,8 @@ class Committed:
         metadata: the text that the committer stored with the offset.
         leader_epoch: the leader epoch of the last record that the committer read, if it stored one.
             Flink stores none. This tool stores one only when it rolls a group back to an offset
-            that had one. A consumer with an epoch first asks the broker whether the log was
-            truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
+            that had one. A consumer that starts from an offset with an epoch first asks the broker
+            whether the log was truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -153,7 +153,7 @@ class Question:
             ``LogRange.first_since``.
         at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in milliseconds of the
             epoch; see ``LogRange.first_at``.
-        pattern: a pattern; the log ranges of the topics that match it are needed, too. See
+        pattern: the log ranges of the topics that match this pattern are needed, too. See
             ``ClusterSnapshot.matched_topics``.
         transactions: the transactions whose outcome is needed.
     """

@@ -1,7 +1,7 @@
 """Positions of topic-partitions, their origin and their target.
 
 A start is a next offset (the offset of the next record to read, >= 0), a ``Marker``, or unknown.
-``migrate.inputs.flink`` translates Flink's numbers for markers, such as -1.
+``migrate.inputs.flink`` translates Flink's numbers for markers, such as -1, to ``Marker``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TopicPartition = tuple[str, int]
 
 
-# The prefixes of a Spark query's checkpoint location, and of a consumer group's name.
+# The prefixes that mark a text as a Spark query's checkpoint location or a consumer group's name.
 SPARK_PREFIX = "spark:"
 GROUP_PREFIX = "group:"
 
@@ -59,7 +59,7 @@ class Origin:
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
-            order in which they were written.
+            order of ``Siblings.newer``. A saved plan has only the last.
         stopped: whether the job ended with this checkpoint.
         written_at: when the checkpoint was written or the batch was committed, in milliseconds of
             the epoch; None if not known.
@@ -120,7 +120,6 @@ class Unknown(str, Enum):
     ABSENT = "absent"  # the input does not have the partition
 
 
-# The position of an input in a partition: the next offset to read, a marker, or unknown.
 Start: TypeAlias = int | Marker | Unknown
 
 

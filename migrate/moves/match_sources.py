@@ -34,9 +34,9 @@ def match_sources(
     clusters, only positions of the same cluster match.
 
     There are several matches if the savepoint has several sources, or if a source reads several
-    clusters. Then only the matches that have a partition of ``--partitions`` take positions of the
-    side. A partition that no match has belongs to every match that reads its topic. The other
-    matches keep their positions, and their ``side_sources`` are empty.
+    clusters. With ``--partitions``, only those of them that have a named partition take positions
+    of the side. A named partition that no match has belongs to every match that reads its topic.
+    The other matches keep their positions, and their ``side_sources`` are empty.
 
     Args:
         chosen: the sources of the savepoint.
@@ -126,7 +126,7 @@ def refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal
 def refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Refuse topics that several sources read, perhaps on different Kafka clusters.
 
-    Without a broker, allow sources that take the positions of their own operator.
+    Without a broker, allow topics whose sources take only positions of their own operators.
     """
     if request.policies.one_cluster:
         return
@@ -168,7 +168,7 @@ def check_topic_map(
     all_side_sources: Sequence[Source],
     chosen: Sequence[Source],
 ) -> None:
-    """Check that each OLD of ``--topic-map`` is a topic of the side, and NEW of the savepoint.
+    """Check that in ``--topic-map`` OLD is a topic of the side, and NEW one of the savepoint.
 
     Raises:
         NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.

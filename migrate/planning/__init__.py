@@ -1,10 +1,11 @@
 """Make a Plan from positions and a cluster snapshot. Only ``plan_file`` does I/O.
 
-For each topic-partition a plan has a verdict and the next offset that the target starts from. If an
-offset would lose or repeat records and no policy allows it, the plan has a refusal. A refusal names
-the way out and, if there is one, the flag that allows the move anyway.
+For each topic-partition a plan has a verdict and, unless the partition is refused or skipped, the
+next offset that the target starts from. If an offset would lose or repeat records and no policy
+allows this, the plan has a refusal. If there is a way out, such as a flag that allows the move, the
+refusal names it.
 
-``planner`` makes a ``plan``. It uses ``obstacles`` (checks of the whole move), ``shared_topics``
+``planner`` makes a ``Plan``. It uses ``obstacles`` (checks of the whole move), ``shared_topics``
 (topics that several sources read), ``transactions`` (pending transactions of sinks), ``partition``
 (the plan of one partition), ``new_topics`` (topics that are not in the checkpoint) and
 ``refusals_and_warnings`` (texts).

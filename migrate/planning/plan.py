@@ -21,7 +21,7 @@ class Verdict(str, Enum):
     OK = "ok"
     MARKER_RESOLVED = "marker resolved"  # a marker that the broker resolved to an offset
     NEW_PARTITION = "new partition"  # on the broker, not in the checkpoint
-    FINISHED = "finished"  # a bounded source has read it to its end
+    FINISHED = "finished"  # a bounded source has read it to the stopping offset
     SUSPECT = "suspect"  # in range, but the topic may have been recreated
     EXPIRED = "expired"  # below the log start: records are already gone
     BEYOND_END = "beyond end"  # beyond the log end: a recreated topic, or another cluster
@@ -31,7 +31,7 @@ class Verdict(str, Enum):
 
     @property
     def is_at_position(self) -> bool:
-        """Whether a partition with this verdict starts at its own position."""
+        """Whether a partition with this verdict starts at its position in the checkpoint."""
         return self in (Verdict.OK, Verdict.FINISHED, Verdict.SUSPECT)
 
 
@@ -78,8 +78,8 @@ class PlannedPartition(PartitionRow):
             group and it has one.
         lost, repeated: upper bounds of the number of records that a start at ``next_offset`` skips
             (lost) or reads again (repeated); None if not known. For a refused partition, these are
-            the numbers of the refused start. Records that the job has emitted since it last
-            committed offsets are not counted.
+            the numbers of the start that was refused; for ``EXPIRED``, of a start at the log start.
+            Records that the job has emitted since it last committed offsets are not counted.
         reached: the job's next offset at this checkpoint, the highest of all sources; None if the
             next offset of any source is not known. Not saved.
         unknown_to_some: whether a source reads the topic, but does not have this partition. That
@@ -114,7 +114,7 @@ class PlannedPartition(PartitionRow):
         return self.translation.next_offset if self.translation is not None else self.next_offset
 
     def in_job_cluster(self, topic: str) -> PlannedPartition:
-        """Return the partition with the offsets of the job's cluster; ``topic`` is its name there.
+        """Return the partition with the offsets and the ``topic`` of the job's cluster.
 
         Without a translation, the log range stays that of the target's cluster.
         """
@@ -188,7 +188,6 @@ class Plan:
     """The next offsets that a target starts from. Only a plan without refusals is carried out.
 
     Attributes:
-        warnings: warnings for the user.
         cluster_id, topic_ids: Kafka's own ids; None and empty without a broker. The cluster is the
             job's, and the topics have their names there.
         to_cluster_id, to_topic_ids: the ids of the cluster that the target reads, and of its
@@ -202,7 +201,7 @@ class Plan:
             positions; None if the state names no cluster.
         topic_map: the topics' names at the target, by their names in the input.
         snapshot: the broker's answers; None without a broker. Not saved.
-        notes: possible problems that were ruled out. Not saved.
+        notes: remarks that are no warnings, such as problems that were ruled out. Not saved.
     """
 
     origin: Origin

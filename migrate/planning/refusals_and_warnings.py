@@ -35,7 +35,7 @@ _WAYS_OUT = {
 
 
 def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Refuse the partitions with a problem, with one refusal for each kind of problem."""
+    """Yield one refusal for each kind of problem that partitions have."""
     by_problem: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
@@ -145,8 +145,8 @@ def target_group_warnings(
 ) -> Iterator[WarningText]:
     """Yield a warning of a new group, and warnings of records that the group repeats or skips.
 
-    These are no refusals: the user wants to move the group. It may have been moved before, and its
-    consumers may have read on since.
+    These are no refusals: the user wants to move the group. The group may have been moved before,
+    and its consumers may have read on since.
     """
     if snapshot is None or snapshot.target_group is None:
         return

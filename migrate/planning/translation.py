@@ -1,9 +1,9 @@
 """A plan for a target that reads another cluster than the job. Pure, no I/O.
 
 The plan is made for the job's cluster first. Then the next offset of each partition is replaced by
-the corresponding offset in the other cluster. The records around both offsets must prove that they
-correspond (``match_records``), unless ``--on-ambiguous first`` is given. An offset is never
-computed from another offset.
+the corresponding offset in the other cluster. The records around the two offsets must prove that
+the offsets correspond (``match_records``). If these records are in the other log more than once,
+``--on-ambiguous first`` allows the first place. An offset is never computed from another offset.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _translate(
 def _refuse(
     partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Translated]
 ) -> Iterator[Refusal]:
-    """Refuse partitions without a place, with one refusal for each kind of problem."""
+    """Yield one refusal for each kind of problem of the translated partitions."""
     alike: dict[tuple[MatchOutcome, str], list[tuple[PlannedPartition, Match]]] = {}
     for planned in partitions:
         if planned.problem and (there := planned.translation) is not None:
@@ -176,7 +176,7 @@ def _refuse(
 
 
 def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
-    """Yield a line about the translated partitions, and one about those not searched to the end."""
+    """Yield a line about translated partitions, and one about proofs of an incomplete search."""
     proofs = [there for planned in partitions if (there := planned.translation) is not None]
     if not proofs:
         return

@@ -22,7 +22,7 @@ _STOPPED = {StopKind.SUSPEND: ", job stopped", StopKind.TERMINATE: ", job draine
 def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
     """Return tables of positions and operators, and the findings.
 
-    Without ``wide``, the tables fit a terminal's width.
+    Without ``wide``, the tables are fitted to the width of a terminal, if possible.
     """
     return "".join(_lines(extraction, Screen.of(out), wide))
 

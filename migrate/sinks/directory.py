@@ -16,7 +16,7 @@ from migrate.storage.files import Files
 LARGEST = 64 << 20
 # The maximum number of files of a log that are read. Most writers keep a few dozen files.
 MOST_FILES = 1_000
-# The maximum number of characters of a text from the sink in a message.
+# The maximum length, in a message, of a text from the sink.
 _SHOWN = 60
 _KIND_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a text"}
 
@@ -91,10 +91,10 @@ def to_integer(value: object, what: str) -> int:
 
 
 def expect(value: object, kind: type[_Kind], what: str) -> _Kind:
-    """Return a JSON value that must be of a kind.
+    """Return a JSON value after a check of its type.
 
     Raises:
-        UnreadableSink: the value is of another kind.
+        UnreadableSink: the value is not of the type ``kind``.
     """
     if not isinstance(value, kind):
         shown, expected = shorten(repr(value)), _KIND_NAMES[kind]

@@ -52,7 +52,8 @@ def local_path(name: str) -> Path:
     """Return the path of a local file from its path or ``file:`` URI.
 
     Raises:
-        UsageError: the name is a URI of another scheme, contains credentials, or begins with ``~``.
+        UsageError: the name is a URI of another scheme, contains credentials, or begins with a
+            ``~`` that shells expand.
     """
     check_no_credentials(name, UsageError)
     if has_tilde(name):

@@ -74,7 +74,7 @@ def source_directory(checkpoint: Path, source: str) -> str | None:
 
 
 def source_names(checkpoint: Path) -> list[str]:
-    """Return how the logs name the query's sources: by number or, in logs of Spark 4.2, by name.
+    """Return the query's sources as the logs name them: numbers, or names in logs of Spark 4.2.
 
     Raises:
         InputError: the logs have an unknown version.

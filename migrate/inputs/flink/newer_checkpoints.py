@@ -2,7 +2,7 @@
 
 A consumer group without members does not show that a job has stopped, because KafkaSource joins no
 group. A newer checkpoint shows that the job ran on. If the checkpoint interval is known, and no
-newer checkpoint is written for longer than that, the job has probably stopped.
+newer checkpoint is written for longer than the interval, the job has probably stopped.
 """
 
 from __future__ import annotations

@@ -56,11 +56,11 @@ def unfired_windows(state: DataFrame) -> tuple[DataFrame, FiredWindows]:
     A window that has not fired has a timer at its last millisecond. If the job allows late records,
     Flink keeps a fired window until a later timer. Fired windows are left out, because Spark would
     fire them again. The state is returned unchanged if the job allows no late records, or if
-    the state is not known to be ``window-contents``.
+    ``_timers`` returns None.
 
     Raises:
-        Refused: the job allows late records, and the state lacks ``key`` or ``namespace``, or no
-            window has a timer at its last millisecond.
+        Refused: the job allows late records, and either the state lacks ``key`` or ``namespace``,
+            or none of its windows has a timer at the window's last millisecond.
         UsageError, DecodeError: as for ``read_keyed_state``.
     """
     timers = _timers(state, of_contents=True)
@@ -102,7 +102,7 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
 
     Args:
         state: Flink's state.
-        first_end: the end of the first window in the rows, in epoch milliseconds.
+        first_end: the end of the first window that is made into rows, in epoch milliseconds.
 
     Raises:
         Refused: Flink's timer for that window is at another time.
@@ -125,10 +125,10 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
 
 
 def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
-    """Return the pending timers of event-time windows; None if the timers are not for windows.
+    """Return the pending timers of event-time windows, or None.
 
-    If ``of_contents`` is True, also return None for any state but ``window-contents``; if it is
-    False, also return None for ``window-contents``. Return None if the state's origin is unknown.
+    None if the timers are not for windows, or if the state's origin is unknown. With
+    ``of_contents``, None for every state but ``window-contents``; without it, for that state.
     """
     origin = origin_of(state)
     if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:
@@ -158,7 +158,7 @@ def split_into_panes(
     replaced by the same equation, and so on. This gives each pane as sums and differences of
     windows.
 
-    Windows before the state's first window have fired, so the first pane begins with that window.
+    Windows before the first window in ``entries`` have fired, so no pane begins before that window.
 
     Args:
         entries: a row for each window: the key, ``start``, ``end``, the sums, and ``n``, its number

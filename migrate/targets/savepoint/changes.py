@@ -93,7 +93,7 @@ def change_cluster(
     """Return the change of a source that reads another Kafka cluster from now on.
 
     Each partition gets its topic's name and its offset in the other cluster. A partition that would
-    keep its old offset is refused, because a reader would look for it in the other cluster.
+    keep its old offset is refused, because a reader would use this offset in the other cluster.
 
     Args:
         change: the change within the job's cluster.
