@@ -97,7 +97,8 @@ def batches_since(plan: Plan) -> str:
         return str(other)
     if newest == plan.origin.number:
         return ""
-    return f"it has committed batch {newest}, and the plan is of batch {plan.origin.number}"
+    committed = "no batch" if newest is None else f"batch {newest}"
+    return f"it has committed {committed}, and the plan is of batch {plan.origin.number}"
 
 
 def _find_query(plan: Plan, files: Files) -> tuple[str, str]:

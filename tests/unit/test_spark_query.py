@@ -162,6 +162,14 @@ def test_a_plan_of_a_query_that_cannot_be_looked_at_is_refused(tmp_path: Path) -
     assert "whether it has committed another batch is not known" in refused.stderr
 
 
+def test_a_plan_of_a_query_whose_commits_are_deleted_is_refused(tmp_path: Path) -> None:
+    directory, plan = _saved_plan(tmp_path)
+    (directory / "commits/0").unlink()
+    refused = migrate("to-spark", "--plan", plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "it has committed no batch, and the plan is of batch 0" in refused.stderr
+
+
 def test_a_plan_of_another_query_in_the_same_place_is_refused(tmp_path: Path) -> None:
     directory, plan = _saved_plan(tmp_path)
     (directory / "metadata").write_text(RUN["metadata"].replace("abcd", "dcba"))
