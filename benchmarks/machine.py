@@ -40,6 +40,21 @@ def machine(others: Others) -> Machine:
     }
 
 
+def peak_of_process(number: int | str = "self") -> int:
+    """Return the largest resident set of a process since it runs its program, in bytes.
+
+    ``ru_maxrss`` would also count the process that started it: Linux keeps that maximum when the
+    new process begins its own program.
+
+    Args:
+        number: the process id; by default this process.
+    """
+    for line in Path(f"/proc/{number}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise ProcessLookupError(f"process {number} has no memory of its own any more")
+
+
 def commit_here() -> str:
     """Return the commit of this repository that is checked out, as git shortens it."""
     command = ["git", "rev-parse", "--short=12", "HEAD"]

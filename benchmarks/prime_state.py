@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.machine import peak_of_process
 from migrate.spark import aggregate_rows, prime, read_keyed_state
 from tests.support.spark import Spark, run_to_end
 
@@ -96,14 +97,10 @@ def _initial(session: SparkSession, state: DataFrame, folder: Path) -> int:
 
 
 def peak_memory(session: SparkSession) -> int:
-    """The most of the JVM's memory that was resident at once, as Linux counts it."""
+    """Return the largest resident set of the JVM so far, in bytes."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
-    number = jvm.java.lang.ProcessHandle.current().pid()
-    for line in Path(f"/proc/{number}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    return peak_of_process(jvm.java.lang.ProcessHandle.current().pid())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from importlib import import_module
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import migrate
+from benchmarks.machine import peak_of_process
 from migrate.state import arrow
 
 
@@ -40,8 +40,7 @@ def main() -> None:
                 "seconds": time.perf_counter() - clock,
             }
         )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"start": start, "rounds": rounds, "peak_bytes": peak}))
+    print(json.dumps({"start": start, "rounds": rounds, "peak_bytes": peak_of_process()}))
 
 
 if __name__ == "__main__":

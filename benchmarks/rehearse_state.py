@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import resource
 import sys
 import time
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from benchmarks.machine import peak_of_process
 from benchmarks.prime_state import STORE, STREAM, peak_memory
 from migrate.spark import StateRows, aggregate_rows, read_keyed_state, rehearse
 from tests.support.spark import Spark
@@ -49,7 +49,7 @@ def main() -> None:
             "records": result.records,
             "seconds": time.perf_counter() - began,
             "peak_bytes": peak_memory(session),
-            "python_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "python_peak_bytes": peak_of_process(),
         }
     print(json.dumps(figures))
 
