@@ -90,12 +90,15 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             if not visits:
                 break
             seen |= visits.keys()
-            # Batches, because each task for the pool costs time; several batches for each thread,
-            # because some batches take longer.
-            level = list(visits)
-            size = -(-len(level) // (_THREADS * _BATCHES_PER_THREAD))
-            batches = [level[start : start + size] for start in range(0, len(level), size)]
-            steps = chain.from_iterable(pool.map(walk.visit_all, batches))
+            # For local directories, threads take more time than they save. Batches, because each
+            # task for the pool costs time; several batches for each thread, because some batches
+            # take longer.
+            local = [visit for visit in visits if "://" not in visit.path]
+            remote = [visit for visit in visits if "://" in visit.path]
+            size = max(1, -(-len(remote) // (_THREADS * _BATCHES_PER_THREAD)))
+            batches = [remote[start : start + size] for start in range(0, len(remote), size)]
+            of_remote = pool.map(walk.visit_all, batches)
+            steps = chain(walk.visit_all(local), chain.from_iterable(of_remote))
     unique: Iterable[Candidate] = by_pointer.values()
     if latest_only:  # a root such as chk-* may match several checkpoints of one job
         unique = (marked for marked in mark_newest(unique) if marked.job_numbers is not None)

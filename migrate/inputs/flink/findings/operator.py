@@ -77,7 +77,8 @@ def findings_of_operator(
         sink: the state of the operator as a sink; None if it is not a sink.
         stopped: whether the job ended with this checkpoint.
     """
-    if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
+    counts = _element_counts(operator)
+    if BEAM_BUNDLE in counts and operator.keyed_state_bytes:
         # The positions of a splittable DoFn are in its restrictions, which are keyed state of a
         # DoFnOperator (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator
         # of portable pipelines).
@@ -94,7 +95,6 @@ def findings_of_operator(
             "job with a savepoint",
             ends_with_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
         )
-    counts = _element_counts(operator)
     waiting = counts.get(_ASYNC_QUEUE)
     if waiting:
         yield Finding(
