@@ -42,9 +42,9 @@ MAX_METADATA_BYTES = 1 << 30
 _FIRST_READ_BYTES = 64 * 1024
 # If the job completes a newer checkpoint while its directory is read, the read starts again, but
 # at most this number of times: a job may complete checkpoints faster than a slow store delivers
-# one. After the last restart, a checkpoint that is not the newest is returned; its newer siblings
-# show that the job runs. A restart after a deleted file does not count, because every such restart
-# reads a checkpoint with a higher number.
+# one. After the last restart, the checkpoint is returned even if it is not the newest; its newer
+# siblings then show that the job runs. Restarts after a deleted file do not count: the deleted
+# checkpoint could not be returned, and each such restart reads a higher number.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # The number of parallel requests. A job may retain hundreds of checkpoints, and each checkpoint
@@ -68,8 +68,8 @@ class Checkpoint:
             ``Siblings.newer``. They prove that the job ran on after this checkpoint.
         written_at: when the checkpoint completed or was copied (the time of ``_metadata``), in
             epoch milliseconds. None if the store keeps no times.
-        earlier_run: the higher numbers of sibling checkpoints that were written before this one,
-            ascending: after they were written, the job started to count from 1 again.
+        earlier_run: the numbers of sibling checkpoints that have higher numbers but were written
+            before this one, ascending. After them, the job started to count from 1 again.
         contradicting: the numbers of sibling checkpoints whose times contradict their numbers,
             ascending; see ``decoder.checkpoint_order``.
         copied_from: the directory in which Flink wrote the checkpoint, if it is known and differs
@@ -99,8 +99,8 @@ def read_checkpoint(
     """Read a checkpoint or savepoint.
 
     A running job may complete a newer checkpoint, and delete older ones, during the read. If the
-    pointer is the job's directory, the read starts again with the newer checkpoint, a limited
-    number of times. If the pointer is a ``chk-<n>`` that was deleted, DecodeError is raised.
+    pointer is the job's directory, the read starts again with the newer checkpoint (see
+    ``_MAX_RESTARTS``). If the pointer is a ``chk-<n>`` that was deleted, DecodeError is raised.
 
     Args:
         pointer: a checkpoint, savepoint or job directory; see the module's docstring.

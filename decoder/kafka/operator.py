@@ -67,8 +67,8 @@ def read_source(
 ) -> Source | None:
     """Read an operator's source state, or return None if it has none.
 
-    If all readers have finished, a source has only coordinator state. Operators other than sources
-    may have coordinator state too; only the layout of that state shows what the operator is.
+    If all readers have finished, a source has only coordinator state. Other operators may also have
+    coordinator state, so its layout must show whether the operator is a source.
 
     Args:
         operator: the operator.
@@ -137,7 +137,7 @@ def _read_beam_wrapper(
 ) -> BeamKafkaIO | UnknownSource | None:
     """Read an UnboundedSourceWrapper of Apache Beam.
 
-    Return None if the state belongs to a user's function or to another source of Beam.
+    Return None if the state seems to belong to a user's function or to another source of Beam.
     """
     extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
     size = sum(span.end - span.start for span in extents if span is not None)

@@ -61,7 +61,7 @@ class DynamicKafkaSource(NamedTuple):
     """The state of one DynamicKafkaSource operator.
 
     Attributes:
-        clusters: the state of every cluster in the readers' and the enumerator's state, by id.
+        clusters: the state of every cluster in the readers' or the enumerator's state, by id.
         retained: the ids of the clusters that the metadata service no longer lists.
         enumerator: the enumerator's state, or None if none was stored.
     """

@@ -31,7 +31,8 @@ _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
 def exit_of(error: Exception) -> Exit:
     """Return the exit code of an error; ``BUG`` for any other type.
 
-    The commands catch ``CutOverStopped`` and ``QueryFailed``, and exit with ``NOT_VERIFIED``.
+    ``CutOverStopped`` and ``QueryFailed`` do not get here: the commands catch them, and exit with
+    ``NOT_VERIFIED``.
     """
     # Imported here, because a command without an error does not need the decoder.
     from decoder import DecodeError, ErrorKind

@@ -159,7 +159,7 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
 def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
-    A running job is no reason to refuse the plan.
+    If the cut-over is to stop the job, a running job is no reason to refuse the plan.
 
     Returns:
         What was checked.

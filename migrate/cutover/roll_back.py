@@ -90,7 +90,7 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return what the user must do with Flink's job; empty before the job's stop.
+    """Return what the user must do with Flink's job; an empty text if it was not stopped.
 
     Args:
         facts: the facts, with ``target`` and ``started_again``.

@@ -47,7 +47,7 @@ def with_spec_keys(text: str) -> str:
 
 @contextmanager
 def refusals_with_spec_keys() -> Iterator[None]:
-    """Replace options by keys of the spec, in the message of a refusal or stop from the block."""
+    """Replace options by keys of the spec in a FlinkRestError, Refused or CutOverStopped."""
     try:
         yield
     except (FlinkRestError, Refused, CutOverStopped) as error:

@@ -36,8 +36,8 @@ _BATCHES_PER_THREAD = 8
 _SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
 _MAGIC = re.compile(r"[*?[]")
-# The root of a local path, or a URL up to its host or bucket. Here ``*``, ``?`` and ``[`` are not
-# wildcards.
+# The root of a local path, or a URL up to its host or bucket. In this part, ``*``, ``?`` and ``[``
+# are not wildcards.
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
 

@@ -64,7 +64,7 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
     if broker is None:
         raise broker_needed(f"group:{name}")
     group = ask_broker(broker, Question(frozenset(), name)).source_group
-    assert group is not None  # the question names it
+    assert group is not None  # the question names a group
     return group
 
 

@@ -209,7 +209,7 @@ def has_run(directory: str, files: ByteSource) -> bool:
 
 
 def was_started(directory: str, files: ByteSource) -> bool:
-    """Return whether a query was started: Spark first creates the directories of its logs.
+    """Return whether a query was started: Spark creates ``offsets`` before the first batch.
 
     ``has_run`` does not show this for a query in Real-Time Mode, which may write records before a
     batch is in its logs.

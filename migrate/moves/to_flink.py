@@ -79,12 +79,13 @@ def to_flink(
             directory; a local path or a URL.
         from_side: the other input, called the side: any input that ``diff`` compares.
         out: a new or empty directory, local or in a store.
-        allow_state_mismatch: keep the job's state, which belongs to the savepoint's old positions.
-            The state then counts records between the old and the new positions twice or not at all.
-        arguments: see ``MoveArguments``; ``source`` and ``cluster`` apply to the savepoint and to
-            the side, and must exist in at least one of them. The side's positions are of the job's
-            cluster. If ``to_kafka_config`` names another cluster, the savepoint gets the topics and
-            offsets of that cluster.
+        allow_state_mismatch: write the savepoint although the job's state belongs to the old
+            positions, and so counts the records between the old and the new positions twice or not
+            at all. Otherwise this is refused.
+        arguments: see ``MoveArguments``. The ``source`` and ``cluster`` must exist in the savepoint
+            or in the side, and apply to both. The side's positions are of the job's cluster. If
+            ``to_kafka_config`` names another cluster, the savepoint gets the topics and offsets of
+            that cluster.
 
     Raises:
         Refused: the move would lose or repeat records and no option allows it, the state cannot
@@ -109,7 +110,7 @@ def to_flink(
         allow_external_files=request.allow_external_files,
     )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
-        # The side is the savepoint itself: only its findings about partitions matter.
+        # The side is the savepoint itself. ``check_savepoint`` examines its other findings.
         findings = (finding for finding in side.findings if finding.code.policy.by_partition)
         side = replace(side, findings=tuple(findings))
     all_side_sources, unknown_to_side = choose_leniently(side, request)

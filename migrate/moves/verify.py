@@ -362,7 +362,7 @@ def _verify_group(
     side: Side, expected: _Expected, snapshot: ClusterSnapshot | None
 ) -> Verification:
     """Check the offsets that a consumer group holds."""
-    assert snapshot is not None and snapshot.source_group is not None  # both were asked for
+    assert snapshot is not None and snapshot.source_group is not None  # ``_ask`` names the group
     group = snapshot.source_group
     if expected.plan is None and any(
         is_translated(committed.metadata) for committed in group.committed.values()

@@ -93,8 +93,8 @@ class _Comparison:
         lowest = self._run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
         if high > low and self._old.after:
-            # The old log has lost the records from ``low`` up to ``high``, so it is not known
-            # whether they were consumed.
+            # The old log has lost the records between ``low`` and ``high``. So it is not known
+            # whether they were consumed, and a start at ``low`` might repeat them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
         agreeing = len(self.before), len(self.after)
         return Match(outcome, next_offset, *agreeing, records, lowest=lowest)

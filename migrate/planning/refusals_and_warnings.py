@@ -23,7 +23,7 @@ _MAX_NAMED = 20
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 _OTHER_BROKERS = "name the job's brokers with --bootstrap-servers, or "
 _LEAVE_OUT = f"{_OTHER_BROKERS}leave it out with --gone skip"
-# What the user can do about a partition with a problem, by verdict; ``_way_out`` has the others.
+# What the user can do about a partition with a problem. ``_way_out`` handles the other verdicts.
 _WAYS_OUT = {
     Verdict.EXPIRED: "move from a newer checkpoint, or go on after the gap with --on-expired "
     "earliest",
@@ -180,7 +180,7 @@ def new_group_warning(group: GroupView) -> WarningText:
 
 
 def reader_clause(origin: Origin) -> str:
-    """Return ", which X has read" with the reader that the positions are from; "" if unknown."""
+    """Return ", which X has read"; X is the reader that had the positions. "" if X is unknown."""
     match origin.kind:
         case "checkpoint":
             return ", which Flink has read"

@@ -64,9 +64,9 @@ def session(
     Under ``spark-submit`` a session is started with the settings of ``spark-submit``.
 
     Args:
-        master: the master of a new session; None if there is a session already, or under
+        master: the master of a new session; must be None if there is a session already, or under
             ``spark-submit``.
-        settings: the settings of a new session; ignored under ``spark-submit``.
+        settings: the settings of a new session; ignored if ``master`` must be None.
 
     Raises:
         UsageError: a master is named although there is a session or ``spark-submit``; there is
@@ -120,7 +120,7 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
-        # Only this machine connects to the driver, and its host name may not resolve.
+        # Only this machine connects to the driver, and the machine's host name may not resolve.
         defaults |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setAll(list({**defaults, **settings}.items()))

@@ -37,7 +37,7 @@ _METADATA = "metadata"
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
 _LOGS = ("offsets", "commits")
-# The first bytes of Flink's ``_metadata``. The name alone is not enough: Parquet also writes it.
+# The first bytes of Flink's ``_metadata``. Parquet also writes files with this name.
 _MAGIC = MAGIC.to_bytes(4, "big")
 # The number of parents that are searched for Flink's entries: JOB/chk-1/DIR and JOB/shared/DIR, for
 # example, are in the folder of a job.

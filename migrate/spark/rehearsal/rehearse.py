@@ -247,8 +247,7 @@ def _run_stateful(
     """Run a query from the earlier state.
 
     Returns:
-        The proof of the query's state before any record, and the comparison of its state with
-        Flink's after the records.
+        Two comparisons of the query's state with Flink's: before any record, and after all records.
     """
     spark, location, work = events[0].sparkSession, files.location, files.files.parent
     with timed("running the query over the earlier state"):

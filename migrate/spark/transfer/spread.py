@@ -70,7 +70,7 @@ class ColumnAggregates:
 
     @property
     def value_count(self) -> str:
-        """An expression for how many rows of an entry, from the first on, have a value."""
+        """An expression for k: an entry's first k rows have a value here, its other rows null."""
         return f"coalesce({self.by_kind['count']}, 0)" if "count" in self.by_kind else "n"
 
     @property
@@ -83,7 +83,7 @@ class ColumnAggregates:
         return self.type.scale if isinstance(self.type, DecimalType) else 0
 
     def unscaled(self, part: str) -> str:
-        """Return an expression for the unscaled value of ``part``, in the column's scale.
+        """Return an expression for ``part`` as an unscaled number: 150 for 1.50 with scale 2.
 
         ``part`` is the name of a column of the entries: a sum, minimum or maximum.
         """
@@ -142,8 +142,9 @@ def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnAggregat
 def divide_sum(entries: DataFrame, column: ColumnAggregates) -> DataFrame:
     """Add columns that divide a sum among the rows of an entry, as unscaled values.
 
-    Each row gets the quotient, and the first rows get the remainder, one unit each. The rows of the
-    minimum and the maximum get neither. A floating-point sum is not divided.
+    ``add_value`` puts the minimum and the maximum into the first rows, and the quotient into each
+    other row. It adds the remainder to the first of these others, one unit each. A floating-point
+    sum is not divided.
     """
     if "sum" not in column.by_kind or isinstance(column.type, _ROUNDED):
         return entries
@@ -180,7 +181,7 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
             f"ELSE {quotient} + IF(i - {len(extremes)} < {remainder}, 1, 0) END"
         )
         if scale := column.scale:
-            # The result of a division would have only six digits after the point.
+            # With a division by 10**scale, Spark would keep only six digits after the point.
             value = (
                 f"CAST(concat(CAST({value} AS {_UNSCALED}), 'E-{scale}') AS DECIMAL(38,{scale}))"
             )

@@ -127,8 +127,9 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
 def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
     """Return the pending timers of event-time windows, or None.
 
-    None if the timers are not for windows, or if the state's origin is unknown. With
-    ``of_contents``, None for every state but ``window-contents``; without it, for that state.
+    ``of_contents`` says whether ``state`` must be ``window-contents`` or must be another state. If
+    ``state`` is the wrong one, if its origin is unknown, or if the timers are not for windows, None
+    is returned.
     """
     origin = origin_of(state)
     if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:

@@ -120,7 +120,7 @@ def commit(
         target: the offsets to commit; the group's other offsets stay.
         before: the group as it was when the offsets were planned.
         rollback_path: where the rollback file is written, before anything changes.
-        compare_metadata: whether to commit also if only the metadata differs.
+        compare_metadata: whether to write a partition also if only its metadata differs.
 
     Raises:
         Refused: the group has members, is not a consumer group, or has changed since ``before``;
@@ -207,10 +207,10 @@ def write_rollback_file(
 
 
 def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
-    """Check that no other run has committed while the rollback file was written.
+    """Check that nobody has committed while the rollback file was written.
 
     Raises:
-        Refused: another run has committed; the rollback file is removed.
+        Refused: the group's offsets have changed; the rollback file is removed.
         BrokerError: the group could not be read; the rollback file is removed.
     """
     try:
@@ -296,8 +296,8 @@ def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) 
 def read_settled(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
     """Read the group once more, because another run may have committed just after us.
 
-    Another run checks the group just before it commits. So the other run's commit arrives shortly
-    after ours, or not at all.
+    Another run checks the group just before it commits, and does not commit if it sees our offsets.
+    So its commit arrives shortly after ours, or not at all.
     """
     if attempt.group is None:
         return attempt

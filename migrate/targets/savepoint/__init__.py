@@ -1,7 +1,8 @@
 """A new savepoint with other positions: the only place that writes Flink's formats.
 
 The package reads the bytes of a savepoint and writes a new, self-contained savepoint with the
-changed positions. Apart from the positions, only the handles of the files change (``files``).
+changed positions. Apart from these, only the file handles change: each names the copy of its file
+(module ``files``).
 """
 
 from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges

@@ -295,7 +295,7 @@ def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
 def left_out_refusal(
     side: str, topics: Iterable[str], reader: str = "no source of the savepoint"
 ) -> Refusal:
-    """Return the refusal of a move after which nobody would read some topics."""
+    """Return the refusal of a move that would drop the positions of some topics."""
     names = sorted(topics)
     return Refusal(
         f"{side} has positions of {', '.join(names)}, and {reader} reads "
