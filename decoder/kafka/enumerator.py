@@ -120,7 +120,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
     finished = cursor.boolean("initial discovery finished") if version >= 2 else None
     cursor.finish("enumerator state")
-    # ``read_uniform_entries`` has already checked entries that are Rows.
+    # Rows are from ``read_uniform_entries``, which accepts no topic-partition twice.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
         cursor.fail("a topic-partition is listed twice", "enumerator state")
     return EnumeratorState(version, entries, finished)
@@ -129,8 +129,8 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
 def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     """Read version 0: the assigned splits, by subtask.
 
-    If a rescaled job has failed, a split may be listed under its old and its new subtask. Only the
-    readers' state shows which subtask has it now.
+    If a rescaled job has failed, a split may be listed under its old and its new subtask. The
+    subtasks are ignored: only the readers' state shows which one has the split now.
     """
     subtasks = cursor.i32("subtasks")
     cursor.version("split", _SPLIT_VERSIONS)

@@ -65,7 +65,7 @@ KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState
 def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
     """Read a KeyedStateHandle; return None for a null handle.
 
-    Handles of changes are counted, not read.
+    Handles of changes are counted, not read, so the cursor may stop before the end of the handle.
 
     Raises:
         DecodeError: the handle is cut short, corrupt, or of an unknown kind.

@@ -3,9 +3,9 @@
 The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` x meta info of
 a list state; from version 3 on ``i16 n`` x meta info of a broadcast state; then the data. Only the
 first five bytes of the header are used, because the handle has the offset of each element in the
-stream. A state ends where the next one begins, and is fetched without the other states. An element
-of a ``byte[]`` list is ``i32 n`` and n bytes. In a list of another type, the serializer determines
-the layout of an element.
+stream. A state ends where the next state begins or the stream ends, so it can be fetched without
+the others. An element of a ``byte[]`` list is ``i32 n`` and n bytes. In a list of another type, the
+serializer determines the layout of an element.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -35,11 +35,11 @@ _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
 # The headers of versions 1 to 5, and of version 6 without compression.
 _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\0\0\6\0")
-# The largest decompressed size of an element. Snappy's ratio is up to 21 to 1, so a small file
-# could decompress to gigabytes. A Kafka split takes about a hundred bytes, a split of another
-# source at most megabytes.
+# The largest decompressed size of an element. Snappy compresses up to 21 to 1, so a file of 100 MB
+# could decompress to 2 GB. A Kafka split takes about a hundred bytes, a split of another source at
+# most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# A smaller gap between the header and the state is read too: a second request would cost more.
+# A smaller gap between the header and the state is read with them: two requests would cost more.
 _MIN_GAP_BYTES = 64 * 1024
 
 
@@ -114,7 +114,7 @@ class Extent(NamedTuple):
 
 
 def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
-    """Return the extent of a non-empty state; None if it is not in a file of known size."""
+    """Return the extent of a non-empty state; None if the stream is no file of known size."""
     match handle.stream:
         case InlineState() | EmptySegment():
             return None
@@ -168,7 +168,7 @@ def byte_arrays(
 def unsized_elements(
     part: Excerpt, handle: OperatorStateHandle, state: NamedState, label: str
 ) -> Iterator[bytes]:
-    """Yield the elements of a list state whose serializer writes no length, in order.
+    """Yield, in order, the elements of a list state whose serializer writes no length.
 
     Each element ends where the next one begins; the last element ends where the next state begins
     or the stream ends.
@@ -194,7 +194,7 @@ def _element_cursors(
 ) -> Iterator[tuple[Cursor, bool]]:
     """Yield a cursor at the start of each element, and whether the stream is compressed.
 
-    The caller must move the cursor to the element's end.
+    The caller must move the cursor to the element's end, where the next element may begin.
     """
     if not byte_offsets:
         return

@@ -4,8 +4,8 @@ The steps ``check``, ``stop`` and ``clean`` depend on Flink's job and its savepo
 depend on the target, and on whether the job was started again.
 
 The functions raise ``Refused`` if the user must change something first, and ``CutOverStopped`` if a
-step has failed, the job was started again, or the savepoint cannot be used. If a needed fact could
-not be read, the original error is raised.
+step failed or might have failed, or the job was started again. If a needed fact could not be read,
+they raise the error of that read.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def decide_clean(facts: Facts) -> Decision:
 # -- plan, apply, verify ---------------------------------------------------------------------------
 
 _WRITTEN = Done("the target was written already")
-# The decisions of the steps ``plan`` and ``apply`` for each content. WRONG is refused.
+# The decisions of the steps ``plan`` and ``apply`` for each content except WRONG, which is refused.
 _DECISIONS_BY_CONTENT: Mapping[Content, tuple[Decision, Decision]] = {
     Content.NOTHING: (Action.PLAN, Action.WRITE),
     # WRITE waits for the command ``prime``.
@@ -284,8 +284,8 @@ def decide_start(facts: Facts) -> Decision:
             return Done(reason)  # somebody else has started the query: do not start a second one
         case "unknown":
             raise CutOverStopped(START_EXIT_CODE_MISSING)
-    # The command was never run, or it failed. Starting is safe: no batch is committed, so a query
-    # reads the planned offsets again.
+    # The command was never run, or it failed. No batch is committed, so a query that starts now
+    # begins at the planned offsets, even if an earlier query had begun to read.
     _check_not_started_again(facts)
     return Action.START
 

@@ -1,6 +1,6 @@
 """Read the facts that a step of a cut-over needs: Flink, the savepoint, the target, the commands.
 
-Nothing is changed or cached. So every call sees what an earlier run or a person has done.
+Nothing is changed or cached, so every call sees what earlier runs and people have done.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read the spec of a cut-over from strict YAML.
 
-Each problem is reported with its key or place. Values are not shown, as they may hold secrets.
+Each problem is reported with its key or place. A value that may hold a secret is not shown.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _keys(parents: list[str]) -> list[str]:
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
-    """Return what is wrong with text that is not YAML, or not the YAML of a spec."""
+    """Return what is wrong with text that is not YAML, or has YAML that ``_Strict`` refuses."""
     if isinstance(error, _RefusedYaml):
         return str(error)
     if isinstance(error, yaml.reader.ReaderError):
@@ -134,7 +134,7 @@ class _Strict(yaml.SafeLoader):
     nesting, invalid escapes, and characters that no command argument can hold.
     """
 
-    # Leave out dates and fractions, which no key takes, and the merge key, which needs aliases.
+    # Leave out dates and fractions, which no spec has, and the merge key `<<`, which needs aliases.
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
         **{
             first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]

@@ -251,7 +251,7 @@ class SpecFile:
     Args:
         path: the file.
         content: the bytes of the file.
-        spec: the spec, its paths absolute.
+        spec: the spec, with absolute paths.
     """
 
     def __init__(self, path: Path, content: bytes, spec: Spec) -> None:

@@ -1,4 +1,4 @@
-"""Inputs of a diff or a move (sides): their names, and their positions as the input of a plan.
+"""The inputs of a diff or a move, called sides: parse their names, and read their positions.
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
 ``broker:earliest``, ``broker:latest`` and ``broker:TIME``. `parse_side` only parses a name, so that
@@ -74,7 +74,7 @@ FILE_READERS: Mapping[SideKind, Callable[[str, Path], PositionSet]] = {
 
 
 def parse_side(side: AnyPath) -> Side:
-    """Parse the name of a side; a name without a known prefix names a checkpoint.
+    """Parse the name of a side; the name of a checkpoint has no prefix.
 
     Raises:
         UsageError: the prefix is unknown, nothing follows it, or something else than ``earliest``,
@@ -184,7 +184,7 @@ def file_positions(side: Side) -> PositionSet:
 
 
 def broker_positions(side: Side, logs: Logs) -> PositionSet:
-    """Return the positions of a ``broker:`` side; ``logs`` are the answer for ``side.time_ms``."""
+    """Return the positions of a ``broker:`` side, from logs that were read for ``side.time_ms``."""
     starts: dict[TopicPartition, Start] = {}
     for topic, partitions in logs.items():
         for partition, log in partitions.items():

@@ -7,7 +7,8 @@ is a number or the name that the query gives the source. The offset ``-`` means 
 no offset yet, such as a Kafka source without partitions. Offsets of sources other than Kafka are
 not parsed.
 
-Hadoop's ``.crc`` files are not read; Spark does not check them either (Hadoop's FileContext).
+Hadoop's ``.crc`` files are ignored. Spark ignores them too, because it opens these files with
+Hadoop's FileContext, which checks no checksums (FilterFs.open @ Hadoop 3.4.1).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their

@@ -1,4 +1,4 @@
-"""Reading, commits and deletion of a cluster's consumer groups; a failed connection is replaced."""
+"""Read a cluster's consumer groups, commit offsets for them, and delete them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _DELETE_MEANINGS = {
 }
 
 # The coordinator writes a commit request as one record batch to __consumer_offsets, and refuses a
-# batch larger than this topic's max.message.bytes. This number is about half of its default,
-# 1048588.
+# batch larger than this topic's max.message.bytes. This number is about half of the default of
+# max.message.bytes, 1048588.
 _REQUEST_BYTES = 500_000
 # The bytes of a record without its strings: framing, lengths, partition, offset and times.
 _RECORD_OVERHEAD = 100
@@ -47,13 +47,13 @@ _NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class CommitFailure:
-    """The failure of a request to change a group or the offset of one partition.
+    """The failure of a change to a group, or to the offset of one partition.
 
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
         reason: the reason in words, for messages.
-        transient: whether the same request may succeed later. Lost answers are transient too: only
-            a new description of the group then shows whether the group was changed.
+        transient: whether the same request might succeed later. Lost answers are transient too:
+            only a new description of the group then shows whether the group was changed.
     """
 
     code: str
@@ -65,9 +65,8 @@ class ConsumerGroups:
     """The consumer groups of a cluster.
 
     Requests share one connection. After a BrokerError or a transient failure, the next request
-    opens a new connection.
-    If the broker does not answer, the methods that only read raise BrokerError; ``commit`` and
-    ``delete`` return the failure.
+    opens a new connection. If the broker does not answer, the methods that only read raise
+    BrokerError; ``commit`` and ``delete`` return the failure.
     """
 
     def __init__(self, config: KafkaConfig) -> None:

@@ -58,7 +58,7 @@ class CutOverStopped(MigrateError):
     """A cut-over cannot continue. Completed steps are not undone.
 
     Attributes:
-        reasons: why the step failed, one line for each reason.
+        reasons: why it cannot continue, and what the user can do; one line each.
         details: lines for the terminal only, as they may hold secrets.
     """
 

@@ -24,7 +24,7 @@ class Severity(str, Enum):
 
 
 class CodePolicy(NamedTuple):
-    """The effect on a move that the findings with one code have.
+    """The effect of the findings with one code on a move.
 
     Attributes:
         severity: the severity of a finding that is certain.
@@ -131,9 +131,10 @@ class Finding:
         operator_id: the operator that the finding is about, or None.
         is_certain: whether the fact is known. If not, the severity is a warning.
         operator_name: the operator's name, if the checkpoint has it.
-        ends_with_stop: whether the finding goes away if the job is stopped with a savepoint.
-        ends_with_job: whether the finding no longer holds once the job has FINISHED with this
-            savepoint.
+        ends_with_stop: whether a later stop of the job with a savepoint makes the finding void, for
+            example because the stop commits pending output.
+        ends_with_job: whether the finding is void if the job has FINISHED with this savepoint,
+            because the stop has then committed the pending output.
     """
 
     code: Code

@@ -16,7 +16,7 @@ _SECRET_NAMES = (
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
 # Names that are also ordinary words (`unexpected token: x`). The value of such a name is redacted
-# only if `=` stands between them; if the name is in quotes, also for `:`, `=>` and `->`.
+# only after `=`; if the name is in quotes, also after `:`, `=>` and `->`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
 # A name after a slash does not count: in a path such as `/key=5`, it names a partition column.
 _NAMED_SECRET = re.compile(

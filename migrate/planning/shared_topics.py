@@ -12,7 +12,7 @@ from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import printable
 from migrate.planning.plan import Refusal
 
-# The state and the start of each partition of a topic in one source.
+# For each partition of a topic in one source: the state and the start of its position.
 _Starts = dict[int, tuple[PositionState, int | Marker | None]]
 
 
@@ -32,7 +32,7 @@ class SharedTopic(NamedTuple):
 
     @property
     def may_be_two_topics(self) -> bool:
-        """Whether the sources may read two topics of this name on two Kafka clusters."""
+        """Whether the sources might read two clusters, as the state of one of them names none."""
         return any(None in source.clusters for source in self.sources)
 
     @property
@@ -114,7 +114,7 @@ def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> I
 def one_cluster_warnings(
     topics: Iterable[SharedTopic], policies: Policies
 ) -> Iterator[WarningText]:
-    """Warn of topics whose sources read the same cluster only according to ``--one-cluster``."""
+    """Warn of topics for which only ``--one-cluster`` says that the sources read one cluster."""
     for topic in topics:
         if policies.one_cluster and topic.may_be_two_topics:
             yield warning_text(

@@ -40,7 +40,7 @@ def cut_over_page(record: CutOverRecord) -> str:
 
 
 def _state(record: CutOverRecord) -> str:
-    """Return the state of the cut-over, and the end of the last run if it says more."""
+    """Return the state of the cut-over, and how the last run ended if that says more."""
     if not record.runs:
         return "not begun"
     state, last = _STATES[record.state], record.runs[-1]
@@ -52,7 +52,10 @@ def _state(record: CutOverRecord) -> str:
 
 
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
-    """Return the numbers of lost and repeated records (``?`` if unknown), and a note about them."""
+    """Return the numbers of lost and repeated records, and a note about them.
+
+    If some partitions are unknown, ``?`` replaces 0, and another number is a minimum.
+    """
     if checked is None:
         return "?", "?", "not verified yet"
     if checked.unknown:
@@ -83,5 +86,5 @@ def _facts(record: CutOverRecord) -> Iterator[tuple[str, str | None]]:
 
 
 def _time(text: str) -> str:
-    """Return a time of the record, rounded down to the second; all its times are UTC."""
+    """Return a time of the record, rounded down to the second; all times of a record are UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=None).isoformat(" ", "seconds")

@@ -26,7 +26,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),
-        # Without --wide, this column is shown only if some new offset differs from it.
+        # Without --wide, this column is shown only if it differs from NEW-OFFSET in some row.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
         Column("CURRENT-OFFSET", lambda row: row.current),
@@ -49,7 +49,10 @@ def _position(planned: PlannedPartition) -> str | int | None:
 
 
 def _proof(planned: PlannedPartition) -> str:
-    """Return how many records before and after the position agree in both clusters."""
+    """Return how many records before and after the position agree in both clusters.
+
+    The outcome follows, unless it is PROVED.
+    """
     proof = planned.translation
     if proof is None:
         return ""

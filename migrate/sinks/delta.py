@@ -41,7 +41,7 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|\.parquet|\.[0-9a-fA-F-]{36}\.(?:parquet|json))"
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
-# The largest file of a checkpoint, in bytes and rows. A checkpoint lists every file of the table.
+# The limits of a checkpoint's file, in bytes and rows. A checkpoint lists every file of the table.
 _LARGEST_CHECKPOINT = 512 << 20
 _MOST_ROWS = 50_000_000
 
@@ -94,7 +94,7 @@ def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
 
 
 def _add_actions(log: _Log, content: bytes, name: str) -> None:
-    """Add the actions of a file with one action per line."""
+    """Add the versions and ids of queries from a file that has one action in each line."""
     what = f"{LOG}/{name}: not a commit of Delta's"
     for line in content.splitlines():
         if not line.strip():

@@ -49,7 +49,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
         return None
     newest = max(version for version, _ in files)
     last: dict[_Writer, int] = {}
-    # Several files may have the highest number, if a concurrent commit failed.
+    # After a concurrent commit that failed, several files may have the highest number.
     for name in sorted(name for version, name in files if version == newest):
         what = f"{LOG}/{name}: not a table of Iceberg's"
         for writer, last_number in _read_table(_read(directory, name), what):

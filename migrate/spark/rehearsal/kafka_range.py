@@ -55,7 +55,7 @@ class KafkaStream:
     ranges: Ranges
     events: DataFrame = field(init=False)
     _spark: SparkSession = field(init=False)
-    # Counts the records when the events are used; None if Spark's optimizer would remove it.
+    # Counts the records when the events are used; None if Spark's optimizer removes this count.
     _counter: Observation | None = field(init=False)
 
     def parse(self, spark: SparkSession, parse: Parse) -> None:
@@ -64,8 +64,8 @@ class KafkaStream:
         counter = Observation()
         self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
         # If the function drops all records by a constant condition, the optimizer removes the
-        # observation, and its result would never come. The plan shows this. Spark Connect does not
-        # give the plan, so there the observation is always used.
+        # observation (CollectMetrics) from the plan, and ``count`` would wait for its result for
+        # ever. Spark Connect does not give the plan, so with it the observation is always used.
         frame = getattr(self.events, "_jdf", None)
         plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
         self._counter = counter if plan is None or "CollectMetrics" in plan else None
@@ -181,7 +181,7 @@ def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
     if not partitions:
         raise UsageError(f"kafka: {text}: the job reads none of it")
     ranges = {p: range_ for p, range_ in pair.ranges.items() if p in partitions}
-    if not ranges:  # the source needs a partition
+    if not ranges:  # Spark's source needs at least one partition
         partition = min(partitions)
         end = pair.ends.get(partition, 0)
         ranges[partition] = Range(end, end)

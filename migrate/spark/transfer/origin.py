@@ -65,11 +65,11 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 
 
 def may_expire(state: DataFrame) -> bool:
-    """Return whether a DataFrame may contain expired entries of a state with a time to live.
+    """Return whether a DataFrame might contain expired entries of a state with a time to live.
 
-    The DataFrame's plan shows every state that is read. Spark Connect does not show the plan, so
-    only the DataFrame's own columns are checked there. If no column has metadata of a state, a
-    column ``last_access`` shows that entries may expire.
+    The DataFrame's plan shows every state that is read. Spark Connect does not give the plan, so
+    with it only the DataFrame's own columns are checked. If no column has metadata of a state, a
+    column ``last_access`` shows that entries might have expired.
     """
     plan = getattr(state, "_jdf", None)
     marks = (
@@ -94,9 +94,10 @@ def mark_unexpired(state: DataFrame) -> DataFrame:
 
 
 def _plan_marks(plan: Any) -> list[bool]:
-    """Return, for each state column in a plan, whether its entries may have expired.
+    """Return, for each state column in a plan, whether its entries might have expired.
 
-    The inputs of ``mark_unexpired`` are ignored.
+    The search does not go below a plan node that ``mark_unexpired`` made, because the node's own
+    marks replace those of its inputs.
     """
     schema = _schema_of(plan)
     sequences = (plan.children(), plan.subqueries())
@@ -117,7 +118,7 @@ def _unexpired_calls(schema: StructType) -> set[str]:
 
 
 def _expiry_marks(schema: StructType) -> list[bool]:
-    """Return, for each column that has metadata of a state, whether its entries may expire."""
+    """Return, for each column that has metadata of a state, whether its entries might expire."""
     return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
 
 
@@ -126,8 +127,8 @@ def contradictions(
 ) -> Iterator[str]:
     """Yield a message for each partition that does not start at its offset in the savepoints.
 
-    Topics that only ``origins`` or only ``starts`` have are not compared, and neither are
-    partitions without an offset in a savepoint.
+    Only topics that are both in a savepoint and in ``starts`` are compared, and of these only the
+    partitions with an offset in a savepoint.
 
     Raises:
         DecodeError: a savepoint cannot be read.

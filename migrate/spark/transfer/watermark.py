@@ -22,7 +22,7 @@ def check_watermark(
     Args:
         has_watermark: whether the query has a watermark.
         watermark_ms: the watermark that the user gives, in epoch milliseconds.
-        rows: the rows of Flink's state.
+        rows: for each stream of the query, the rows of Flink's state.
 
     Raises:
         UsageError: ``watermark_ms`` is given although the query has no watermark, or is missing
@@ -75,7 +75,7 @@ def priming_warnings(
     """Yield what the user must know about a primed query.
 
     Args:
-        rows: the rows of Flink's state.
+        rows: for each stream of the query, the rows of Flink's state.
         watermark_ms: the query's watermark.
         empty: whether the state has no keys.
     """

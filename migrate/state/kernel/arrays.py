@@ -29,10 +29,9 @@ _MICROS_PER_MILLI = 1000
 _MAX_MILLIS = 9_000_000_000_000_000
 _MAX_SECONDS = 9_000_000_000_000
 _MASK_64 = (1 << 64) - 1
-# To limit their total memory, many columns have less room each. Up to this number of columns, each
-# has room for the requested number of rows. With more columns, each has room for fewer rows, but
-# for at least _MIN_ROWS. With more than 8 columns, each has room for fewer bytes of text, but for
-# at least _MIN_TEXT.
+# These limit the memory of all columns. With more than _FULL_COLUMNS columns, each has room for
+# fewer rows than requested (at least _MIN_ROWS); with more than 8, for fewer bytes of text (at
+# least _MIN_TEXT).
 _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
@@ -40,7 +39,8 @@ _MIN_ROWS, _MIN_TEXT = 64, 4096
 class Rejected(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
-    The plain reader then reads the entries again, and raises an error if the value is wrong.
+    The plain reader (see ``read``) then reads the entries again, and raises an error if the value
+    is wrong.
     """
 
 
@@ -184,13 +184,13 @@ class Buffers:
         return values
 
     def _millis(self, column: int) -> _Numbers:
-        """Return a column's texts of 8 bytes as little-endian numbers; 0 for null."""
+        """Return the numbers of a column that stores each as 8 little-endian bytes; 0 for null."""
         millis = np.zeros(len(self.numbers(column)), np.int64)
         millis[self.validity(column)] = self.bytes_of(column).view("<i8")
         return millis
 
     def _int128_halves(self, node: Node) -> tuple[_Numbers, _Numbers]:
-        """Return big-endian numbers of up to 16 bytes as their low and high 64 bits; 0 for null.
+        """Return the low and the high 64 bits of big-endian numbers of 1 to 16 bytes; 0 for null.
 
         Raises:
             Rejected: a number has no bytes, or more than 16 bytes.
@@ -300,7 +300,7 @@ class Buffers:
 
 
 def _offsets(ends: _Numbers) -> pa.Buffer:
-    """Return Arrow's offsets of lists or texts, from the ends of these lists or texts."""
+    """Return Arrow's offsets of lists or texts: 0, and then the end of each."""
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends
     return pa.py_buffer(offsets)

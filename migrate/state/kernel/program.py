@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# The forms whose values ``Buffers.check`` checks: Flink never writes some of the values that the
-# kernel can read, or some values do not fit into the column.
+# The forms that ``Buffers.check`` checks: in them, the kernel can read values that Flink never
+# writes, or that do not fit the Arrow type.
 CHECKS = {
     "flag",
     "enum",
@@ -19,13 +19,13 @@ CHECKS = {
     "long_decimal",
     "pointer",
 }
-# The limits of nested lists and of columns.
+# The maximum depth of nested lists, and the maximum number of columns.
 MAX_LISTS = 16
 MAX_COLUMNS = 1000
 
 
 class CannotCompile(Exception):
-    """A type, or the format of a part, that the kernel cannot read."""
+    """The kernel cannot read a type of the state, or the format of a subtask's part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Node:
 
     Attributes:
         form: the meaning of the slots (see ``Buffers.array``).
-        column: the first column of the value.
+        column: the first column of the value; for ``slot_millis_nanos`` the second.
         table: the table of the columns.
         parts: the fields of a struct, the element of a list, or the key and value of a map.
         constants: the constants of an enum, or the limit of a decimal's magnitude.

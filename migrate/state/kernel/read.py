@@ -128,8 +128,8 @@ class FastReader:
             if batch is not None:
                 yield batch
             if status == REFUSED:
-                # The reason may be a state without a program. Every key group may hold this state,
-                # so the plain reader reads all further key groups.
+                # If a state of the heap backend has no program, the kernel may have refused its
+                # entries. Any further key group may have some too, so the plain reader reads it.
                 self._kernel_blocked = self._heap and bool((self._starts[:, START] < 0).any())
                 self._segments = [_Segment(key_group, returned, [])]
                 yield from self._read_plainly()

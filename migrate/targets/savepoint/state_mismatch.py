@@ -35,7 +35,7 @@ _WARNING_CODES = frozenset(
 def state_mismatches(
     changes: Iterable[SourceChange], savepoint: PlanInput, origin: Origin, *, allowed: bool
 ) -> tuple[list[Refusal], list[WarningText]]:
-    """Return messages about records that a job's state counts twice or lacks after a change.
+    """Return messages about the records that a change of positions repeats or leaves out.
 
     Args:
         changes: the changes of the job's sources.
@@ -44,8 +44,8 @@ def state_mismatches(
         allowed: whether the user allows a state that does not match the positions.
 
     Returns:
-        Refusals and warnings. If the mismatch is allowed or the job keeps no state, there are no
-        refusals, and there is a warning for each partition whose position changes.
+        Refusals and warnings. If the mismatch is allowed or the job keeps no state, there is no
+        refusal, but a warning for each partition whose position changes.
     """
     ids = {
         finding.operator_id
