@@ -20,8 +20,8 @@ CREDENTIALS_REFUSED = (
 # A scheme, of at least two characters: a single letter before a colon is a Windows drive. With an
 # unbounded repetition, the time of a search would grow with the square of the text's length.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
-# The scheme and the slashes of a URL. In a URL that contains another one (k8s://https://host), only
-# the inner one matches.
+# The scheme and the slashes of a URL. If a URL contains another URL (k8s://https://host), only the
+# inner URL matches.
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
 # In a text, a URL ends at a space, a quote, ``<`` or ``>``, or where another URL begins.
 _URL_IN_TEXT = re.compile(
@@ -53,7 +53,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """Redact every URL in a text; a URL ends at a space, even within a password."""
+    """Redact every URL in a text; a URL ends at a space, even at one in a password."""
     if ":/" not in text:
         return text
     return _URL_IN_TEXT.sub(

@@ -84,7 +84,7 @@ class KafkaWriterState(NamedTuple):
 
 
 class SinkState(NamedTuple):
-    """The state of one operator of a sink: its writers, or a committer's pending transactions.
+    """The state of one operator of a KafkaSink: its writers, or a committer's transactions.
 
     If both fields are empty, the operator might be the committer of another kind of sink: a
     committer state in which nothing is pending looks the same for every kind.
@@ -115,7 +115,7 @@ class UnknownSink(NamedTuple):
 
 
 def read_writer_state(element: bytes, label: str) -> KafkaWriterState | FileBucket:
-    """Read one element of ``writer_raw_states``; the version distinguishes KafkaSink and FileSink.
+    """Read one element of ``writer_raw_states``; its version tells a KafkaSink from a FileSink.
 
     Raises:
         DecodeError: the bytes are not exactly the state of a KafkaSink's or a FileSink's writer.
@@ -211,7 +211,7 @@ def _read_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
     """Read a committable; return an empty tuple if it only deletes files."""
     if cursor.skip_if(_FILE_MAGIC):
         return _read_file_committable(cursor, version)
-    if version != 1:  # the version and the length come before these bytes
+    if version != 1:  # 8: the version and the length precede these bytes
         cursor.check_version(version, "committable", (1,), back=8)
     epoch = cursor.i16("producer epoch")
     producer_id = cursor.i64("producer id")

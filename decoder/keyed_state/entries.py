@@ -113,8 +113,7 @@ class Readers:
         self.value = reader(value)
         self.whole_value = reader(_whole_value_type(info, value))
         self.key_group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
-        # Whether the state has one value per key, without namespace and TTL, as most states have.
-        # Faster functions read such states.
+        # Most states have one value per key, no namespace and no TTL: faster functions read them.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
             and info.namespace == types.Scalar(types.Kind.VOID_NAMESPACE)
@@ -191,7 +190,7 @@ def with_location(
 
 
 def read_canonical_list(read: Read, data: bytes, position: int, end: int) -> list[Any]:
-    """Read the elements of a LIST in canonical form, which are joined by ``,``."""
+    """Read a LIST in canonical form: its elements, joined by ``,``."""
     joined = []
     while True:
         element, position = read(data, position)

@@ -237,9 +237,9 @@ def split_heap_key_group(
 ) -> Iterator[bytes]:
     """Split a key group into smaller ones that hold only the entries of the state ``target``.
 
-    The end of an entry is found only by reading it, so each entry is read here and by the caller.
-    If an entry or a state's header cannot be read, the last of the smaller key groups begins there,
-    so that the caller's reading raises the error.
+    The end of an entry is found only by reading it, so each entry is read twice: here, and by the
+    caller. If an entry or a state's header cannot be read, the last of the smaller key groups
+    begins with it, so that the caller's reading raises the error.
 
     Args:
         states: the states of the head.
@@ -293,7 +293,8 @@ def split_heap_key_group(
                 too_large = len(data) > max_bytes
                 if too_large and kind is None:
                     raise too_large_entry(max_bytes, label) from error
-                # Some readers raise a DecodeError if the bytes end too early.
+                # Only UNSUPPORTED is final: some readers raise another DecodeError if the bytes end
+                # too early.
                 given_up = too_large or kind is ErrorKind.UNSUPPORTED
                 more = [] if given_up else list(_take_blocks(blocks, len(data)))
                 if not more:
@@ -315,8 +316,8 @@ def split_heap_key_group(
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
-    After each call, the caller reads a long entry again from its start. Each call doubles the
-    caller's bytes, so a long entry is read only a few times.
+    The caller passes the size of its bytes, so each call doubles them. After each call it reads a
+    long entry again from the start; because of the doubling, this happens only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block

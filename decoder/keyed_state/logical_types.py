@@ -17,8 +17,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the maximum number of types in one type. Because of references
-# to earlier objects, a few bytes could stand for a tree of any size.
+# The deepest nesting of types, and the maximum number of types in one type. A Java object can refer
+# to earlier objects, so without these limits a few bytes could stand for a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 
@@ -113,7 +113,7 @@ class _Converter:
         return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
-        """Return the attributes, the super types' first (as in StructuredType.getChildren)."""
+        """Return a type's attributes, first its super types' (as StructuredType.getChildren)."""
         attributes: list[JavaValue] = []
         for _ in range(_MAX_DEPTH):
             if not isinstance(value, JavaObject):
@@ -125,8 +125,9 @@ class _Converter:
     def _elements(self, value: JavaValue) -> Sequence[JavaValue]:
         """Return the elements of a Java list.
 
-        ArrayList and CollSer write their elements in their own ``writeObject``. Arrays.asList has
-        an array in a field, and Collections.unmodifiableList has another list in a field.
+        ArrayList and CollSer write their elements in their own ``writeObject``. The list of
+        Arrays.asList has an array in the field ``a``; that of Collections.unmodifiableList has
+        another list in the field ``list``.
         """
         for _ in range(_MAX_DEPTH):
             if isinstance(value, JavaArray):

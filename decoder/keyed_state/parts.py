@@ -1,8 +1,8 @@
 """The states of one subtask's handle, in either of the two layouts of key groups.
 
-The key groups of a canonical savepoint are in canonical form, and so are those of RocksDB's full
-checkpoints before Flink 1.15. Those of the heap backend's checkpoints and native savepoints are in
-the heap backend's own form, in which each key group begins with its number.
+Canonical savepoints have key groups in canonical form, and so have RocksDB's full checkpoints
+before Flink 1.15. The heap backend's checkpoints and native savepoints have key groups in the heap
+backend's own form, in which each key group begins with its number.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from decoder.snappy import decompress_blocks, decompress_stream
 
 # The largest entry that is read, in bytes when decompressed.
 _MAX_ENTRY_BYTES = 256 * 1024 * 1024
-# The largest key group of the heap backend that is read at once, in bytes. A larger one is split
-# first, which needs a second reading of each entry.
+# The largest key group of the heap backend that is read at once, in bytes. To split a larger one,
+# each of its entries is read once more.
 _MAX_WHOLE_BYTES = 32 * 1024 * 1024
 # The sizes of the blocks in which key groups are read. Blocks of compressed bytes are smaller,
 # because Snappy's ratio is up to 21 to 1.
@@ -105,7 +105,7 @@ class KeyGroupsSource:
         """Whether the stream is in canonical form."""
         if self.stream.handle.savepoint:
             return True
-        # Check the last key group first: key group 0 may begin alike in both forms.
+        # Check the last key group first: key group 0 can begin with the same bytes in both forms.
         for key_group in reversed(self.key_groups):
             beginning = next(self.stream.blocks(key_group, 4), None)
             if beginning:

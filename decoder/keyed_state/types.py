@@ -3,7 +3,7 @@
 A type describes both the layout and the meaning of a value. It corresponds to one of Flink's
 serializers, or to several that write the same bytes; the modules ``snapshots`` and
 ``logical_types`` name these serializers. "Read as" in the docstrings names the Python value that
-the decoder returns.
+the decoder returns; classes such as Instant and Pairs are in the module ``java_values``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Check the commands of the spec before the stop of the job, and run the command ``rehearse``.
 
 The programs and scripts of the commands must exist. Later commands of a shell line are not checked,
-because the first may create what they use. A command is not refused if it is not certain which
-program it runs.
+because the first may create what they use. If it is not certain which program a command runs, the
+command is not checked.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _script(words: Sequence[str]) -> str:
         if not word.startswith("-"):
             return word
         if program != "spark-submit" and word not in _FLAGS_BY_PROGRAM[program]:
-            return ""  # -c, -m and the like
+            return ""  # such as -c or -m: what follows is not a script
         if word not in _FLAGS_BY_PROGRAM[program] and "=" not in word:
             next(rest, None)  # skip the value of the option
     return ""

@@ -79,13 +79,14 @@ def cut_over(
         spec: the YAML file.
         execute: whether to change anything.
         until: the name of the last step to run.
-        back: roll back instead: undo the write of the target; refused if something has started
-            from the target, or might have (see ``nothing_started``).
+        back: roll back: undo the write of the target. Refused if something has started from the
+            target, or might have (see ``nothing_started``).
         adopt: take over a target that another record or a person has written. The target must hold
             this plan; a group may also hold another move's offsets.
         nothing_started: only with ``back``: the user states that nothing has started from the
-            target. Needed if this cannot be seen.
-        confirm: called once with a question, before the first change. It may raise to stop the run.
+            target. Needed if the run cannot see this itself.
+        confirm: called once with a question, before the first change. An error from it stops the
+            run.
 
     Raises:
         Refused: an obstacle was found, or another run is active. This run has changed nothing.
@@ -203,7 +204,7 @@ def _run(
 ) -> Sequence[StepResult]:
     record, results = context.record, list[StepResult]()
     flink, steps = record.model.flink, _steps(until)
-    # A savepoint that the spec names was not made by this cut-over.
+    # If the spec names the savepoint, others have stopped the job: the stop is no change of ours.
     stopped = flink.savepoint is not None and not context.spec.stopped_by_others
     changed = flink.job_id is not None or stopped or record.model.written is not None
     progress = _Progress(steps[0].name, _left(context, steps[0]), changed=changed)
@@ -292,7 +293,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         else:
             end = f"interrupted at {name} ({type(error).__name__})"
         record.end_run(end)
-        # The user's "no" is a refusal, even if an earlier run has changed something.
+        # After the user's "no", raise ``Refused`` even if an earlier run has changed something.
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             raise
         warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.left}")

@@ -27,7 +27,7 @@ class Step:
         name: the name that ``--until`` takes.
         title: what the step does.
         needs: the facts that ``rule`` uses.
-        rule: the function that decides.
+        rule: the function that decides on the next action.
         state_during: the state of the job and the target if a run stops in the action of this step;
             if empty, the same as before the action.
         group_title: what the step does if the target is a group; if empty, the same as ``title``.
@@ -44,7 +44,7 @@ class Step:
         return (self.group_title if is_group else "") or self.title
 
     def decide(self, facts: Facts) -> Decision:
-        """Return the next action, or the reason why there is none.
+        """Return the next action, or ``Done`` with the reason why there is none.
 
         Raises:
             Refused, CutOverStopped: the cut-over cannot continue.

@@ -1,8 +1,8 @@
 """Derive from the facts what the target holds, and whether work has started from it; no I/O here.
 
-As long as no work has started, Flink's job can continue from its savepoint. Later, the job would
-process the same records again. So the decision to roll back, and the advice to start Flink's job
-again, depend on ``started_work``.
+As long as no work has started, Flink's job can continue from its savepoint. Once work has started,
+the job would process the same records again. So the decision to roll back, and the advice to start
+Flink's job again, depend on ``started_work``.
 """
 
 from __future__ import annotations
@@ -245,9 +245,9 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
 
 
 def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
-    """Return the last batch of a successful priming, or -1 without one.
+    """Return the last batch of a successful priming, or -1 if there was none.
 
-    All later batches were planned by the query.
+    The query itself has planned all later batches.
     """
     if not facts.spec.states:
         return -1

@@ -23,8 +23,8 @@ from migrate.storage.files import Files, MissingExtra
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LONG_MAX = (1 << 63) - 1
 
-# The highest average number of candidates in a chunk, and of bytes of metadata. A chunk is large
-# enough to be worth the start of a task, and small enough for a quick retry.
+# The highest averages for a chunk: its number of candidates, and its bytes of metadata. A chunk is
+# large enough to be worth the start of a task, and small enough for a quick retry.
 _MAX_CANDIDATES = 250
 _MAX_BYTES = 32 * 1024 * 1024
 # The cost of finding and opening a checkpoint, expressed in bytes of metadata.
@@ -55,7 +55,8 @@ class Candidate:
     """A checkpoint, complete or not, or a directory that could not be listed.
 
     Attributes:
-        pointer: the directory of ``_metadata``; absolute, or a URL.
+        pointer: the directory of ``_metadata``, or the directory that could not be listed;
+            absolute, or a URL.
         job_directory: the directory of its job, which holds the ``chk-<n>``; None for a savepoint.
         metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
         read_newest: whether to read the newest complete checkpoint of the job directory, instead of
@@ -187,4 +188,5 @@ def read_each(
         while queue:
             yield read_first()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
+        # Waiting for the threads could deadlock (see ``decoder.operator_state.fetch``).
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -65,7 +65,7 @@ _boolean = partial(_column, BOOLEAN)
 
 
 def _size(name: str, comment: str, sum_sizes: Callable[[Any], int] | None = None) -> ViewColumn:
-    """Return a column for a sum of sizes, limited to a long: a file may contain any numbers."""
+    """Return a column for a sum of sizes, at most ``_LONG_MAX``: a file may contain any sizes."""
     size = sum_sizes or attrgetter(name)
     return _long(name, comment, lambda item: min(size(item), _LONG_MAX))
 
@@ -227,7 +227,7 @@ BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
 VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     view: (*HEAD, *columns, *ERROR) for view, columns in BODY.items()
 }
-# Columns that the table of positions has in addition if the scan asks a broker.
+# Columns after ERROR in the table of positions, if the scan asks a broker.
 LAG = (  # values of a Lag
     _long("log_start", "partition's log start offset; null where the broker does not have it"),
     _long("log_end", "partition's log end offset; null where the broker does not have it"),

@@ -43,8 +43,8 @@ _OUTCOMES = {
     5: Outcome.ABORTED,
 }
 
-# Seconds for reading the log. A compacted partition is seldom larger than its newest segment (100
-# MB by default).
+# The time limit in seconds for reading the log. A compacted partition is seldom larger than its
+# newest segment (100 MB by default).
 _READ_SECONDS = 60.0
 # The maximum number of records that are read at once, and the seconds to wait for them.
 _AT_ONCE = 10_000
@@ -89,8 +89,8 @@ def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> Outc
         new_outcome = _OUTCOMES.get(change.state)
         if new_outcome is None or change.producer_id != producer_id:
             continue
-        # The next epoch counts only after an OPEN record of this epoch. If compaction has removed
-        # this record, the next epoch may belong to another transaction.
+        # A change with the next epoch ends this transaction only if the outcome is still OPEN. If
+        # compaction has removed the OPEN record, the change may be of another transaction.
         if change.epoch == epoch or (outcome is Outcome.OPEN and change.epoch == epoch + 1):
             outcome = new_outcome
     return outcome

@@ -59,7 +59,7 @@ class Origin:
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
         newer: the numbers of newer complete checkpoints in the job's checkpoint directory, in the
-            order of ``Siblings.newer``. A saved plan has only the last.
+            order of ``Siblings.newer``. A saved plan has only the last of them.
         stopped: whether the job ended with this checkpoint.
         written_at: when the checkpoint was written or the batch was committed, in milliseconds of
             the epoch; None if not known.
@@ -189,7 +189,7 @@ class PositionSet:
     """The positions of one input.
 
     Attributes:
-        label: the input as its user named it.
+        label: the input as the user named it.
         starts: the start of each partition of the input, never ``ABSENT``.
         note: a remark about the input, such as ``after batch 7``.
     """

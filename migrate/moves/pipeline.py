@@ -31,7 +31,7 @@ class Move:
 
     Attributes:
         request: what the user asked for.
-        chosen_input: the checkpoint or other side that was read, and the sources that move.
+        chosen_input: the positions that were read, and the sources that move.
         snapshot: the broker's answers, or None if no broker was asked.
         plans: one plan for each part (see ``make_move``).
     """
@@ -80,7 +80,7 @@ def make_move(
     into: PlanInput | None = None,
     ignore_other_sources: bool = False,
 ) -> Move:
-    """Take one snapshot, if a broker is named, and make a separate plan for each part.
+    """Take one snapshot of the job's cluster, if a broker is named, and plan each part.
 
     Args:
         request: what the user asked for.
@@ -89,8 +89,7 @@ def make_move(
         parts: for each plan, its sources; by default one plan for all that move.
         into: the savepoint or query that receives the positions, or None. The broker is asked about
             its topics and transactions, too.
-        ignore_other_sources: whether findings about other sources are left out even if
-            ``request.source`` is None.
+        ignore_other_sources: as for ``make_plan``; always true if ``request.source`` is set.
 
     Raises:
         UsageError: options that do not go together, or that name a topic that no source reads.

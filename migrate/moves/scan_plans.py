@@ -35,7 +35,7 @@ INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
 # The placeholder for the job's label in the name of a group.
 JOB_PLACEHOLDER = "{job}"
 
-# Planning mostly waits for stores and brokers.
+# Independent of the number of cores, because planning mostly waits for stores and brokers.
 _THREADS = 8
 # For a file name: the characters of a job's label that are replaced, the maximum length of the
 # label, and the number of digits of the digest.
@@ -86,7 +86,7 @@ def save_plans(
 
     No plan is saved if the job has an obstacle, if another job would have the same group, if the
     planning fails (the broker does not answer, for example), or if the plan has refusals or needs a
-    person's decision. The result has the reasons instead.
+    person's decision. Then the result has the reasons.
 
     Args:
         jobs: the jobs of an inventory.

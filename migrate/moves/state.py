@@ -75,12 +75,12 @@ def read_state(
     state: str,
     allow_external_files: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the entries of a keyed state as Arrow record batches of some thousand rows each.
+    """Return the entries of a keyed state as Arrow record batches of limited size.
 
     The columns are ``key_group, key, namespace, map_key, value, last_access``; a column that the
     state lacks is left out. ``migrate.state.type_mapping`` has their types. All batches have the
-    same schema. A state without entries gives one batch without rows. One key group is in memory at
-    a time.
+    same schema. A state without entries gives one batch without rows. At most one key group is in
+    memory at a time.
 
     Args:
         chk: as for ``inspect``.
@@ -114,7 +114,7 @@ def write_state(
 ) -> int:
     """Write the entries of a keyed state to a new Parquet file; return their number.
 
-    The columns are those of ``read_state``. One key group is in memory at a time.
+    The columns are those of ``read_state``. At most one key group is in memory at a time.
 
     Args:
         chk: as for ``inspect``.

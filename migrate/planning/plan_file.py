@@ -44,7 +44,7 @@ from migrate.storage.new_file import already_there
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
 
-# Fields of a plan that are the same in the file.
+# Fields that have the same names and values in a ``Plan`` and in its file.
 _SAME_FIELDS = (
     "cluster_id",
     "topic_ids",
@@ -66,9 +66,9 @@ class PlannedCheckpoint(Model):
 
     ``pointer`` is the absolute path or URI of a checkpoint, or the name of another input. ``id`` is
     the number of the checkpoint, or of a Spark query's newest committed batch. ``newest`` is the
-    number of the newest complete checkpoint in the same directory. ``stopped``: whether the job
-    ended with the checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark
-    query, the query's id. ``cluster`` is the id that a DynamicKafkaSource gives its Kafka cluster.
+    number of the newest complete checkpoint of the job. ``stopped``: whether the job ended with the
+    checkpoint. ``operators`` are the operator ids of the chosen sources; for a Spark query, the
+    query's id. ``cluster`` is the id that a DynamicKafkaSource gives its Kafka cluster.
     """
 
     pointer: str

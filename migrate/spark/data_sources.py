@@ -13,9 +13,9 @@ columns are selected.
 
 Filters are not pushed down: Spark applies them to the rows. To read less, use the options. A bug in
 Spark 4.1.1 prevents the use of pushed filters (``pushFilters``, from Spark 4.1 on): they also apply
-to later reads of the same DataFrame without a filter. Spark 4.1.1 keeps the filters with the
-source, which all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them
-with each scan.
+to later reads of the same DataFrame without a filter. Spark 4.1.1 keeps the filters in the source
+object, which all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them in
+each scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """
@@ -80,7 +80,8 @@ class FlinkStateDataSource(DataSource):
         return _Reader(self._table().split, read_chunk)
 
     def _table(self) -> Table:
-        # The opened table is kept: Spark pickles this object for processes that start later.
+        # Keep the opened table. Spark pickles this object with the table, so processes that start
+        # later do not open the table again.
         table: Table | None = vars(self).get("_opened")
         if table is None:
             table = self._opened = _open(self.options)

@@ -81,7 +81,7 @@ _MEANINGS = {
     "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
-# The states of a window's trigger; they have these meanings only beside WINDOW_CONTENTS.
+# The states of a window's trigger, if their operator also has the state WINDOW_CONTENTS.
 _TRIGGER_MEANINGS = {
     "count": "elements counted by the window's trigger",
     "fire-time": "when the window's trigger fires next",

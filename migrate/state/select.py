@@ -78,7 +78,7 @@ def _ids_of(states: Iterable[_StateOrError], name: str) -> set[str]:
     }
     if ids:
         return ids
-    # To hash a uid is the last resort: it needs a library that Spark's executors may not have.
+    # Hash ``name`` as a uid only now: this needs a library that Spark's executors may not have.
     return {operator_id_of(name)} & {state.operator_id for state in states}
 
 

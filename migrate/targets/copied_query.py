@@ -1,8 +1,8 @@
 """A copy of a query's checkpoint location, with its state and with other positions.
 
-A query continues at the offsets that the offset log has for the newest committed batch. In this
-entry of the log, only the offsets of Kafka sources change. The batch's number, its watermark and
-the version of its state stay the same.
+A query continues at the offsets in the offset log's entry for the newest committed batch. In this
+entry, only the offsets of Kafka sources change. The batch's number, its watermark and the version
+of its state stay the same.
 
 All other files are copied unchanged, except the metadata of some operators (transformWithState;
 from Spark 4.2 on also joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, has a line
@@ -130,7 +130,7 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
 def _added_offsets(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of partitions that no source reads yet. All sources of the topic get them.
+    """Return the offsets of partitions that no source reads yet, for all sources of their topic.
 
     Raises:
         Refused: the topic's sources read different sets of its partitions.
@@ -178,7 +178,7 @@ def _relocate_schemas(out: Path, operator_directory: str, path: str, files: File
                 moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {error}") from error
-    # Strings are compared by value, because Spark may escape them in another way than json.dumps.
+    # Compare strings after decoding, because Spark may escape them in another way than json.dumps.
     metadata = _STRING.sub(lambda match: moved.get(json.loads(match[0]), match[0]), metadata)
     return f"{version}\n{metadata}".encode()
 

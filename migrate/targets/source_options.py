@@ -110,8 +110,8 @@ def spark_streams(
 
     Args:
         sources: the starts of the query's Kafka sources.
-        kafka: librdkafka's properties, or None. For a secret, the option names an environment
-            variable.
+        kafka: librdkafka's properties, or None. In place of secrets and of the paths of stores, the
+            options name environment variables.
         isolation_level: None keeps Kafka's default, ``read_uncommitted``.
         seeded: whether the query gets a seeded checkpoint location.
     """
@@ -229,7 +229,7 @@ def kafka_connector(spark_version: str | None = None) -> Connector:
 
 
 def _installed() -> str | None:
-    """Return the installed PySpark's version, or None; importing PySpark would be slow."""
+    """Return the installed PySpark's version, or None, without the slow import of PySpark."""
     try:
         installed = version("pyspark")
     except PackageNotFoundError:

@@ -56,7 +56,7 @@ def compare_with_expected(
     Args:
         state: Spark's state.
         rows: the rows of each stream.
-        expected: the expected state; None if it can be computed from the rows.
+        expected: the expected state; None to compute it from the rows.
 
     Raises:
         Refused: the expected state is not given and cannot be computed from the rows, or the rows
@@ -132,20 +132,20 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         name = f"v{order[match]}"
         column, flink_type = F.col(name), rows.expected.schema[name].dataType
         if field.in_average:
-            # The sum and the count of an average start at 0.
+            # Without values, the sum and the count of Spark's average are 0, not null.
             column = F.coalesce(column, F.lit(0).cast(flink_type))
             if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
-                column = column * F.lit(10**flink_type.scale)  # Spark's sum is unscaled
+                column = column * F.lit(10**flink_type.scale)  # Spark sums unscaled values
         column = to_spark_sum(column, flink_type, field)
         columns.append(column.cast(field.type).alias(f"v{index}"))
     return rows.expected.select(*columns)
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return a column, unscaled if it is the sum of a DECIMAL of at most 8 digits.
+    """Return the column as Spark stores it: only the sum of a DECIMAL of at most 8 digits changes.
 
-    Spark stores such a sum as a BIGINT of unscaled values (DecimalAggregates @ Spark 4.0.0). The
-    sum of an average is a DOUBLE, which does not change here.
+    Spark stores this sum as a BIGINT, the sum of the unscaled values (DecimalAggregates @ Spark
+    4.0.0). The sum of an average is a DOUBLE, which does not change here.
     """
     is_long_sum = field.name == "sum" and isinstance(field.type, LongType)
     if is_long_sum and isinstance(flink_type, DecimalType) and 0 < flink_type.scale <= 8:
@@ -202,7 +202,8 @@ def to_spark_columns(
 ) -> DataFrame:
     """Return the user's expected state in the columns and types of Spark's state.
 
-    Columns are matched by position: the key, the window if the key has one, the value.
+    Columns are matched by position: those of the key, the window if there is one, those of the
+    value.
 
     Args:
         expected: the expected state.
@@ -288,7 +289,10 @@ def compare(
 
 
 def first_differences(differences: DataFrame, most: int) -> DataFrame:
-    """Return up to ``most`` differences, ordered by ``rank`` within their verdict, then by key."""
+    """Return up to ``most`` differences: the first of each verdict, then the second, and so on.
+
+    The column ``rank`` is a difference's place within its verdict, in the order of the keys.
+    """
     rank = F.row_number().over(Window.partitionBy("verdict").orderBy("key"))
     return differences.withColumn("rank", rank).orderBy("rank", "key").limit(most)
 
@@ -339,7 +343,7 @@ def _join(state: SparkState, flink: DataFrame, keys: Sequence[str], join_type: s
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return names with a number after each that is repeated: sum, count, sum_2."""
+    """Return unique names: a repeated name gets a number, such as sum, count, sum_2."""
     unique: list[str] = []
     for name in names:
         others = (f"{name}_{number}" for number in count(2))
