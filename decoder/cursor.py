@@ -2,7 +2,7 @@
 
 Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement. A
 boolean is one byte. ``UTF`` is a u16 length in bytes, then *modified* UTF-8: NUL is ``C0 80``, and
-a supplementary character is a surrogate pair of three bytes each.
+a supplementary character is a surrogate pair, with three bytes for each surrogate.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _i16 = struct.Struct(">h").unpack_from
 _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
-# Bytes that modified UTF-8 never has: F0 to F4 begin a four-byte sequence of UTF-8, and F5 to FF
-# occur in neither form.
+# Bytes that modified UTF-8 never has: F0 to F4 begin a four-byte sequence of standard UTF-8, and F5
+# to FF do not occur in standard UTF-8 either.
 _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 
@@ -207,7 +207,7 @@ class Cursor:
         return self.rest_of_varint(field, 0, 0, bits)
 
     def rest_of_varint(self, field: str, value: int, shift: int, bits: int = 32) -> int:
-        """Read the rest of a varint whose first ``shift`` bits (``value``) are already read."""
+        """Read the rest of a varint whose lowest ``shift`` bits (``value``) are already read."""
         for _ in range(-(-bits // 7)):
             byte = self.u8(field)
             value |= (byte & 0x7F) << shift
@@ -252,7 +252,7 @@ class Cursor:
         return Cursor(self._data, file, self._pos, self._end, -self._pos)
 
     def i64s(self, count: int, field: str) -> tuple[int, ...]:
-        """Read ``count`` i64s; ``count`` must come from the method ``count``, which checks it."""
+        """Read ``count`` i64s."""
         start = self._take(8 * count, field)
         return struct.unpack_from(f">{count}q", self._data, start)
 

@@ -2,8 +2,8 @@
 
 A text is a varint with the number of UTF-16 units plus one (0 for null), then each unit as a varint
 of 1 to 3 bytes. A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes
-but the last. A value of the class StringValue, which is never null, begins with the number of units
-without one added.
+but the last. A value of the class StringValue is never null, so it begins with the number of units
+itself, without one added.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """

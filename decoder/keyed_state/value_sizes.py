@@ -1,4 +1,4 @@
-"""Whether all values of a type have the same length, and whether a value can have no bytes.
+"""Two questions about a type: do its values have a fixed length, and can a value have no bytes?
 
 Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
 """

@@ -1,7 +1,7 @@
 """The reader of ``_metadata``, from its magic number to its last byte.
 
 ``i32 magic, i32 version``; ``i64 checkpointId``; ``i32 n`` master states; ``i32 n`` operators;
-from version 4 on a Java object stream with the checkpoint's type. Nothing may follow.
+from version 4 on a Java object stream with the checkpoint's type. Bytes after that are refused.
 
 Source: org.apache.flink.runtime.checkpoint.Checkpoints, MetadataV2V3SerializerBase,
 MetadataV2Serializer, MetadataV3Serializer, MetadataV5Serializer @ Flink 2.2.0.
@@ -180,8 +180,8 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
 
     ``i32 index``; managed and raw operator state; managed and raw keyed state; input and output
     channel state. A finished subtask is only ``i32 -(index + 1)``. Version 2 has ``i64, i32``
-    after the index (a duration, and the number of states of Flink 1.1, which must be 0), and no
-    channel state.
+    after the index (a duration, and the number of states of Flink 1.1, refused if positive), and no
+    channel state and no finished subtasks.
     """
     index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:

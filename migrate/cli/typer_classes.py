@@ -2,8 +2,8 @@
 
 Typer 0.29 converts every parameter with pydantic, even if the parameter is not given. The import
 of pydantic takes 0.1 s, more than half of the CPU time of ``inspect`` for a small checkpoint. So
-values of type ``str``, ``list[str]`` and enums are converted here. Typer converts all others, and
-reports invalid values.
+optional parameters that are not given, and values of type ``str``, ``list[str]`` or an enum, are
+handled here. Typer converts all other values, and reports invalid ones.
 """
 
 from __future__ import annotations

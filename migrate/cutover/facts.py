@@ -85,12 +85,12 @@ class JobToStop:
     Attributes:
         flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or if the
             JobManager has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
-        trigger_id: the trigger id of the stop that was requested last; if none was requested, or
-            the last stop has failed, the id for the next stop.
+        trigger_id: the trigger id of the last stop that was requested; or the id for the next stop
+            if none was requested, the last stop has failed, or the job was started again after it.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
-        savepoints: the complete savepoints in ``folder`` that the job may have stopped with, by
-            ascending checkpoint id; empty while the job runs.
+        savepoints: the complete savepoints in ``folder`` that the job might have stopped with,
+            sorted by checkpoint id; empty while the job runs.
         folder: the URI of the folder for the savepoints of this job's stops.
     """
 
@@ -183,7 +183,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts of one decision. A fact that the decision does not need is None.
+    """The facts of one decision; ``job`` to ``target`` are None if the decision does not need them.
 
     Attributes:
         record: the record of the cut-over.
@@ -221,7 +221,7 @@ class Facts:
 
     @property
     def seeds(self) -> Mapping[str, Offsets] | None:
-        """The planned start offsets by the number of the query's source; None without a plan."""
+        """The planned start offsets, by the number of the Kafka source; None without a plan."""
         if self.plan is None:
             return None
         sources = streams_of(self.plan, self.record)

@@ -121,8 +121,8 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
     """Return the job once it has ended, or as it is after ``MAX_SILENCE_SECONDS``.
 
     If Flink no longer knows the job, return it at once. A JobManager of a single job exits with the
-    job. If the JobManager does not answer, and the record says that the stop has finished, return
-    the recorded job with state ``UNKNOWN``.
+    job. So if the JobManager does not answer, and the record says that the stop has finished,
+    return the recorded job with state ``UNKNOWN``.
 
     Raises:
         Refused, CutOverStopped, FlinkRestError, InputError: as for ``read_job``.
@@ -244,7 +244,9 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         return None
     jobs = [(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
     if record.start is not None and spec.target.is_group:
-        # The command ``start`` may have started the consumers as a Flink job of the same name.
+        # The command ``start`` may have started the group's consumers as a Flink job of the same
+        # name. So a job that began after the command counts only if it was restored from the
+        # savepoint.
         started_ms = int(datetime.fromisoformat(record.start.at).timestamp() * 1000)
         jobs = [
             (job, restored_from)

@@ -104,7 +104,7 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
     """Record the result of the step ``clean``: the savepoint, and when the job ended.
 
-    The later step ``plan`` checks the uncommitted data of sinks.
+    Uncommitted data of sinks is checked later, in the step ``plan``.
     """
     savepoint = require(facts.savepoint)
     text, ended_ms = "the savepoint is whole", None

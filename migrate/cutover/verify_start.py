@@ -1,10 +1,10 @@
 """Verify at which offset the target began to read each partition.
 
-What the target holds now does not show where a partition began if
+In two cases, the target no longer shows where a partition began:
 
-* others have committed for the group, unless a run saw the partition assigned to a member while
-  our commit was still the newest;
-* the outcome is ``ok`` or ``moved on``, and either the query's log has lost its first batches, or
+* Others have committed for the group since the cut-over did, and no run of the cut-over saw the
+  partition assigned to a member while the cut-over's commit was still the newest.
+* The outcome is ``ok`` or ``moved on``, and either the query's log has lost its first batches, or
   the log start of the partition is above the planned offset.
 
 The outcome is then unknown, unless an earlier verification found that the partition began at the

@@ -1,7 +1,6 @@
 """Spark's JSON form of Kafka offsets, in the option ``startingOffsets`` and in a query's logs.
 
 The form is ``{"topic":{"partition":nextOffset}}``, where -2 means earliest and -1 means latest.
-Ambiguous JSON is refused: a duplicate key, or a number such as NaN.
 
 Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaOffsetRangeLimit} @ Spark 4.0.0.
 """

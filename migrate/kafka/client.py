@@ -82,8 +82,9 @@ class Connection:
         self.timeout = REQUEST_TIMEOUT
         self._servers = str(config.get("bootstrap.servers", ""))
         # Connection errors; the callback error_cb appends them during poll(). The callback must not
-        # refer to this object: the garbage collector would then destroy the client, perhaps in one
-        # of librdkafka's own threads, and librdkafka would abort the process.
+        # refer to this object, which refers to the client: the garbage collector would destroy such
+        # a cycle, perhaps in one of librdkafka's own threads, and librdkafka would then abort the
+        # process.
         self._failures: list[KafkaError] = []
         for name in sorted(_PYTHON_ONLY_SETTINGS & config.keys()):
             raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
@@ -220,8 +221,8 @@ class Connection:
                 "reachable from here"
             )
         if denied := _DENIED.get(code):
-            # To describe a group of the `consumer` protocol, a user also needs DESCRIBE on the
-            # topics of the group's members.
+            # A request about a group can be denied because of a topic: to describe a group of the
+            # `consumer` protocol, a user also needs DESCRIBE on the topics of the group's members.
             to = what if what.startswith(denied) else f"each {denied} of {what}"
             return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
         return BrokerError(f"{what}: {redact_secrets(_reason(error), self.config)}")

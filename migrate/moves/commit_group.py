@@ -152,8 +152,8 @@ def commit_group(
         sink: the directory of the table that a Flink job will write to when it continues from this
             group without state. The table is checked: if it remembers checkpoints of earlier jobs,
             it might drop the new job's records.
-        allow_moved_on: set offsets back even if others have committed for the group meanwhile (see
-            ``moved_on_refusals``).
+        allow_moved_on: move the group back even if others, such as its consumers, have committed
+            beyond the new offsets (see ``moved_on_refusals``).
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:

@@ -29,8 +29,8 @@ _COMPARED_AT_MOST = 1000
 # How many records of the new log are searched. The search begins at the first record that is at
 # least as new as the record next to the position.
 _SEARCHED = 2000
-# How many records are searched if the position is not found among those; these long searches read
-# one partition at a time.
+# How many records are searched if the position is not found among the first ``_SEARCHED``. These
+# long searches read one partition at a time.
 _SEARCHED_AT_MOST = 100_000
 # The maximum number of partitions with a long search; the others are not searched further.
 _MOST_SEARCHES = 100

@@ -38,8 +38,8 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
     Args:
         chk: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
-            directory; a local path or a URL. For a group, ``chk`` may also be ``spark:DIR``; for
-            Spark, any side, as for ``diff``.
+            directory; a local path or a URL. For a group, ``chk`` can also be ``spark:DIR``; for
+            Spark, any side that ``diff`` compares.
         group: the consumer group to plan for; None plans for Spark.
         arguments: see ``MoveArguments``.
 
@@ -130,12 +130,11 @@ def recheck_plan(
 
     Returns:
         The cluster that the target reads, as it is now (None if the plan was made without a
-        broker), and the signs that the job has run on. The signs are returned only with
-        ``allow_ran_on``.
+        broker), and the signs that the job has run on.
 
     Raises:
-        Refused: the cluster or the group has changed; or the job has run on, and
-            ``allow_ran_on`` is not set.
+        Refused: the cluster or the group has changed; or the job has run on, and the plan does not
+            allow this (``allow_ran_on``).
     """
     snapshot, moved = None, list[str]()
     own = plan.in_job_cluster()
@@ -175,7 +174,7 @@ _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
-    """Return the numbers of checkpoints after ``origin``; log a note if they cannot be read."""
+    """Return the numbers of checkpoints after ``origin``; log what is missing or unreadable."""
     if origin.kind != "checkpoint":
         return ()
     files = Files()

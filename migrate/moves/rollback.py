@@ -102,8 +102,8 @@ def rollback(
 
     Without ``execute`` this is a dry run: it returns the offsets that would change, and the reasons
     against the rollback; ``GroupRollback.execute`` then rolls back. Offsets, their metadata and
-    their leader epochs are restored as they were. If a partition had no committed offset, its
-    offset is removed.
+    their leader epochs are restored as they were. If a partition had no committed offset before the
+    change, its current offset is removed.
 
     Args:
         file: the rollback file.

@@ -77,9 +77,9 @@ class PlannedPartition(PartitionRow):
         flink_committed: the current committed offset of Flink's own group, if the user named the
             group and it has one.
         lost, repeated: upper bounds of the number of records that a start at ``next_offset`` skips
-            (lost) or reads again (repeated); None if not known. For a refused partition, these are
-            the numbers of the start that was refused; for ``EXPIRED``, of a start at the log start.
-            Records that the job has emitted since it last committed offsets are not counted.
+            (lost) or reads again (repeated); None if not known. For a refused partition, they refer
+            to the start that was refused; for ``EXPIRED``, to a start at the log start. Records
+            that the job has emitted since it last committed offsets are not counted.
         reached: the job's next offset at this checkpoint, the highest of all sources; None if the
             next offset of any source is not known. Not saved.
         unknown_to_some: whether a source reads the topic, but does not have this partition. That
@@ -188,8 +188,8 @@ class Plan:
     """The next offsets that a target starts from. Only a plan without refusals is carried out.
 
     Attributes:
-        cluster_id, topic_ids: Kafka's own ids; None and empty without a broker. The cluster is the
-            job's, and the topics have their names there.
+        cluster_id, topic_ids: the ids of the job's cluster and, by their names there, of its
+            topics; None and empty without a broker.
         to_cluster_id, to_topic_ids: the ids of the cluster that the target reads, and of its
             topics; None and empty if the target reads the job's cluster.
         source_group: Flink's own consumer group, if the user named it.

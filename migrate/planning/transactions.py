@@ -84,7 +84,7 @@ def _group_by_outcome(
 
 
 def _refuse_lost(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
-    """Return the refusal of transactions whose output is lost, or None if there are none.
+    """Return the refusal of transactions whose output is lost or will be lost, or None.
 
     If the move restores the job (``restored``), open transactions are not lost: the job commits
     them.

@@ -48,8 +48,8 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
 def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
     """Return the cells MOVES and WHY.
 
-    MOVES is ``yes`` without an obstacle, ``check`` if there is something to check first, ``no``
-    with an obstacle or if the job's plan was refused or failed, or ``unreadable``.
+    MOVES is ``unreadable``; ``no`` with an obstacle, or if the job's plan was refused or failed;
+    ``check`` if there is something to check first; or else ``yes``.
     """
     if not job.readable:
         return "unreadable", job.error_kind or ""

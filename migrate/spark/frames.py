@@ -51,7 +51,8 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 def find_candidates(paths: Sequence[str], options: CheckpointOptions) -> list[list[Candidate]]:
     """Return the checkpoints below ``paths``, a list for each task."""
     candidates = discover(paths, Files(), latest_only=options.latest_only)
-    # For an empty list, Spark makes a task itself; the task's input depends on Spark's version.
+    # Never an empty list: if a data source returns no partition, Spark makes one itself, and what
+    # Spark then passes to the reader differs between versions.
     return split_candidates(candidates, options.partitions) or [[]]
 
 

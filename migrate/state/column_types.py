@@ -1,6 +1,6 @@
 """The column types in tables of keyed state and of scans.
 
-A column type has a DDL text, as Spark's ``DataType.sql`` prints it, an Arrow type, and a function
+A column type has a DDL text (the form of Spark's ``DataType.sql``), an Arrow type, and a function
 that converts a value for Arrow. pyarrow is an extra, and imported only where Arrow is used: tables
 can be listed or written as CSV without pyarrow.
 

@@ -1,8 +1,8 @@
 """Rows from which a query computes the same state as Flink's.
 
-A row counts as one record: an entry with ``count`` n becomes n rows. All rows of a window, or of a
-pane of hopping windows, have the time of its start. The times of a session's rows range from its
-first record to its last. For ``dropDuplicates``, each key becomes one row.
+A row counts as one record: an entry with ``count`` n becomes n rows. All rows of a window (for
+hopping windows: of a pane) have the time at which it starts. The times of a session's rows range
+from its first record to its last. For ``dropDuplicates``, each key becomes one row.
 
 Flink's state has the types of an entry's parts, but not their meaning, and for SQL not even their
 names. So the user selects each part by a Spark SQL expression over the columns of the data source
@@ -151,7 +151,7 @@ def aggregate_rows(
     Each kind of aggregate has its own argument: ``count`` for ``count(*)``, ``counts`` for
     ``count(a)``, ``averages`` for ``avg(a)``, and so on. If a column of the state holds several
     values, such as a POJO, give an expression for each: ``count="value.n", sums={"amount":
-    "value.total"}``. Name the values of one argument in the order of the query.
+    "value.total"}``. Within an argument, name the values in the order of the query.
     ``count(*)`` can stand at any place of the query.
 
     Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
@@ -190,8 +190,8 @@ def aggregate_rows(
         Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
             result depends on the time; more than ``most_rows`` rows would be made; a session has
-            too few records to reach from its start to its end; or the state does not show which
-            windows have fired, or the instants at which they end.
+            too few records to reach from its start to its end; the state does not show which
+            windows have fired; or its windows end at wall-clock times, not at instants.
         UsageError: a column is not in the schema, the arguments do not fit together, or a type
             cannot be cast exactly to that of the stream.
         DecodeError: the timers of the windows, or the checkpoint, cannot be read.

@@ -1,8 +1,8 @@
 """Write a savepoint with other positions to a new directory.
 
-A local savepoint is written under a temporary name beside its final name, read completely by the
-strict decoder, and then renamed. In a store, the savepoint is written under its final name and then
-read back. ``_metadata`` is written last: Flink does not accept a directory without it.
+A local savepoint is written under a temporary name beside its final name, read back by the decoder,
+and then renamed. In a store, the savepoint is written under its final name and then read back.
+``_metadata`` is written last: Flink does not accept a directory without it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _operator_states(
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Yield replacements of the operator-state handles of changed readers and of file merging.
+    """Yield the splices that replace operator-state handles of changed readers and of file merging.
 
     A handle of file merging is replaced, because it names directories that Flink deletes with the
     original checkpoint.

@@ -44,7 +44,7 @@ _BEAM_BUFFERS = {
     ),
 }
 # A running job commits the output of a checkpoint soon after the checkpoint is complete. A stop
-# commits the output of its savepoint. If this commit fails, `flink stop` ends with
+# commits the output of its savepoint. If a stop's commit fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 _LOST = (
     "if the job runs, a stop with a savepoint commits that output; otherwise it is lost unless the "
@@ -54,14 +54,16 @@ _AFTER_A_STOP = "the savepoint does not show whether the stop has committed it"
 # After a stop, a task ends only once it has handled the notification that the savepoint is complete
 # (StreamTask.afterInvoke, notifyCheckpointComplete). An error of a commit fails the task, and the
 # job then does not become FINISHED. FileCommitter.commit raises every error, and retries none.
-# FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. A KafkaSink only logs
-# that a transaction was aborted (KafkaCommitter.commit). Flink 1.15.4, 2.2.0; connector 4.0.1.
+# FlinkKafkaProducer (TwoPhaseCommitSinkFunction) also raises every error. But a KafkaSink only logs
+# that a transaction was aborted (KafkaCommitter.commit), so its job can become FINISHED without
+# that output. Flink 1.15.4, 2.2.0; connector 4.0.1.
 _IF_FINISHED = "the stop has committed that output if Flink shows the job as FINISHED"
-# List states without records. In this one, SinkWriterOperator @ Flink 2.0.0 stores whether its
-# input has ended.
+# List states without records. SinkWriterOperator @ Flink 2.0.0 stores in ``end_of_input_state``
+# whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file if the rolling policy says so, or at
-# the end of input. A stop with a savepoint reaches the end of input only with --drain.
+# the end of input. A stop with a savepoint reaches the end of input only with --drain, so without
+# --drain a file can stay open.
 _HIDDEN_FILE_TEXT = "its records stay hidden (.inprogress) after a move"
 _OPEN_FILE_TEXT = f"a file sink may have an unfinished file: {_HIDDEN_FILE_TEXT}"
 
@@ -124,7 +126,8 @@ def findings_of_operator(
         return
     if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(counts):
         yield _sink_finding(operator, sink, stopped)
-        # The writer of an unknown sink may buffer records: AsyncSinkWriter.snapshotState @ 2.2.0.
+        # The writer of an unknown sink may buffer records (AsyncSinkWriter.snapshotState @ 2.2.0),
+        # so the size of its state is reported too.
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in counts):
             return
     elif _FILE_SINK_STATE in counts:
