@@ -3,13 +3,14 @@
 A job completes its checkpoints in the order of their numbers: when one completes, Flink drops the
 older ones that are still pending (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But
 a job that starts without its state counts from 1 again. If its directory stays the same (a fixed
-job id, or ``execution.checkpointing.create-subdir: false``), the directory also holds higher
-numbers of an earlier run. Only the files' times show this, and copied files may have other times.
+job id, or ``execution.checkpointing.create-subdir: false``), the directory can also hold higher
+numbers of an earlier run. Only the files' times show which run is newer, and a copy of the files
+can have other times.
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
 between their numbers are ordered by time if their times differ by more than ``_MIN_GAP_MS``, else
 by number. After a new start, the numbers may reach those of the earlier run, so that no gap
-separates the two: for example, 1 to 5 are new, and 6 to 9 are old. So a checkpoint in the
+separates the runs: for example, 1 to 5 are new, and 6 to 9 are old. So a checkpoint in the
 examined checkpoint's run is reported as ``contradicting`` if its time contradicts its number.
 """
 
@@ -27,7 +28,7 @@ _MIN_GAP_MS = 10_000
 # The next three constants limit the requests to a store: a checkpoint's time takes one request.
 # The maximum number of runs of lower numbers that are examined, from the lowest on.
 _MAX_LOWER_RUNS = 16
-# The maximum number of checkpoints at the end of a run that are tried until one has a time. An
+# The maximum number of checkpoints that are tried, from the end of a run, until one has a time. An
 # incomplete checkpoint has none.
 _MAX_TRIED_OF_A_RUN = 3
 # The maximum number of neighbours on each side, in the checkpoint's own run, whose times are read.
@@ -39,9 +40,9 @@ class Siblings(NamedTuple):
     """The numbers of the complete siblings of a checkpoint.
 
     Attributes:
-        newer: the newer checkpoints. Those of the checkpoint's own run, and of runs without a known
-            time, come first, ascending. The other runs follow in the order of their times.
-        earlier_run: higher numbers, of checkpoints written before this one, ascending.
+        newer: the newer checkpoints. Those of the checkpoint's own run, and of higher runs without
+            a known time, come first, ascending. The other runs follow in the order of their times.
+        earlier_run: higher numbers of an earlier run, ascending.
         contradicting: numbers of the checkpoint's own run whose time contradicts their number
             (lower but written later, or higher but written earlier), ascending.
     """
@@ -59,8 +60,8 @@ def find_siblings(
     Args:
         checkpoint: the absolute directory of the checkpoint.
         number: the checkpoint's number, as its ``_metadata`` has it.
-        written_at: when its ``_metadata`` was written, in epoch milliseconds; None if that is not
-            known: then only the numbers are compared.
+        written_at: when its ``_metadata`` was written, in epoch milliseconds. If that is not known
+            (None), only the numbers are compared.
         files: where the checkpoint's files are.
     """
     if checkpoint_number(checkpoint) is None:

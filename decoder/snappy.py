@@ -55,7 +55,8 @@ def next_chunk(cursor: Cursor) -> bytes:
 def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
     """Decompress one or more complete streams; ``label`` names them in errors.
 
-    The declared sizes of the chunks are added up before anything is decompressed.
+    The declared sizes of the chunks are added up first, so that nothing is decompressed if the
+    result would be longer than ``limit`` bytes.
 
     Raises:
         DecodeError: ``data`` is cut short, is not such a stream, or has more than ``limit`` bytes
@@ -80,7 +81,7 @@ def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
         )
     if not data:
         return b""
-    import cramjam  # as above
+    import cramjam  # imported late, as in ``next_chunk``
 
     try:
         return bytes(cramjam.snappy.decompress(data))
@@ -92,13 +93,13 @@ def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
 
 def compress_chunks(data: bytes) -> bytes:
     """Compress ``data`` into chunks, without the stream identifier."""
-    import cramjam  # as above
+    import cramjam  # imported late, as in ``next_chunk``
 
     return bytes(cramjam.snappy.compress(data)).removeprefix(_STREAM_IDENTIFIER)
 
 
 def decompress_blocks(blocks: Iterable[bytes], label: str) -> Iterator[bytes]:
-    """Decompress streams block by block; the blocks may end at any byte.
+    """Decompress streams block by block; a block can end at any byte.
 
     Raises:
         DecodeError: the streams are cut short, or not in this format.

@@ -13,8 +13,8 @@ millisecond and the ``i32 offset`` of the ``i64`` milliseconds; for any other va
 ``i32 length`` and ``i32 offset``. An offset counts from the first byte of the row or array.
 
 Flink writes the variable-length parts of a row one after another. This module accepts them anywhere
-in the row, but refuses parts that do not all fit beside the slots: in hostile input, many parts
-could share bytes.
+in the row. But it refuses a row whose slots and parts are together longer than the row: otherwise,
+many slots of hostile input could point to the same bytes.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """
@@ -39,7 +39,7 @@ _MILLIS_PER_DAY = 86_400_000
 
 _i32 = Struct("<i").unpack_from
 _i64 = Struct("<q").unpack_from
-_length_and_offset = Struct("<ii").unpack_from  # length, offset
+_length_and_offset = Struct("<ii").unpack_from
 
 # A function from (bytes of the row or array, position of the slot) to the value and the number of
 # its bytes outside of the slot.
@@ -51,8 +51,8 @@ Read = Callable[[bytes], Any]
 def reader(type_: types.SqlRow | types.SqlArray | types.SqlMap) -> Read:
     """Return a function from the bytes of a row, array or map to its value.
 
-    For bytes that Flink never writes, the function raises DecodeError; for too few bytes, it may
-    raise struct.error or IndexError instead.
+    The function raises DecodeError for corrupt bytes. For too few bytes, it can raise struct.error
+    or IndexError instead.
     """
     match type_:
         case types.SqlRow():

@@ -4,7 +4,7 @@ A snapshot is ``UTF class, i32 version`` and content that depends on the class. 
 length, so nothing can be read after a snapshot of an unknown class, unless that snapshot is in a
 frame (a field of a POJO). Classes in Flink's package are identified by the last part of their name.
 
-- *simple*: no content; in version 2 ``UTF class`` of the serializer.
+- *simple*: no content, except in version 2: ``UTF class`` of the serializer.
 - *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's content, *nested*.
 - *nested*: ``i32 1333245, i32 1, i32 n`` x snapshot.
 - *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, key, value}; key and value are each
@@ -82,7 +82,7 @@ _PRIMITIVES = ("Boolean", "Byte", "Char", "Double", "Float", "Int", "Long", "Sho
 
 
 def _name(serializer: str) -> str:
-    """Return the name of the class of a serializer's snapshot."""
+    """Return the class name of a serializer's snapshot."""
     return f"{serializer}${serializer}Snapshot"
 
 
@@ -371,7 +371,7 @@ def _pojo(reader: _Reader) -> Type:
 
 
 def _read_framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
-    """Read a snapshot in a frame; return Unreadable if it is missing or not supported."""
+    """Read the snapshot in a frame; return Unreadable if there is none or it is not supported."""
     if frame is None:
         return Unreadable(name, "its serializer was not known to the job that wrote it")
     try:

@@ -58,7 +58,7 @@ def check_plan_alone(given: Mapping[str, bool]) -> None:
     """Refuse options that --plan-out would ignore, because a saved plan does not hold them.
 
     Args:
-        given: for the name of each option, whether it was given.
+        given: whether each option was given, by the option's name.
 
     Raises:
         UsageError: one of the options was given.
@@ -134,7 +134,8 @@ def carry_out(
         outcome = change()
         _report(outcome)
     except (KeyboardInterrupt, SystemError) as error:
-        # The rollback file is written before the change, so it shows that a change was begun.
+        # The rollback file is written before the change. So if it does not exist, nothing was
+        # changed.
         if not is_interrupt(error):
             raise
         if rollback_path.exists():
@@ -164,7 +165,8 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The file name is part of the result. The exit code tells a script that it is missing.
+            # The file name is part of the result. The exit code tells a script that the name is
+            # missing on stdout.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:

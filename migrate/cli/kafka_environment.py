@@ -10,7 +10,7 @@ from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
 # Command-line options take precedence over these variables. If a file of Kafka properties names
-# brokers, MIGRATE_BOOTSTRAP_SERVERS is not used. The log names each variable that is used, so that
+# brokers, MIGRATE_BOOTSTRAP_SERVERS is ignored. The log names each variable that is used, so that
 # the user sees why a broker is asked.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 
@@ -32,8 +32,8 @@ def with_environment(arguments: _Arguments) -> _Arguments:
         check_servers(_SERVERS_VARIABLE, servers)
         log.info(f"{_SERVERS_VARIABLE} names the brokers: {servers}")
         arguments["bootstrap_servers"] = servers
-    # A file that names no brokers is used only if brokers are named elsewhere, because any Kafka
-    # option makes the command ask a broker.
+    # With ``kafka_config``, the command asks a broker, and fails if no brokers are named. So a file
+    # that names none is ignored, unless brokers are named elsewhere.
     has_brokers = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if file and (has_brokers or _names_brokers(file)):
         log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {file}")

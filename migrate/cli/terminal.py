@@ -20,7 +20,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import REPEATED, STAGE, log
 from migrate.model.wording import printable
 
-# The values of ``lowest_level``: the lowest level (of ``logging``) of messages that are shown.
+# The values of ``lowest_level``: messages below this level of ``logging`` are not shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 lowest_level = NORMAL
 
@@ -169,7 +169,7 @@ def say(line: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """A handler for the logger ``migrate``: shows messages, and stages of ``timed`` on ``busy``.
+    """A handler for the logger ``migrate``: shows messages, and a progress line during ``timed``.
 
     Equal warnings are shown once, unless their attribute ``REPEATED`` is true.
     """
@@ -202,7 +202,8 @@ class _Messages(logging.Handler):
 class _MessagesOfLibraries(logging.Handler):
     """A handler that shows warnings and errors of other libraries, each line once, with ``-v``.
 
-    Without ``-v`` the final error is enough. Without this handler Python would print the messages.
+    Without ``-v`` it shows nothing: the final error is enough. If the root logger had no handler,
+    Python would print the messages.
     """
 
     def __init__(self) -> None:

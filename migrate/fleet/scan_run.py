@@ -35,7 +35,7 @@ from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 
 # A function that gets the step ("read", "compared" or "planned"), the number of checkpoints or jobs
-# for which it is done, and their total number.
+# for which the step is done, and their total number.
 Progress = Callable[[str, int, int], None]
 # A function that asks a broker about topics.
 AskBroker = Callable[[set[str]], ClusterSnapshot]
@@ -79,8 +79,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: whether it is the newest checkpoint of its job, or a savepoint.
         listed: whether it counts in the totals of the scan, and has rows in the tables. False if it
-            was read in place of a vanished checkpoint, and is also a candidate itself: that
-            candidate counts and has the rows.
+            was read in place of a vanished checkpoint although it is a candidate, too: it counts,
+            and has rows, when it is read as that candidate.
         rows: the rows of each view of the request.
         positions: the checkpoint's positions, in the order of their rows; empty if no broker is
             asked, or if the checkpoint could not be read.
@@ -113,11 +113,11 @@ class ScannedCheckpoint(NamedTuple):
 def read_chunk(
     files: Files, request: ScanRequest, candidates: Iterable[Candidate]
 ) -> Iterator[ScannedCheckpoint]:
-    """Read the candidates of a chunk; they must come from ``mark_newest``.
+    """Read the candidates of a chunk, as ``mark_newest`` returns them.
 
-    A running job may have deleted the checkpoint that was its newest. Then the checkpoint that is
-    the newest by now is read too. Usually it is a candidate itself, which was not complete when the
-    candidates were found.
+    A running job might have deleted the checkpoint that was its newest. Then the checkpoint that is
+    the newest by now is read as well. Usually that one is a candidate, too, but was not complete
+    when the candidates were found.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.job_numbers
@@ -188,7 +188,7 @@ def scan_locally(
     ask_broker: AskBroker | None = None,
     progress: Progress | None = None,
 ) -> ScanSummary:
-    """Read the candidates of ``mark_newest`` with processes of this machine, and write the tables.
+    """Read candidates, as ``mark_newest`` returns them, with local processes; write the tables.
 
     The worker processes are stopped even if the scan fails. If reading or the broker fails, no part
     of a table is left behind.
@@ -233,7 +233,7 @@ def scan_locally(
 
 
 def _keep_chunk(files: Files, request: ScanRequest, folder: Path, chunk: _Chunk) -> set[str]:
-    """Read a chunk into a file, and return the topics to ask a broker about."""
+    """Read a chunk, save its checkpoints in a file, and return the topics to ask a broker about."""
     topics: set[str] = set()
     path = _chunk_file(folder, chunk)
     with add_path_to_errors(path), path.open("wb") as file:

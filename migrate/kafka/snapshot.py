@@ -76,7 +76,7 @@ def snapshot_topics(
     at: int | None = None,
     pattern: TopicPattern | None = None,
 ) -> ClusterSnapshot:
-    """Return a snapshot of topics; groups and transactions are not in it."""
+    """Return a snapshot without groups and transactions; for the arguments see ``Question``."""
     names = set(topics)
     matching: set[str] = set()
     if pattern is not None:
@@ -146,7 +146,8 @@ def _describe_topics(connection: Connection, topics: Iterable[str]) -> dict[str,
 def _similar_topics(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return existing topics with similar names for each missing topic.
 
-    Return nothing if many topics are missing, or if the topics cannot be listed.
+    Return nothing if more than ``_MAX_MISSPELT`` topics are missing, or if the cluster's topics
+    cannot be listed.
     """
     if len(missing) > _MAX_MISSPELT:
         return {}
@@ -202,7 +203,7 @@ def list_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-    """Return the offset that each partition's spec selects, with its timestamp; -1 if none."""
+    """Return the offset that each partition's spec selects (-1: none), with its timestamp."""
     if not specs:
         return {}
     futures = connection.admin.list_offsets(

@@ -37,7 +37,7 @@ def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
 
     Raises:
         Refused: the directory is not empty.
-        UsageError: no local directory is named.
+        UsageError: ``checkpoint_dir`` does not name a local directory outside of mounts.
     """
     target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
     if not isinstance(target, LocalDirectory) or target.mounted:

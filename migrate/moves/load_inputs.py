@@ -81,8 +81,8 @@ def take_states_along(
         choice: the options for reading a checkpoint.
 
     Returns:
-        The checkpoint, without the finding ``STATE_NOT_MOVED`` of each operator whose states all
-        move; and the states that move.
+        The checkpoint, without the finding ``STATE_NOT_MOVED`` of each operator whose whole state
+        moves; and the states that move.
 
     Raises:
         UsageError: the positions are not of a checkpoint, or as for ``take_states``.

@@ -76,7 +76,8 @@ def plan_as_one(
 ) -> tuple[Plan, dict[int, frozenset[str]]]:
     """Make one plan for all Spark sources: each topic has one start position per partition.
 
-    If sources read one topic from different positions, the plan contains the refusal.
+    If Flink sources have different positions in one topic, and no option allows this, the plan
+    contains a refusal.
 
     Args:
         chosen_input: as for ``plan_streams``.
@@ -84,7 +85,7 @@ def plan_as_one(
         names: as for ``plan_streams``.
 
     Returns:
-        The plan, and the topics that each Spark source reads, by their names at the target.
+        The plan, and the topics that each Spark source reads, with their names at the target.
 
     Raises:
         Refused: a Flink source, or one of its topics, goes to no Spark source; nothing would read
@@ -131,7 +132,7 @@ def _assign(
 
 
 def _report_assignment(assignment: Assignment) -> None:
-    """Log topics with several readers, unseeded Spark sources, and unassigned Flink sources."""
+    """Log topics with several readers, streams without positions, and unassigned Flink sources."""
     readers: dict[str, list[int]] = {}
     for number, topics in assignment.topics.items():
         for topic in topics:
@@ -156,9 +157,10 @@ def _report_assignment(assignment: Assignment) -> None:
 
 
 def _refuse_unnamed_clusters(sources: Sequence[Source], move: Move) -> Iterator[str]:
-    """Refuse topics that several sources read, perhaps on two clusters.
+    """Refuse topics that several Flink sources read, perhaps on two clusters.
 
-    Without a broker, nothing is refused: each Spark source then gets its own positions.
+    The broker's answers are about only one of the clusters. If no broker was asked, nothing is
+    refused, because each Spark source gets its own positions.
     """
     if move.snapshot is None or move.request.policies.one_cluster:
         return

@@ -3,7 +3,8 @@
 The plan is made for the job's cluster first. Then the next offset of each partition is replaced by
 the corresponding offset in the other cluster. The records around the two offsets must prove that
 the offsets correspond (``match_records``). If these records are in the other log more than once,
-``--on-ambiguous first`` allows the first place. An offset is never computed from another offset.
+``--on-ambiguous first`` allows the first place. An offset is never computed from another offset,
+for example by adding a constant.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def _refuse(
 
 
 def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
-    """Yield a line about translated partitions, and one about proofs of an incomplete search."""
+    """Yield a line about all translated partitions, and one about proofs of incomplete searches."""
     proofs = [there for planned in partitions if (there := planned.translation) is not None]
     if not proofs:
         return

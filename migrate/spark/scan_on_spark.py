@@ -1,9 +1,9 @@
 """Run a scan on Spark; the executors call functions of ``migrate.fleet.scan_run``.
 
-Each row of the DataFrame is a pickled checkpoint, except the last row of each chunk. That row is
-the chunk's answer: its topics if a broker is asked, else its summary. Spark persists the rows, so
-that each checkpoint is read once. To compute the answers later would start more Python tasks, which
-is slow.
+Spark reads the checkpoints into a DataFrame of pickled checkpoints, and persists it, so that each
+checkpoint is read once. The last row of each chunk is not a checkpoint, but the chunk's answer: its
+topics if a broker is asked, else its summary. To compute the answers later would start more Python
+tasks, which is slow.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
-# The size of an Arrow batch for Spark, in bytes; a batch with one giant checkpoint may be larger.
+# The size in bytes at which an Arrow batch is complete and given to Spark.
 _BATCH_BYTES = 4 * 1024 * 1024
 # The number of persisted chunks that a task reads. To start a task takes longer than to read the
 # rows of a chunk.
@@ -66,7 +66,7 @@ def scan_on_spark(
         spark: the session.
         candidates: the checkpoints, as ``mark_newest`` returns them.
         output: the tables to write; None: no tables.
-        ask_broker: the function that reads log ranges of topics; None asks no broker.
+        ask_broker: the function that reads log ranges of topics; None: no broker is asked.
         progress: the function that reports progress.
 
     Raises:
@@ -150,7 +150,7 @@ def _write(table: DataFrame, view: CheckpointView, output: Output) -> None:
 
 
 def _answers(frame: DataFrame) -> Iterator[Any]:
-    """Yield the answer of each chunk."""
+    """Yield the answers: one for each chunk or, after ``_compare``, for each task."""
     for row in frame.where("answer IS NOT NULL").select("answer").collect():
         yield pickle.loads(row.answer)
 

@@ -67,10 +67,10 @@ def part_batches(
 
     Args:
         state: the state.
-        part: the part of the state that one subtask has.
+        part: the part of the state that one subtask wrote.
         key_groups: the numbers of the key groups.
         selected: the columns of the batches; None: all columns of the state.
-        constants: the values of columns that entries do not have.
+        constants: for columns that entries do not have, such as ``uid``, the value in every row.
 
     Raises:
         DecodeError, DoesNotFit: as for ``record_batches``.

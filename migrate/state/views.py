@@ -89,7 +89,7 @@ class Slice:
 
     Attributes:
         state: the state, without its parts.
-        part: the subtask's part.
+        part: the part that the subtask wrote.
         key_groups: the numbers of the key groups.
         size: the approximate number of bytes to read.
     """
@@ -131,7 +131,8 @@ class Table:
                 bytes_left = _CHUNK_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # Without a chunk, Spark would add a partition whose value depends on Spark's version.
+        # At least one chunk: if a data source returns no partitions, Spark adds one, and what Spark
+        # then passes to the reader depends on Spark's version.
         return [replace(self, slices=tuple(slices), state=None) for slices in packed or [[]]]
 
 
@@ -185,10 +186,7 @@ def _key(state: KeyedState, text: str) -> Key:
 
 
 def _slices(state: KeyedState, key: Key | None = None) -> Iterator[Slice]:
-    """Yield slices of all key groups, or only of the key group of ``key``.
-
-    If the hash of ``key`` is not known, slices of all key groups are yielded.
-    """
+    """Yield slices of all key groups, or of the key group of ``key`` if it can be computed."""
     state_only = replace(state, parts=())
     compute_key_group = key_group_of(state.key, state.max_parallelism)
     only = None

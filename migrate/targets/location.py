@@ -1,7 +1,7 @@
 """The directory of a checkpoint location: local, in a mount, or in an object store.
 
-Spark and Databricks name these locations by URI. In a local directory, a complete seed can be
-renamed to its final name. In mounts and stores, files are written one by one.
+Spark and Databricks name these locations by URI. A local directory can be written under a temporary
+name, and renamed when it is complete. In mounts and stores, files are written one by one.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def location(text: str) -> Location:
 
     Raises:
         UsageError: the text is empty, begins with ``~``, or has control characters or credentials;
-            URLs of its kind are not supported; or the directory is in a mount that is missing.
+            it is a URL of an unsupported kind; or the directory is in a mount that is missing.
     """
     if has_tilde(text):
         raise UsageError(f"{text}: {NO_TILDE}")
@@ -145,8 +145,8 @@ def _local(text: str, path: str) -> LocalDirectory:
     """Return a local directory.
 
     Raises:
-        UsageError: the directory is in a mount that is missing. Otherwise the seed would be
-            written to the local disk, where the query does not find it.
+        UsageError: the directory is in a mount that is missing. The files would be written to the
+            local disk, where the query does not find them.
     """
     directory = Path(path).absolute()
     mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)

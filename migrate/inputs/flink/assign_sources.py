@@ -16,8 +16,8 @@ class Assignment(NamedTuple):
     """The assignment of Flink sources to the Kafka sources of a Spark query.
 
     Attributes:
-        by_number: the Flink sources by the number of the Spark source. They have only the positions
-            of topics that this Spark source reads.
+        by_number: the Flink sources by the number of the Spark source. They have only their
+            positions in the topics that this Spark source reads.
         assigned: the Flink sources in ``by_number``, with all their positions.
         left_out: the chosen Flink sources that are not in ``by_number``.
     """
@@ -63,7 +63,8 @@ def _flink_sources(
 ) -> list[Source]:
     """Return the Flink sources of one Spark source.
 
-    If only topics (``topic:NAME``) name a Flink source, it has only its positions in these topics.
+    A Flink source that ``names`` selects only by ``topic:NAME`` keeps only its positions in these
+    topics.
     """
     by_id = {source.operator_id: source for source in chosen}
     topics: dict[str, set[str]] = {}

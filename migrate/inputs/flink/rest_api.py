@@ -90,8 +90,8 @@ class StopAttempt:
 def known_jobs(url: str) -> tuple[FlinkJob, ...]:
     """Return the jobs of ``GET <url>/jobs/overview``.
 
-    The JobManager drops ended jobs, by default after an hour (``jobstore.expiration-time``), and a
-    restarted JobManager knows no job that ended before.
+    The JobManager drops ended jobs, by default after an hour (``jobstore.expiration-time``). A
+    restarted JobManager knows no job that ended before the restart.
 
     Args:
         url: the address of the JobManager's REST API, such as ``http://host:8081``.
@@ -163,10 +163,7 @@ class JobManager:
         )
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
-        """Ask Flink to stop a job with a savepoint in a folder, without waiting for the end.
-
-        If Flink already knows the trigger id, it begins no other stop.
-        """
+        """Ask Flink to stop a job with a savepoint in a folder, without waiting for the end."""
         body = {
             "targetDirectory": folder,
             "drain": drain,
@@ -178,8 +175,8 @@ class JobManager:
     def stop_attempt(self, job_id: str, trigger_id: str) -> StopAttempt | None:
         """Return the state of a stop, or None if the JobManager does not know the stop.
 
-        The JobManager drops a stop five minutes after its end (``rest.async.store-duration``), and
-        a restarted JobManager knows no earlier stop.
+        The JobManager drops a stop five minutes after its end (``rest.async.store-duration``). A
+        restarted JobManager knows no earlier stop.
         """
         try:
             stop = get(self._url, _Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")

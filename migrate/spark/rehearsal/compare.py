@@ -1,11 +1,11 @@
 """The comparisons of a rehearsal: the query's state and output with those of Flink.
 
 The query's state is compared as it is after the batch that reads the records between the
-checkpoints, before Spark removes windows. Flink's watermark at a checkpoint is not known, and may
-be before or after Spark's. So a window that Flink still keeps is compared even if the query has
-fired it. A window that only Spark has counts as unexpected, with one exception: a window that ends
-before every window that Flink keeps is left out of the comparison if the query has fired it or the
-output mode is ``complete``.
+checkpoints, before Spark removes the windows that it fires. Flink's watermark at a checkpoint is
+not known, and might be lower or higher than Spark's. So a window that Flink still keeps is compared
+even if the query has fired it. A window that only Spark has counts as unexpected, with one
+exception: a window that ends before every window that Flink keeps is left out of the comparison if
+the query has fired it or the output mode is ``complete``.
 
 If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
 The keys of the dropped entries are not compared.
@@ -64,7 +64,7 @@ def compare_state(
         expected: the expected state; None if it can be computed from the rows.
         earlier: Flink's state at the earlier checkpoint, with the columns of Spark's state.
         watermark_ms: the query's watermark after the records; None if it has none.
-        notes: the warnings, and what is not compared, are added to it.
+        notes: gets the warnings, and what was not compared.
         keeps_windows: whether the query removes no window, because its output mode is complete.
 
     Raises:
@@ -111,7 +111,7 @@ def compare_state(
 
 
 def _without_expired(state: SparkState, earlier: DataFrame, later: DataFrame) -> SparkState:
-    """Return Spark's state without the keys that Flink had earlier, and does not have later."""
+    """Return Spark's state without the keys that are in ``earlier`` and not in ``later``."""
     key = F.struct(*state.key_columns)
     same_key = F.col("expired_key").eqNullSafe(F.col("later_key"))
     expired = earlier.select(key.alias("expired_key")).join(
@@ -137,7 +137,7 @@ def compare_output(spark_rows: DataFrame, flink_rows: DataFrame) -> Comparison:
     Columns are matched by name.
 
     Raises:
-        UsageError: the columns have other names, or a type cannot be cast exactly.
+        UsageError: the names of the columns differ, or a type cannot be cast exactly.
     """
     names = spark_rows.columns
     if sorted(names) != sorted(flink_rows.columns):

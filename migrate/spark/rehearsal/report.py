@@ -45,7 +45,7 @@ class Rehearsal:
             was compared.
         start_proof: the comparison of Spark's state with that of the earlier checkpoint, before any
             record was read; None for a query without state.
-        records: the number of records that were read between the checkpoints.
+        records: the number of records between the checkpoints that Spark read.
         wrong: the keys that are not right, in the columns ``key``, ``flink`` and ``spark``, which
             are structs. ``flink`` or ``spark`` is null if that side lacks the key. For a query
             without state, a key is a row, and the values are how often the row was written.
@@ -70,7 +70,7 @@ class Rehearsal:
 
     @property
     def is_right(self) -> bool:
-        """Whether something was compared, and all of it is right, the start included."""
+        """Whether all comparisons are right, and a key was compared after the records."""
         proofs = [self.proof] if self.output_proof is None else [self.proof, self.output_proof]
         is_start_right = self.start_proof is None or self.start_proof.is_right
         is_end_right = all(proof.is_right for proof in proofs)
@@ -95,15 +95,15 @@ def make_rehearsal(
 
     Args:
         pair: the checkpoints.
-        streams: the streams; Spark must have read their events already.
-        events: for each stream, a DataFrame over its files. These have the rows that were made from
+        streams: the streams; Spark must have read their events already, so that ``count`` is right.
+        events: for each stream, a DataFrame that reads the stream's files: the rows made from
             state, if any, and the parsed records between the checkpoints.
         start: the comparison of the states before any record; None for a query without state.
         state: the comparison of the states after the records; None for a query without state.
         output: the comparison of the query's rows with Flink's; None if Flink's were not given.
         written: the number of rows that the query wrote; None if they were not kept.
         time: the events' column of event time; None if it is not known.
-        notes: what the comparisons do not show.
+        notes: the warnings of the comparisons, and what was not compared.
     """
     counts = [stream.count() for stream in streams]
     gaps = (stream.gaps(number) for stream, number in zip(streams, counts, strict=True))
@@ -206,8 +206,8 @@ def _records_by_key(
             at = frame[quoted(time)]
             window = f"`wrong key`.{_WINDOW}"
             inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
-        # The events are unlikely to have columns of these names, which must be unique in the
-        # join.
+        # Names with a space, because the names of the joined columns must be unique, and the events
+        # are unlikely to have these names.
         numbered = first.select(
             F.col("number").alias("key number"), F.col("key").alias("wrong key")
         )

@@ -63,7 +63,7 @@ ROW = 9
 # start of the row; c: its size in bytes.
 SLOT_INTEGER = 10
 # Bytes to which a field of the row points, or up to seven bytes in the field itself. a, b: as for
-# SLOT_INTEGER; c: the number of bytes, or 0 if the field holds this number.
+# SLOT_INTEGER; c: the number of bytes (then never in the field itself), or 0 if the field holds it.
 SLOT_SIZED = 11
 
 

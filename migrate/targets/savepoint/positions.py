@@ -12,7 +12,8 @@ from decoder.kafka.source import split_fields
 from decoder.kafka.split import Split
 from migrate.inputs.flink.source import kafka_clusters
 
-# The enumerator version whose new entries need a split. Version 0 has splits, but no new entries.
+# The version of an enumerator's state in which a new entry needs a split. The entries of version 0
+# have splits as well, but no entry is added to them.
 _VERSION_WITH_SPLITS = 3
 
 
@@ -37,8 +38,8 @@ Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
 def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Return the starting offset of each partition in the readers' state.
 
-    A negative number is a marker. For a FlinkKafkaConsumer, the stored offset or marker is returned
-    plus one.
+    A negative number is a marker. A FlinkKafkaConsumer stores the offset of the last record that it
+    read, so one is added to this offset, and to markers as well.
     """
     if isinstance(source, LegacyConsumer):
         return {
