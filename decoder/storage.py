@@ -75,7 +75,7 @@ class LocalFiles:
         if not self.is_file(path):
             raise FileNotFoundError(errno.ENOENT, "No such file", path)
         with open(path, "rb") as file:  # noqa: PTH123 - paths are text here
-            # The file's length bounds the read, because a handle may hold any start and size.
+            # The file's length bounds the read: a corrupt state handle can name any start and size.
             length = os.fstat(file.fileno()).st_size
             if start >= length:
                 return b""
@@ -154,7 +154,7 @@ def _mode(path: str) -> int:
         if error.errno in _NO_SUCH:
             return 0
         raise
-    except ValueError:  # not a path at all
+    except ValueError:  # no file has such a path: it has a null byte, or cannot be encoded
         return 0
 
 

@@ -37,9 +37,9 @@ def read_any_split(split: bytes, version: int, label: str) -> Split | DynamicSpl
     """Read a split of the given serializer version.
 
     Of the known kinds, only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource
-    both use version 0, but no split decodes as both. A HybridSource's split begins with an i32
-    source index, and so with two zero bytes; a KafkaSource's split begins with a topic's length,
-    which is not zero.
+    both use version 0, but no split decodes as both. A HybridSource's split begins with a small
+    source index of four bytes, so its first two bytes are zero. A KafkaSource's split begins with
+    the length of the topic's name in two bytes, which is not zero.
 
     Raises:
         DecodeError: the bytes are not exactly a split of a known kind.

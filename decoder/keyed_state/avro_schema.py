@@ -1,7 +1,8 @@
 """Parse an Avro schema from its JSON into the classes of ``types``.
 
-A schema may refer to a named type (record, enum, fixed) by name, after or within the type's
-definition. Logical types are ignored, except for those in ``_LOGICAL`` and the decimal of a fixed.
+A schema can refer to a named type (record, enum, fixed) by its name only within or after the
+type's definition. Logical types are ignored, except for those in ``_LOGICAL`` and the decimal of a
+fixed.
 
 Source: Apache Avro 1.11 specification (1.12 for nanoseconds); org.apache.avro.Schema @ 1.11.3.
 """

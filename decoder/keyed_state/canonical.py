@@ -6,10 +6,10 @@ an ``i16`` follows the entry: the number of the next state, or FFFF at the end o
 state without entries is left out.
 
 *Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; keyBy's key; namespace;
-for a MAP the map key. If neither the key's nor the namespace's serializer has a fixed length, the
-length of each follows it, the lowest byte first, in as few bytes as possible. *Value*: for a LIST
-the elements, joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value. A timer's key
-is the key group and the timer; its value is empty.
+for a MAP the map key. If neither the key's nor the namespace's serializer has a fixed length, each
+of these two is followed by its length, the lowest byte first, in as few bytes as possible. *Value*:
+for a LIST the elements, joined by the byte ``,``; for a MAP ``bool valueIsNull`` and the value. A
+timer's entry has the key group and the timer as its key, and an empty value.
 
 Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
 CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
@@ -71,12 +71,13 @@ def encode_key_group(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
 def split_canonical_key_group(
     blocks: Iterable[bytes], max_bytes: int, label: str
 ) -> Iterator[bytes]:
-    """Split a key group into smaller ones, at most one per block.
+    """Split a key group, read in blocks, into smaller key groups: at most one per block.
 
     ``label`` names the key group in errors.
 
     Raises:
-        DecodeError: the bytes are corrupt, or an entry is larger than ``max_bytes``.
+        DecodeError: the bytes are corrupt; or an entry is incomplete at the end of a block, and its
+            bytes so far are more than ``max_bytes``.
     """
     left = b""
     number = b""
@@ -186,7 +187,7 @@ class CanonicalReader:
             )
 
     def _simple_entry(self) -> Callable[[bytes, int, int, int, int, str], Entry]:
-        """Return a faster function for ``Readers.simple`` states; it calls ``_entry`` on errors."""
+        """Return a faster ``_entry`` for ``Readers.simple`` states; errors go to ``_entry``."""
         readers, prefix = self._readers, self._prefix
         read_key, read_value, key_group_of = (
             readers.key,
@@ -287,7 +288,7 @@ class CanonicalReader:
         if self._kind is StateKind.MAP:
             null = data[position]
             if null == 1:
-                return None  # heap backends also write the serializer's null after the flag
+                return None  # heap backends also write bytes for a null after the flag
             if null:
                 raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
             position += 1

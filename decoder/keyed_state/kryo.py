@@ -4,9 +4,10 @@ An object with its class: *varint* class id, varint reference, the object's cont
 is 0 for null; 1 for a class by name (a varint name id and, at its first use, the name follow);
 otherwise the id of a registered class plus 2. The reference is 1 for a new object, otherwise the
 index of an earlier object plus 2. Where only one class is possible, the class id is left out, and
-the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference, but as
-nullable elements of one class they begin with 0 (null) or 1. No length precedes an object, so an
-object of an unknown class makes the value unreadable.
+the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. But in a
+collection or array whose elements have one class and can be null, each of them begins with 0 (null)
+or 1 (a value follows). No length precedes an object, so an object of an unknown class makes the
+value unreadable.
 
 A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
 signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII: its bytes, with
@@ -150,11 +151,12 @@ def kryo_type(
     Args:
         name: the class of the values.
         registered: (class, whether Kryo's own serializer writes it) of each registered class.
-        defaults: the classes for which the job has default serializers.
+        defaults: the classes for which the job has default serializers. If there is one, the result
+            is ``Unreadable``.
         version: ``KRYO_2`` or ``KRYO_5``.
     """
     replaced = frozenset(class_name for class_name, by_kryo in registered if not by_kryo)
-    # The classes of the object's parts that Kryo writes with registered serializers.
+    # The classes of those parts of the object that Kryo writes with registered serializers.
     parts = _PARTS.get(name, ()) if version == KRYO_2 else ()
     if name in _ARRAYS:
         parts = (_ARRAYS[name],)
@@ -164,8 +166,9 @@ def kryo_type(
         return Unreadable(name, problem)
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
-    # A class of ``_REGISTERED`` gets a second id only if the job registers a serializer for it. A
-    # class with a serializer of the job gets an empty name, because its layout is unknown.
+    # The classes with the ids from 85 on. If the job registers a class of ``_REGISTERED`` without a
+    # serializer, the class keeps its id, so it is left out here. A class with a serializer of the
+    # job gets an empty name, because its layout is unknown.
     known = _REGISTERED.values()
     names = (
         class_name if by_kryo else ""
@@ -178,7 +181,7 @@ def kryo_type(
 def find_open_class(type_: Type) -> str | None:
     """Return the first open class in a type, or None.
 
-    A class is open if Kryo writes it, and if it is Object, an interface, an abstract class or a
+    A class that Kryo writes is open if it is Object, an interface, an abstract class or a
     container. Each value then names the classes of its own objects, so it is not known in advance
     whether the objects can be read.
     """
@@ -418,9 +421,9 @@ class _Reader:
         2.24: the comparator if the collection is sorted; varint n, n objects with their classes.
         5.6: varint n + 1; the comparator if the collection is sorted; n objects with their classes.
         If the high bit of the varint's first byte is set, all objects that are not null are of one
-        class. Then these follow in place of the n objects with their classes: the one class (id 0
-        if all are null, and nothing else follows); if ``nulls``, a ``bool`` whether some are null;
-        n objects without their classes.
+        class. Then, in place of the n objects: the class; if the collection can have ``nulls``, a
+        ``bool`` whether some are null; n objects without their classes. If all objects are null,
+        the class id is 0, and nothing follows.
         """
         if not self._is_kryo_5:
             if sorted_:

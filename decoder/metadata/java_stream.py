@@ -2,8 +2,8 @@
 
 Objects, enums, strings, arrays, classes, references and null are read into names and values. Of
 the data that a class's own ``writeObject`` or ``writeExternal`` adds, only the objects are kept.
-Other elements are refused, such as proxies, and objects of Externalizable classes if the stream has
-protocol version 1: CheckpointProperties, Flink SQL's logical types and Beam's sources have none.
+Other elements are refused: for example proxies, and Externalizable objects in protocol version 1.
+CheckpointProperties, Flink SQL's logical types and Beam's sources do not contain them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """

@@ -1,4 +1,4 @@
-"""The type of a checkpoint: a Java object stream that ends ``_metadata`` from version 4 on.
+"""The type of a checkpoint: a Java object stream at the end of ``_metadata``, from version 4 on.
 
 The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a SavepointType.
 A SavepointType's ``postCheckpointAction`` says whether the job stopped with the savepoint.

@@ -25,9 +25,8 @@ from decoder.state_files import StateFiles
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-# The number of parallel requests.
 _PARALLEL_REQUESTS = 16
-# The largest state that is read ahead. So all states that are read ahead have at most 16 MiB.
+# The largest state that is read ahead. Each request reads one, so together at most 16 MiB.
 _MAX_READ_AHEAD_BYTES = 1024 * 1024
 
 

@@ -47,12 +47,12 @@ def now() -> str:
 
 
 class Record:
-    """The record of a cut-over. Each change is written to disk before the method returns.
+    """The record of a cut-over. Methods that change the record also write it to disk.
 
     Args:
         file: the spec of the cut-over.
-        write: whether to write changes to disk. A dry run writes nothing.
-        replace_rolled_back: whether to begin a new record if the old record was rolled back.
+        write: whether to write changes to disk; a dry run does not.
+        replace_rolled_back: whether to begin a new record if the old cut-over was rolled back.
 
     Raises:
         Refused: the spec has a change that ``forbidden_changes`` yields.
@@ -145,7 +145,7 @@ class Record:
         self.change(steps=list(steps.values()))
 
     def add_done_step(self, name: str, text: str) -> None:
-        """Record that a step was already done, unless the record says so."""
+        """Record that a step was done before, unless the record already says that it is done."""
         if not any(step.name == name and step.state == "done" for step in self.model.steps):
             self.add_step(name, "done", text, 0.0)
 
@@ -153,10 +153,10 @@ class Record:
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     """Yield the changes of the spec that are not allowed any more.
 
-    If the spec names no savepoint, these are changes of the job from the request of a stop on, and
-    of the folder of its savepoint unless the stop failed. From the first write to the target on,
-    these are changes of the values that decide where the target starts. A spec that named a
-    savepoint must still name one.
+    - If a stop of the job was requested, and the spec names no savepoint: another job; or another
+      folder for the savepoint, unless the stop failed.
+    - If an earlier spec named the savepoint: no savepoint.
+    - If the target was written to: another value that decides where the target starts.
     """
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
@@ -203,7 +203,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         Refused: another run holds the lock.
-        UsageError: the folder cannot be written.
+        UsageError: the folder cannot be made or written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -90,7 +90,7 @@ def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
     no table is published. Call ``check_output`` before.
 
     Raises:
-        Refused: one of the tables exists already; no table is published.
+        Refused: the directory of a table has files already; no table is published.
     """
     files = Files()
     target = files.from_uri(output.directory) or output.directory
@@ -192,7 +192,7 @@ def table_file(
 
                 yield add
                 write()
-        case TableFormat.CSV:  # as Spark writes it: a header, empty cells for null
+        case TableFormat.CSV:  # as a scan on Spark writes it: a header, empty cells for null
             types = [column.type for column in columns]
             with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 csv_writer = csv.writer(file, lineterminator="\n")

@@ -102,12 +102,12 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 
 # A query with asynchronous progress tracking logs only some batches, so the output since the last
 # logged batch is beyond the positions. The offset log contains settings of the session, but not
-# this option of the query. Only stateless queries can enable it. Source:
+# the query's option that enables this tracking. Only stateless queries can enable it. Source:
 # AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
 # OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
 # In Real-Time Mode, Spark logs a batch only at its end, so the output of the running batch is
-# beyond the positions. The log does not contain the trigger. Source: MicroBatchExecution
+# beyond the positions. The log does not contain the mode's trigger. Source: MicroBatchExecution
 # (markMicroBatchEnd) @ Spark 4.2.0.
 
 

@@ -65,10 +65,10 @@ class MergeSources(str, Enum):
 
 
 class OnAmbiguous(str, Enum):
-    """The policy for a position whose records are several times in the target's cluster."""
+    """The policy for a position whose records occur several times in the target's cluster."""
 
     FAIL = "fail"
-    FIRST = "first"  # the first place: loses no record, repeats those up to the last place
+    FIRST = "first"  # the first place: loses no record, may repeat those up to the last one
 
 
 def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:

@@ -96,7 +96,10 @@ def refuse_running_jobs(
 
 
 def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Log that the plan's job has ended, or warn that it may run; this JobManager runs no job."""
+    """Log that the plan's job has ended, or warn that it may run.
+
+    Call this only if the JobManager runs no job; ``jobs`` are the ended jobs that it knows.
+    """
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:

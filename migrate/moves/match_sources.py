@@ -34,9 +34,9 @@ def match_sources(
     clusters, only positions of the same cluster match.
 
     There are several matches if the savepoint has several sources, or if a source reads several
-    clusters. With ``--partitions``, only those of them that have a named partition take positions
-    of the side. A named partition that no match has belongs to every match that reads its topic.
-    The other matches keep their positions, and their ``side_sources`` are empty.
+    clusters. ``--partitions`` then chooses between them: a match takes positions of the side if it
+    has a named partition, or reads the topic of a named partition that no match has. The other
+    matches keep their positions: their ``side_sources`` are empty.
 
     Args:
         chosen: the sources of the savepoint.
@@ -76,7 +76,7 @@ def match_sources(
 def refuse_other_clusters(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
 ) -> Iterator[Refusal]:
-    """Refuse positions of clusters that the savepoint does not read."""
+    """Refuse positions of other clusters than those of the savepoint, if it names its clusters."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:
@@ -168,7 +168,7 @@ def check_topic_map(
     all_side_sources: Sequence[Source],
     chosen: Sequence[Source],
 ) -> None:
-    """Check that in ``--topic-map`` OLD is a topic of the side, and NEW one of the savepoint.
+    """Check that in ``--topic-map`` each OLD is a topic of the side, each NEW of the savepoint.
 
     Raises:
         NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.

@@ -17,8 +17,8 @@ class StateProof:
         right: correct keys, which are in both states with the same values.
         wrong: keys in both states, with different values in at least one row.
         missing: keys only in Flink's state.
-        unexpected: keys only in Spark's state; None if they were not searched, as in the comparison
-            of a sample.
+        unexpected: keys only in Spark's state; None if they were not looked for, as in the
+            comparison of a sample.
         examples: messages about some keys that are not right.
     """
 

@@ -27,7 +27,7 @@ be verified before its consumers start.
 - nothing committed: missing.
 
 If a partition is still at ``earliest`` in the checkpoint, the job has read none of its records. Any
-start up to the current log start is then right, because earlier records no longer exist. The same
+start up to the current log start is then right, because the log has no records below it. The same
 holds for a partition that is not in the checkpoint, if Flink would start it at the log start.
 
 If a broker was asked, the offset that the target reads next must also lie between the log start and
@@ -116,10 +116,10 @@ class Verification:
         target: the target as the user named it.
         has_run: whether a query has run in the target. Always False for a group.
         continuous: as for ``QueryStart``; if True, no start is known.
-        maybe_flink_commits: the number of moved-on partitions whose commit may be Flink's: Flink's
-            Kafka sources commit neither metadata nor a leader epoch (KafkaSourceReader and
-            KafkaFetcher @ connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an
-            epoch; other commits may lack it.
+        maybe_flink_commits: the number of moved-on partitions whose commit may be Flink's, because
+            it has neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher
+            @ connectors 1.15.4 to 5.0.0). Automatic commits of consumers have an epoch; their other
+            commits may lack it.
         state: the comparison of the query's state with Flink's keyed state, if any.
         plan: the comparison of a plan with its origin, if a plan is verified.
         passed_by_log_start: if a query has run, the partitions that started at the right offset,
@@ -187,8 +187,8 @@ def verify_query(
         expected: the positions at which the checkpoint ended, or those of a plan.
         query: where the query started, and its committed batches.
         logs: the log ranges of the broker's partitions; None without a broker.
-        new_at_earliest: whether partitions that ``expected`` lacks, of topics that it has, must
-            start at the log start.
+        new_at_earliest: whether a partition that ``expected`` lacks must start at the log start, if
+            ``expected`` has other partitions of the topic.
         recreated: the topics that were deleted and created again since the plan was made.
     """
     starts: dict[TopicPartition, int] = {}
@@ -340,8 +340,8 @@ class _Target:
     ) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and its number of records.
 
-        ``MISSING`` takes precedence over all problems of the log range, and ``LOST`` over all but
-        ``GONE``.
+        ``MISSING`` takes precedence over ``GONE``, and both over the offset's place in the log
+        (``EXPIRED``, ``BEYOND_END``). ``LOST`` takes precedence only over the latter.
         """
         if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0
@@ -369,7 +369,7 @@ class _Target:
 def _compare(
     expected: Start, started: int | None, log: LogRange | None
 ) -> tuple[StartOutcome, int]:
-    """Compare a start with the expected position; return the outcome and the records between."""
+    """Compare a start with the expected position; return the outcome and the offsets between."""
     if started is None:
         return StartOutcome.MISSING, 0
     at_earliest = expected is Marker.EARLIEST

@@ -45,11 +45,11 @@ class Column(Generic[_Row]):
             a text are escaped.
         right: whether the cells are aligned to the right; a column with a number always is.
         style: returns the style of the cell in a row on a terminal.
-        total: the text of the total; True for the sum of the cells' numbers.
+        total: the text in the line of totals; True for the sum of the cells' numbers.
         wide: whether the column is shown only with ``--wide``.
         drop_order: if the table is too wide, columns are left out, the highest number first; a
             column with 0 is never left out.
-        own_line: the line of a long cell if the table is too wide; None keeps it in the row.
+        own_line: where a cell gets its own line if the table is too wide; None: it never does.
     """
 
     heading: str

@@ -5,9 +5,9 @@ JSON; ``avro.codec``), and a sync marker of 16 bytes. Then come blocks. A block 
 ``long`` number of objects, a ``long`` size in bytes, the objects, and the sync marker.
 
 A ``long`` is a zigzag varint. Strings and bytes begin with their length. An array or a map is a
-series of runs; each run begins with a ``long`` number of items, and a run of 0 items is the last. A
-negative number -n means n items; the size of the run in bytes follows it. A union begins with the
-index of its branch.
+series of runs. Each run begins with a ``long`` number of items; a run of 0 items is the last. A
+negative number -n means n items, and is followed by the size of the run in bytes. A union begins
+with the index of its branch.
 
 The schema in the file may be hostile, so this reader limits nesting and counts. fastavro 1.13.1
 does not: a file of 125 bytes with a record type that contains itself ends the process (SIGSEGV),

@@ -29,7 +29,7 @@ class StateToPrime:
         operator, state: the operator's id and the state's name, for ``flink_state``.
         keys: one column for each part of the key: its name, its DDL, the expression that reads it.
         value: the DDL of the value; None for a LIST or MAP, which has several values for a key.
-        windowed: whether the state is kept by window.
+        windowed: whether a key has separate values for each window.
         merging: whether the windows are session windows.
         ttl: whether the state has a time to live; only the job's code has its length.
     """
@@ -143,7 +143,7 @@ def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
 
     Raises:
         UsageError: a name has another form, matches no operator or state, or names a timer state or
-            ``merging-window-set``.
+            ``merging-window-set``; or there is no keyed state.
         Refused: several operators have a state with this name.
         DecodeError: a named state cannot be read.
     """

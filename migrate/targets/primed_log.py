@@ -83,7 +83,7 @@ def source_names(checkpoint: Path) -> list[str]:
 
 
 def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
-    """Set the watermark of a batch; the next batch uses it to find late records.
+    """Write a watermark into a batch's entries of both logs; it applies to the next batch.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -172,7 +172,8 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
         checkpoint: the location.
         batch: the last batch of the copy.
         copy: the new directory, the checkpoint location of a query with one file source.
-        source_file: the file that the other query's source has read.
+        source_file: the file that the copy's log records as already read, so that the other query
+            does not read it.
 
     Raises:
         InputError: the logs have an unknown version.
@@ -187,9 +188,8 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, source_file: Path) ->
         )
         _write(copy / "offsets" / str(number), str(entry))
         _write(copy / "commits" / str(number), "\n".join(_commit(checkpoint, number)))
-    modified_ms = (
-        source_file.stat().st_mtime_ns // 1_000_000
-    )  # Spark forgets a file with an old time
+    # The real time: Spark removes a file from its list of read files if the time there is too old.
+    modified_ms = source_file.stat().st_mtime_ns // 1_000_000
     read = _compact_json(
         {"path": source_file.absolute().as_uri(), "timestamp": modified_ms, "batchId": 0}
     )

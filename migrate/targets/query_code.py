@@ -186,7 +186,7 @@ PYTHON = Language(
     environment="os.environ[{}]",
     available_now="availableNow=True",
 )
-# The code can also be the body of an object; its names follow Scala's conventions.
+# The code can also be the body of an object. The names in it follow Scala's conventions.
 SCALA = Language(
     comment="//",
     launch="spark-shell --packages {} < query.scala",

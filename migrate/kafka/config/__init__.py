@@ -1,6 +1,6 @@
 """Kafka client properties: librdkafka's, and the Java client's translated to librdkafka's.
 
-`properties` reads a file and ``-X`` arguments; each may contain properties of both clients.
+`properties` reads a file and ``-X`` arguments; each can contain properties of both clients.
 `java_client` translates the Java client's properties and drops irrelevant ones, with `parse_jaas`
 for log-ins, `key_stores` for certificates and `aws_msk` for AWS.
 """
@@ -98,8 +98,7 @@ def kafka_config(
 def _check_mechanism(properties: Mapping[str, str]) -> None:
     """Refuse an unknown protocol or mechanism, and a SASL connection without a mechanism.
 
-    Without a mechanism, Kafka uses Kerberos (GSSAPI). The wheels of confluent-kafka are built
-    without Kerberos.
+    Kafka's default mechanism is Kerberos (GSSAPI), which the wheels of confluent-kafka lack.
 
     Raises:
         ConfigError: a property is refused.
@@ -131,9 +130,9 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
 
 
 def check_servers(name: str, servers: str) -> None:
-    """Refuse addresses that contain credentials or ``http://``, or do not match ``_ADDRESS``.
+    """Refuse addresses that contain credentials, or do not match ``_ADDRESS`` (``http://…``).
 
-    Messages about brokers show their addresses, so credentials would be shown too.
+    Messages about brokers show their addresses, and so would show the credentials.
 
     Args:
         name: the property's name, for errors.

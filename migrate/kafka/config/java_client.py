@@ -129,8 +129,8 @@ def with_java_names(text: str) -> str:
     return text
 
 
-# librdkafka's values, where they differ from the Java client's. The key is librdkafka's name of the
-# property, and the Java client's value.
+# librdkafka's values, where they differ from the Java client's. A key consists of librdkafka's name
+# of the property and the Java client's value.
 _VALUES = {
     ("socket.receive.buffer.bytes", "-1"): "0",
     ("socket.send.buffer.bytes", "-1"): "0",
@@ -177,8 +177,8 @@ def translate(layer: Mapping[str, str]) -> Translation:
         elif name not in _IGNORED and name not in _TRANSLATED and value not in CALLBACK_HANDLERS:
             own[name] = value
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
-        # The handlers are for AWS_MSK_IAM, or OAUTHBEARER with AWS's tokens; the credentials are
-        # the same.
+        # One handler is for AWS_MSK_IAM, the other for OAUTHBEARER with AWS's tokens. Both log in
+        # with the same credentials, so the mechanism is the same here.
         translated["sasl.mechanisms"] = AWS_MSK_IAM
     properties = {
         name: _VALUES.get((name, value), value) for name, value in {**translated, **own}.items()

@@ -1,4 +1,4 @@
-"""Batches of a stateful query over rows in files, after which its state is equal to Flink's."""
+"""Run a stateful query over rows in files, so that the query's state is equal to Flink's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FileQuery:
         Args:
             frames: the rows of each stream.
             sink: receives the query's output; by default, the output is dropped.
-            follow_up: whether batches without data follow, which close windows.
+            follow_up: whether Spark adds a batch without data, which closes windows.
         """
         spark = frames[0].sparkSession
         streams = []
@@ -111,7 +111,8 @@ def fill_state(
         file_query: the query, with a new checkpoint location.
         rows: the rows of each stream.
         watermark_ms: Flink's watermark; without it, 0 is written.
-        may_lack_watermark: whether ``watermark_ms`` is ignored if the query has no watermark.
+        may_lack_watermark: whether a query without a watermark is accepted although
+            ``watermark_ms`` is given.
 
     Returns:
         The number of batches, and whether the query has a watermark.
@@ -121,8 +122,8 @@ def fill_state(
     """
     batches = [frames_of(rows)]
     if any(stream.overlapping for stream in state_rows_of(rows)):
-        # After an empty batch, whose log has Flink's watermark, Spark drops rows for windows that
-        # Flink has fired: they are late.
+        # An empty batch comes first, and its log gets Flink's watermark. So in the next batch, rows
+        # of windows that Flink has fired are late, and Spark drops them.
         batches.insert(0, [frame.limit(0) for frame in batches[0]])
     for number, frames in enumerate(batches):
         has_watermark = file_query.run(frames)

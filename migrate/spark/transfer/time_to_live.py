@@ -39,10 +39,10 @@ class ExpiredEntries:
     Attributes:
         ttl_ms: the time to live in milliseconds; None if every entry is kept.
         number: the number of expired entries; for a LIST, of expired elements.
-        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if it is
-            not needed.
-        doubtful: how many of the expired entries expired only after the newest access to any entry
-            of the state; 0 if the user gave the time of the stop.
+        stopped_at_ms: the time at which the job was stopped, in epoch milliseconds; None if every
+            entry is kept, or the state has no entries.
+        doubtful: how many of the expired entries had not yet expired at the newest access to any
+            entry, the earliest possible stop; 0 if the user gave the time of the stop.
     """
 
     ttl_ms: int | None
@@ -93,7 +93,7 @@ def unexpired(
     Raises:
         Refused: the state has a time to live, and ``ttl_ms`` is missing; the state was used after
             ``stopped_at_ms``; or ``stopped_at_ms`` is missing, the checkpoint is a copy, and the
-            result depends on the time.
+            result depends on the time of the stop.
         UsageError: ``ttl_ms`` is not positive, or is a number although the state has no time to
             live; the column ``last_access`` is missing; or the time of the stop is not known.
         DecodeError: the checkpoint cannot be read.
@@ -168,8 +168,8 @@ def _is_list(state: DataFrame) -> bool:
 def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
     """Return the time at which the job was stopped, and the original of a copied checkpoint.
 
-    The clock of a file store may differ from the job's, or count only whole seconds. So the time at
-    which ``_metadata`` was written is used only if it is after the last access.
+    The clock of a file store may differ from the job's, or count only whole seconds. So if
+    ``_metadata`` seems to be older than the last access, the time of the last access is used.
     """
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:

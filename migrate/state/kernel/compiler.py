@@ -38,6 +38,8 @@ def compile_program(
 ) -> Program:
     """Return the program that reads ``states[number]``.
 
+    ``heap``: whether the entries are in the heap backend's format, not in the canonical format.
+
     Raises:
         CannotCompile: the kernel cannot read the types of this state.
     """
@@ -245,6 +247,7 @@ class _Compiler:
         """Add a null flag for the value that the ``with`` block adds.
 
         For a null, the kernel skips the block's operations, and sets the block's columns to null.
+        For the arguments see ``operations.FLAG``.
         """
         columns, ops = self._program.columns, self._program.ops
         flag = self._add_op(

@@ -2,8 +2,8 @@
 
 Spark itself commits to no consumer group. The follower commits the positions of the newest batch in
 the commit log (``commits/N``), in one request. It does not commit positions of a batch that is only
-planned (``offsets/N``). If the follower is killed, the group is at that batch or at an earlier one.
-Deleted topics and partitions are left out, with a warning.
+planned (``offsets/N``). If the follower is killed, the group is at a committed batch, perhaps an
+older one. Deleted topics and partitions are left out, with a warning.
 
 Each round first reads the group, then the commit log, and then the log ends. So neither a new batch
 nor another follower can make the group seem to be beyond the query. If the group is beyond the

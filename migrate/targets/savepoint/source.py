@@ -1,4 +1,4 @@
-"""The changed state of a source operator: its readers and its enumerator change together.
+"""The changed state of a source operator: that of its readers and that of its enumerator.
 
 A changed position is another starting offset in the reader's split. An added partition goes to the
 reader to which Flink would assign it, and becomes an assigned entry of the enumerator. A removed
@@ -172,7 +172,10 @@ def _read(
 def _new_element(
     source: Source, key: ClusterPartition, next_offset: int, known: Sequence[bytes]
 ) -> bytes:
-    """Return the element of an added partition; ``known`` are the source's elements."""
+    """Return the element of an added partition.
+
+    ``known`` are the source's elements: for a FlinkKafkaConsumer, the first is the template.
+    """
     if isinstance(source, LegacyConsumer):
         return legacy_element(known[0], key.topic, key.partition, next_offset)
     current = source.current if isinstance(source, HybridSource) else source
@@ -241,7 +244,7 @@ def _subtask_for(
 ) -> int:
     """Return the subtask to which Flink would assign a partition.
 
-    If that subtask has finished and has no reader state, return the next subtask that has some.
+    If that subtask has no reader state (it has finished), return the next subtask that has some.
     """
     parallelism = operator.parallelism
     first = owner(key.topic, key.partition, parallelism)
