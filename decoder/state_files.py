@@ -1,9 +1,9 @@
 """The files of state handles, in a checkpoint that may have been moved or copied.
 
 A handle has the path that its file had when Flink wrote it, so a copied checkpoint has the old
-absolute URIs. These paths are tried in this order: the handle's relative path, from the directory
-of ``_metadata``; the file's base name in that directory; the part of the path after the job id, in
-the job's current directory; the absolute URI.
+absolute URIs. A file is looked for at these paths, in this order: the handle's relative path, from
+the directory of ``_metadata``; the file's base name in that directory; the part of the path after
+the job id, in the job's current directory; the absolute URI.
 
 A handle could name any file of the machine or the store. A file outside of the checkpoint (after
 links are resolved) is opened only with ``allow_external``. The files of a savepoint are in its
@@ -44,8 +44,8 @@ _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
 # Flink replaces s3.entropy.key by s3.entropy.length random characters.
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
-# The limit for one read of a subtask's state; a sparse file may have any size. A thousand splits of
-# a Kafka source take about 100 KB; splits of other sources may take megabytes.
+# The limit for one read of a subtask's state: a hostile sparse file could fill the memory. A
+# thousand splits of a Kafka source take about 100 KB; splits of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
 _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -267,8 +267,8 @@ def _is_below_without_entropy(path: str, directory: str, root: str) -> bool:
     """Return whether a path is below the directory if Flink's random S3 entropy is left out.
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
-    and the state files with random characters in place of ``_entropy_``. This key can only be in
-    ``root``, the part that the user configured.
+    and the state files with random characters in place of ``_entropy_``. The user configures only
+    ``root``, so ``_entropy_`` can only be in that part of the path.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):

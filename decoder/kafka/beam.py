@@ -6,23 +6,23 @@ In Beam 2.50 the source is read by UnboundedSourceWrapper, which is a Flink Sour
 element of its list state is the source, in Java serialization, followed by the source's
 CheckpointMark, encoded with the source's coder. Neither is preceded by its length.
 
-In Beam 2.62 the source is read by a Flink ``Source``. A split is a FlinkSourceSplit, an object of
-Java's serialization. Its field ``beamSplitSource`` is the source that reads the split;
-``splitState`` is the source's CheckpointMark, or null before the split's reader is created. Splits
-without a reader are in the enumerator's state, a HashMap from subtask (Integer) to splits
-(ArrayList).
+In Beam 2.62 the source is read by a Flink ``Source``. A split is a FlinkSourceSplit, a serialized
+Java object. Its field ``beamSplitSource`` is the source that reads the split; ``splitState`` is the
+source's CheckpointMark, or null before Beam has created a reader for the split. Splits that were
+not yet sent to their subtask are in the enumerator's state, a HashMap from subtask (Integer) to
+splits (ArrayList).
 
 The mark of a KafkaUnboundedSource is a KafkaCheckpointMark in Avro's binary encoding: an array of
 PartitionMark. The array is stored in blocks of ``long n`` and n items, and ends with n = 0. If n is
 negative, the block is ``long n``, ``long`` size in bytes, and -n items. An item is ``string topic,
-int partition, long nextOffset, long watermarkMillis``. An older Avro writes these fields in the
-order of their declaration, a newer one sorted by name. An int or long is a zig-zag varint; a string
+int partition, long nextOffset, long watermarkMillis``. An int or long is a zig-zag varint; a string
 is a ``long`` length and UTF-8 bytes. ``nextOffset`` is the offset of the record to be read next, or
 -1 if the reader has not yet asked Kafka for its starting offset. ``watermarkMillis`` is the
 reader's last watermark.
 
-Beam restores a mark only if it lists the source's partitions in the source's order. So both field
-orders are tried: in the right one, the mark lists exactly these partitions.
+Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)
+sorted by name. A mark does not name its order, so both are tried. In the right one, the mark lists
+the source's partitions as the source does: Beam restores no other mark.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.
@@ -54,8 +54,6 @@ _VERSIONS = (0,)
 _LIST, _MAP = "java.util.ArrayList", "java.util.HashMap"
 _NOT_STARTED = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
 _TOPIC_FIELD = "topic"
-# Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)
-# sorted by name.
 _DECLARED_ORDER = (_TOPIC_FIELD, "partition", "nextOffset", "watermarkMillis")
 _FIELD_ORDERS = (tuple(sorted(_DECLARED_ORDER)), _DECLARED_ORDER)
 _LONG_BITS = 64
@@ -106,7 +104,7 @@ def read_beam_wrapper_element(element: bytes, label: str) -> list[BeamMark]:
 
 
 def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
-    """Read the positions of the splits that no reader has.
+    """Read the positions of the splits that were not yet sent to their subtask.
 
     Raises:
         DecodeError: the bytes are not a map from subtask to valid KafkaIO splits, or an object

@@ -23,9 +23,10 @@ from decoder.keyed_state.strings import decode_text
 
 _i32 = Struct(">i").unpack_from
 
-# The deepest nesting of a value of a recursive type; protects Python's stack from hostile input.
+# The deepest nesting of a value of a recursive type: hostile input could overflow Python's stack.
 _MAX_DEPTH = 64
-# The largest number of zero-byte items (null, an empty record) in one array.
+# The largest number of zero-byte items (null, an empty record) in one array: a few hostile bytes
+# could claim billions.
 _MAX_EMPTY_ITEMS = 1 << 16
 _NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
 _NANOS_PER_SECOND = 1_000_000_000

@@ -123,7 +123,7 @@ def _long(value: int) -> int:
 def _string(value: str | None) -> int | None:
     if value is None:
         return None
-    # The hash of a text with replaced characters is not known.
+    # U+FFFD may replace an invalid character, and Java computes the hash from the original one.
     return None if _REPLACEMENT in value else string_hash(value)
 
 

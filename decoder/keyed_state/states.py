@@ -41,7 +41,7 @@ class Part:
 
     Attributes:
         subtask: the subtask's index.
-        source: the source from which the part is read.
+        source: the states of the handle that holds the part.
         number: the state's number in the source.
         info: the state's description, as the source has it.
     """
@@ -71,7 +71,7 @@ class Part:
             return self.source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
-        """Yield the bytes of a key group in ``layout``.
+        """Yield the decompressed bytes of a key group, in frames of the format ``layout``.
 
         Raises:
             DecodeError: as for ``KeyedState.entries``.
@@ -159,7 +159,7 @@ class KeyedStates:
     """The keyed states of a checkpoint.
 
     Attributes:
-        states: the states, ordered by operator as in the checkpoint, then as in the stream.
+        states: the states, in the checkpoint's order of operators, then in the stream's order.
         unread: the operators' keyed state that could not be listed.
     """
 

@@ -121,7 +121,7 @@ class Subtask(NamedTuple):
 
     @property
     def raw_state_bytes(self) -> int:
-        """The size of raw state: from custom operators and, with RocksDB, timers on the heap."""
+        """The bytes of raw state: of custom operators and, with RocksDB, of timers on the heap."""
         raw = self.raw_operator_state
         return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 

@@ -45,7 +45,8 @@ def write(context: CutOverContext, facts: Facts) -> str:
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, NotPrimed):
-        # If nothing was written, forget the values, so that the user can change the spec.
+        # If nothing was written, restore the record: with new values in it, the user could not
+        # change the spec.
         if location is None or not location.names():
             record.change(moved_with=before.moved_with, written=before.written)
         raise
@@ -74,7 +75,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
     plan_path = context.record.plan_path
     if is_unfinished(location):
         remove_seed(location)
-    # This call checks that the plan is still valid, and that the sink is still free.
+    # Check that the plan is still valid, and that the sink would skip no batches.
     to_spark(
         plan=plan_path,
         sink=context.spec.sink,

@@ -189,7 +189,10 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
 
 
 def findings_to_check(extraction: Extraction) -> list[Finding]:
-    """Return the findings to check before a stopped job moves: its sinks' pending transactions."""
+    """Return the findings of pending transactions if the job ended with the checkpoint, else none.
+
+    They are no obstacles, but the user must check them before the job moves.
+    """
     if not job_ended_with(extraction.checkpoint):
         return []
     return [finding for finding in extraction.findings if finding.code is Code.PENDING_TRANSACTIONS]

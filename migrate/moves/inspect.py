@@ -25,6 +25,6 @@ def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
     Raises:
         DecodeError: ``chk`` cannot be read, or is not a checkpoint. Damaged bytes raise no other
             error.
-        UsageError: the extra that reads such a URL is not installed (``MissingExtra``).
+        UsageError: the extra for the URL's scheme is not installed (``MissingExtra``).
     """
     return read(os.fspath(chk), **arguments)

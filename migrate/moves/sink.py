@@ -69,7 +69,7 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     Args:
         sink: the sink's directory.
         writer: the name under which the query writes: Hudi's checkpoint identifier, or Delta's
-            ``txnAppId``; None if the query sets none.
+            ``txnAppId``; None if the user gave none.
 
     Returns:
         Warnings about the sink.
@@ -109,8 +109,8 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
         batch: the newest batch in the copy.
 
     Raises:
-        Refused: the sink cannot be read, or it remembers batches after ``batch`` of a writer that
-            is or might be this query.
+        Refused: the sink cannot be read; or a writer that is or might be this query has written
+            batches after ``batch`` to the sink.
         UsageError: as for ``location``.
     """
     if sink is None:
@@ -136,7 +136,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
-    """Return warnings if a sink may drop or hide what a Flink job without state writes.
+    """Return warnings if a sink may drop or hide the output of a Flink job without its old state.
 
     Raises:
         Refused: the sink cannot be read.
@@ -233,7 +233,7 @@ def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str
 
 
 def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]:
-    """Yield warnings of the remembered names, for a query whose own name is not known."""
+    """Yield warnings about the names that the sink remembers, for a query of unknown name."""
     for what, setting, kind in (
         ("checkpoint identifier", "a query that sets", WriterKind.HUDI),
         ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),

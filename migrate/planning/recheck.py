@@ -110,8 +110,8 @@ def find_progress(
 
     Args:
         plan: the saved plan.
-        snapshot: a snapshot whose source group is Flink's own group or, if the plan's positions
-            come from a group, that group; None without a broker.
+        snapshot: the cluster now; None without a broker. Its ``source_group`` is the group that
+            the plan's positions come from or, for a checkpoint, Flink's own group.
         newer_checkpoints: the numbers of the job's newer complete checkpoints, in the order in
             which they were written.
     """

@@ -63,7 +63,7 @@ def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
 
 
 def _columns(names: set[str]) -> tuple[Column[KeyedState], ...]:
-    """Return the columns of an operator's table; ``names`` are those of all its states."""
+    """Return the columns of an operator's table; ``names`` are the names of all its states."""
     return (
         Column("STATE", lambda state: state.name),
         Column("KIND", lambda state: state.kind.value),

@@ -1,6 +1,6 @@
 """A program that runs the first micro-batch of some queries in its own JVM.
 
-It reads a request from stdin and answers on stdout, both JSON::
+It reads a request from stdin, and writes a result or an error to stdout, all as JSON::
 
     {"conf": {…}, "queries": [{"checkpoint": "…", "options": {…}}]}
     {"spark": "4.0.0", "batches": [{"start": {"t": {"0": 3}}, "records": 17}]}

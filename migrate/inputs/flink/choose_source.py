@@ -45,8 +45,8 @@ ANY_SOURCE = Choice()
 def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
     """Return the chosen sources, restricted to the chosen cluster.
 
-    Without a name, the list is empty if the checkpoint has Kafka sources, but none can be read. The
-    findings about these sources then block the plan.
+    If the user named no source, and none of the checkpoint's Kafka sources can be read, the list is
+    empty. The findings about these sources then block the plan.
 
     Raises:
         NoSuchName: no source has the chosen name, or reads the chosen cluster; or the checkpoint

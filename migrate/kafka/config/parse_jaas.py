@@ -54,8 +54,8 @@ def parse_login_module(text: str) -> LoginModule:
     """Parse the log-in module of a ``sasl.jaas.config``.
 
     Raises:
-        ConfigError: the text has another form. The message does not show the text, which contains
-            secrets.
+        ConfigError: the text is not one log-in module with a control flag and options. The message
+            does not show the text, which contains secrets.
     """
     tokens = _tokens(text)
     module = _expect(tokens, "word")

@@ -10,8 +10,8 @@ from decoder.storage import read_file as read_file_bytes
 from decoder.urls import redact_urls
 from migrate.model.errors import UsageError
 
-# Takes the value of `sasl.oauthbearer.config`; returns a token and its expiry in seconds since the
-# epoch.
+# A function from the value of `sasl.oauthbearer.config` to a token, and its expiry in seconds since
+# the epoch.
 TokenCallback = Callable[[str], tuple[str, float]]
 
 # Properties by librdkafka's names. All values are text, except the callback `oauth_cb`.
@@ -63,7 +63,7 @@ def redact_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Return the secret or the other values, the longest first: one may contain another."""
+    """Return the secret values, or all others; the longest first, as one may contain another."""
     values = {
         value
         for name, value in config.items()

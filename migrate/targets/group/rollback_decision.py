@@ -2,8 +2,8 @@
 
 Since the rollback file was written, the group may have moved on, an offset may no longer be in its
 partition's log, or a topic may have been created again. In these cases a rollback is refused unless
-it is forced. The decision depends only on the file, the group and the cluster, which ``rollback``
-has read.
+it is forced. The decision depends only on the group's rollback files, the group and the cluster,
+which ``rollback`` has read.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ def topics_to_ask(file: RollbackFile, now: GroupView, target: RollbackTarget) ->
     """Return the topics whose logs show whether the offsets are valid today.
 
     If this user may not DESCRIBE a topic, Kafka answers as if the group had no offsets in that
-    topic. Only a request about the topic itself returns the error.
+    topic. Only a request about the topic itself returns the error, so every topic of the change is
+    returned.
     """
     partitions = rollback_file.differing_partitions(now.committed, target.offsets)
     return {topic for topic, _ in {*partitions, *file.changed_partitions}}

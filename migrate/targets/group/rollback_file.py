@@ -39,7 +39,7 @@ Offsets = Mapping[TopicPartition, Committed]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
-# The kind is searched for in this number of bytes: it is the first value in a rollback file.
+# The kind is the first value in a rollback file, so it is searched for only in the first bytes.
 _KIND_BYTES = 200
 
 
@@ -208,7 +208,7 @@ def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
 
 
 def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
-    """Return the changed partitions whose ``Committed`` is neither the old nor the new one."""
+    """Return the changed partitions that hold a ``Committed``, but not the old or the new one."""
     before, after = file.before.committed, file.after.committed
     return sorted(
         partition

@@ -98,7 +98,7 @@ def move_legacy(element: bytes, next_offset: int) -> bytes:
 
 
 def legacy_element(template: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """Return a new element of a FlinkKafkaConsumer, with the class id of ``template``."""
+    """Return a new FlinkKafkaConsumer element, with the class id of another one, ``template``."""
     end = next(index for index, byte in enumerate(template) if byte < 0x80) + 1
     cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (
