@@ -18,8 +18,8 @@ class ErrorKind(Enum):
     UNSUPPORTED = "unsupported"  # a kind, version or URL that the decoder does not read
 
 
-# The problem or the field of an error is shortened if it has more characters than this. Both quote
-# names, and a name in a hostile file may have 64 KB.
+# The maximum number of characters of an error's ``problem`` or ``field``. Both can quote a name of
+# the file, and a name in a hostile file can have 64 KB.
 _LONGEST_TEXT = 4000
 
 

@@ -20,8 +20,8 @@ from decoder.state_files import StateFiles
 # A stream of at most this size is read at once and kept in memory. The limit is small, because
 # there may be thousands of streams.
 _MAX_WHOLE_BYTES = 256 * 1024
-# The minimum size of a read of a larger stream, except for the head and the stream's last bytes.
-# More bytes than needed are read, to send fewer requests to a store.
+# At least this many bytes of a larger stream are read at once, to send fewer requests to a store.
+# Exceptions: the head, the last bytes, and a stream of unknown size.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 
@@ -102,7 +102,7 @@ class KeyGroupsStream:
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:
-        """The end of the key group at each offset; None: the end of the stream."""
+        """The end of each key group, by the offset at which it begins; None: the stream's end."""
         offsets = [offset for offset in self.handle.byte_offsets if offset >= self.first_offset]
         if offsets != sorted(set(offsets)):
             raise DecodeError(
@@ -114,7 +114,7 @@ class KeyGroupsStream:
         """Read the head, which ends at the first key group.
 
         Raises:
-            DecodeError: as for ``read_head``, or there are bytes between the head and the key
+            DecodeError: as for ``read_head``, or there are bytes between the head and the first key
                 group.
         """
         end = next(iter(self._ends), None)

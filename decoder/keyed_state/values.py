@@ -1,6 +1,6 @@
 """Readers of values: a function for each type, made once and called for each value.
 
-``reader(type)`` returns a function from (data, position) to the value at that position and its end.
+``reader(type)`` returns a function from (data, position) to (value, position after the value).
 All functions with the return type ``Read`` return such a function; "Read" in their docstrings
 describes what the returned function does.
 
@@ -10,7 +10,7 @@ into a DecodeError. Before elements are read, their number is checked against th
 or against a limit if elements may have no bytes.
 
 The docstrings here and in ``types`` describe the layouts. Numbers are big-endian, except in SQL's
-binary rows.
+binary rows and in Kryo's objects (see ``kryo``).
 
 Source: the serializers of the snapshots that ``snapshots`` names @ Flink 1.15.4, 1.20.3, 2.2.0.
 """
@@ -214,7 +214,7 @@ def _check_exists(value: Any) -> Any:
 def _sql_timestamp(data: bytes, position: int) -> tuple[Instant | None, int]:
     """Read ``i64`` epoch milliseconds, ``i32`` nanoseconds of the second.
 
-    Milliseconds of MIN_VALUE are null.
+    If the milliseconds are MIN_VALUE, the value is null.
     """
     millis, nanos = _i64_i32(data, position)
     value = None if millis == _MIN_I64 else _check_exists(Instant(millis // 1000, nanos))
@@ -374,7 +374,7 @@ def _either(names: tuple[str, str], first: Read, second: Read, tags: tuple[int, 
 
 
 def _stream_record(read_value: Read) -> Read:
-    """Read a record: StreamElementSerializer's tags 0 (with a timestamp) and 1 (without)."""
+    """Read a record; StreamElementSerializer has higher tags for watermarks and other elements."""
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         tag = data[position]

@@ -49,8 +49,8 @@ def verification(
 ) -> str | None:
     """Return the ``verify`` command that checks a move, or None if no command can check it.
 
-    Without a saved plan, ``verify`` can check only a move from a checkpoint, without options that
-    can change positions, and not to another cluster.
+    Without a saved plan, ``verify`` can check a move only if it is from a checkpoint, stays in the
+    job's cluster, and has no option that can change positions.
 
     Args:
         chk: the checkpoint or other input of the move, or None with a plan.
@@ -69,8 +69,8 @@ def verification(
 
     if policies_of(arguments).may_change_positions or target_connection(arguments).is_given:
         return None
-    # If ``chk`` is a job's checkpoint directory, name the checkpoint itself: the directory may have
-    # newer checkpoints later.
+    # If ``chk`` is the directory of all checkpoints of a job, name the checkpoint that was read: a
+    # later ``verify`` of the directory could read a newer one.
     directory = posixpath.basename(origin.pointer)
     name = chk if directory in chk.split("/")[-2:] else origin.pointer
     return command("verify", name, target, *_options(_CHOICE_FLAGS, arguments), kafka=arguments)

@@ -35,7 +35,7 @@ class PlannedMove:
     Attributes:
         findings: the findings about the checkpoint, without those that ``plan_move`` drops.
         states: the keyed states (taken, left behind, unreadable), or None if reading failed.
-        streams: the topics, by the number of the stream; empty if the spec names no streams.
+        streams: each stream's topics, by the stream's number; empty if the spec names no streams.
     """
 
     plan: Plan
@@ -44,8 +44,8 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes that are logged for dropped findings: ``_STOP_ENDS`` for findings that the stop of the
-# job will end, ``_ENDED`` for a finding that has ended because the job has FINISHED.
+# The notes that are logged about dropped findings. ``_STOP_ENDS``: the job still runs, and its stop
+# with a savepoint will end the finding. ``_ENDED``: the job has FINISHED, which has ended it.
 _STOP_ENDS = {
     Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
@@ -61,7 +61,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
         context: the cut-over.
         chk: the checkpoint or savepoint.
         job_runs: whether the job still runs, and will be stopped before the move. If so, findings
-            that will not hold for the savepoint of the stop are dropped.
+            that the stop with a savepoint will end are dropped.
 
     Raises:
         MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.
@@ -115,7 +115,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     Return the number of partitions as text, and the path of the plan's file if it was saved.
 
     Raises:
-        Refused: the plan must not be applied.
+        Refused: the plan has refusals.
         MigrateError, DecodeError: as for ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path

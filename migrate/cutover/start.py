@@ -74,10 +74,11 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:
-    """Record for each partition of a group whether it had a member, and the first commit by others.
+    """Record for each partition whether a member of the group had it, and the first commit.
 
     A member is recorded only while our commit is the newest, because only such a member begins at
-    the planned offset. Nothing is recorded before the target is written, or without a plan.
+    the planned offset. The first commit is the first one that was not made by ``migrate``. Nothing
+    is recorded before the target is written, or without a plan.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:

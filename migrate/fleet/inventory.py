@@ -44,8 +44,8 @@ class ScannedJob:
         sources: the number of the job's Kafka sources.
         topics: the topics that the sources read, sorted.
         positions: the number of topic-partitions of each source, added up.
-        lag: the sum of the known lags, each an upper bound of the number of records between a
-            position and the log end; None without a broker, or if no lag is known.
+        lag: the sum of the known lags; None without a broker, or if no lag is known. A lag is the
+            log end minus the position; there may be fewer records.
         lag_unknown: the number of positions whose lag is unknown; 0 without a broker.
         obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
             ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``.
@@ -156,7 +156,6 @@ class Totals:
 
 
 def totals(jobs: Sequence[ScannedJob]) -> Totals:
-    """Return the totals of jobs."""
     known = [job.lag for job in jobs if job.lag is not None]
     without_job = [job for job in jobs if job.job_directory is None]
     unlistable = sum(map(_is_unlistable, without_job))
@@ -188,12 +187,12 @@ class JobPlan:
     """The plan of one job, or the reasons why there is no plan.
 
     Attributes:
-        group: the consumer group that the plan moves; None if the plan is for Spark.
+        group: the consumer group that the plan is for; None if the plan is for Spark.
         file: the name of the plan's file; None without a plan.
         warnings: the warnings of the plan.
         reasons: why there is no plan.
-        failure: the error that ended the planning, perhaps a bug of ours; None if there was none,
-            or for a DecodeError.
+        failure: the error that ended the planning, perhaps a bug of ours; None without an error,
+            and for a DecodeError.
     """
 
     group: str | None

@@ -26,8 +26,8 @@ from migrate.model.errors import ServiceError
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# The number of attempts for an item. After a worker process has ended, perhaps for lack of memory,
-# the next attempt is in a new one.
+# The number of attempts for an item. If a worker process ends during an item, perhaps for lack of
+# memory, a new process makes the next attempt.
 _ATTEMPTS = 4
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from migrate.fleet.workers import serve; serve()"
 # A container's processor limit, as a quota and a period: one file in cgroup v2, two files in v1.
@@ -76,10 +76,10 @@ class WorkerPool:
         items: Sequence[_Item],
         done: Callable[[_Item], None] = lambda _: None,
     ) -> list[_Result]:
-        """Return the function's results in the order of the items.
+        """Call the function with each item, and return the results in the order of the items.
 
         Args:
-            function: the function. It is pickled for the workers, and each unpickles it once.
+            function: it is pickled for the workers, and each process unpickles it once.
             items: any number of items. For the workers, items and results are pickled, too.
             done: called with each item that is done, from any thread, one call at a time.
 
@@ -212,7 +212,7 @@ def serve() -> None:
             assert function is not None
             answers.write(_answer(function, item))
             answers.flush()
-    os._exit(0)  # does not flush buffers
+    os._exit(0)  # skips the flush of ``answers``, which fails if its pipe is broken
 
 
 def _answer(function: Callable[[Any], Any], item: Any) -> bytes:

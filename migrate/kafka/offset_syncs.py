@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from migrate.kafka.records import Partition, RecordReader
 
 _TOPIC = re.compile(r"mm2-offset-syncs\.(.+)\.internal")
-# The number of the newest syncs that are read from a topic. By default, a mirror writes one for
+# At most this many of the newest syncs of a topic are read. By default, a mirror writes a sync for
 # every 100 records.
 _MOST_SYNCS = 200_000
 
@@ -28,7 +28,7 @@ OffsetSync = tuple[int, int]
 
 
 def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[OffsetSync]]:
-    """Return the offset syncs in a cluster, of all mirrors, by the partition copied from.
+    """Return the offset syncs of all mirrors in a cluster, by the partition that was copied.
 
     Raises:
         BrokerError: the broker did not answer, or denied access.

@@ -218,7 +218,8 @@ class RecordReader:
     def newest(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
         """Return the keys and values of the records in the last ``most`` offsets.
 
-        Records without a key or a value are left out, and all after the first ``MOST_BYTES``.
+        Records without a key or a value are left out. If the records have more than ``MOST_BYTES``,
+        the newest ones are left out.
         """
         log_start, log_end = self._ranges([partition])[partition]
         contents: list[tuple[bytes, bytes]] = []

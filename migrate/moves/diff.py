@@ -34,7 +34,7 @@ def diff(
             ``broker:earliest``, ``broker:latest`` or ``broker:TIME``.
         right: as for ``left``.
         topic_map: the names of LEFT's topics in the cluster of RIGHT, if that is another one.
-        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
+        arguments: see ``ChoiceArguments`` and ``ConnectionArguments``.
 
     Raises:
         Refused: a side has two different positions of a partition, or positions of several

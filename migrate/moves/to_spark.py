@@ -1,4 +1,4 @@
-"""``to_spark``: compute where Spark starts, and write a seeded checkpoint location."""
+"""``to_spark``: compute Spark's start offsets, and write a checkpoint location with them."""
 
 from __future__ import annotations
 

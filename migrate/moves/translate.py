@@ -80,8 +80,9 @@ def translate_side(
 ) -> PositionSet:
     """Return the positions of the left side of a diff in the cluster of the right side.
 
-    A position without proof is unresolved. If no record lies between the translated offset and the
-    right side's offset, the latter is returned, so that the sides do not differ.
+    A position whose translation is not proved becomes ``Unknown.UNRESOLVED``. If no record lies
+    between the translated offset and the right side's offset, the right side's is returned, so that
+    the sides do not differ.
 
     Args:
         left: the left side, in the old cluster.
@@ -117,7 +118,7 @@ def translate_side(
 def find_translation_changes(
     plan: Plan, old: KafkaConfig, new: KafkaConfig
 ) -> tuple[list[str], list[str]]:
-    """Look again for the positions of a translated plan.
+    """Translate the positions of a saved plan again, and compare them with the plan.
 
     Args:
         plan: the saved plan.

@@ -7,12 +7,13 @@ compaction and retention leave gaps in one log that the other does not have.
 
 The position lies after the last record that was consumed, and before the first one that was not. A
 place in the new log is proved if the copies of these two records are neighbours there, and if there
-is only one such place. Also, the nearest record on each side of the place that does not agree must
-be one that the old log has (``is_sound``).
+is only one such place. Also, the logs are compared from the place on, backwards and forwards: in
+each direction, the first record of the new log that differs must be one that the old log has, such
+as a record that was copied twice (``is_sound``).
 
 If the first record that was not consumed has several copies, a start at any of them loses nothing:
-a mirror that goes back copies all later records again, so these follow each copy. A start at the
-first copy repeats the most records.
+a mirror that goes back copies everything from there again, so all later records follow each copy. A
+start at the first copy repeats the most records.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ class _Search:
         The record directly before the place must agree, unless the old log has no record before the
         position, or the new log begins at the place. The nearest record on each side that does not
         agree must be one that the old log has near the position: a mirror that went back copies
-        such records again. It must be a consumed one if no record from the place on agrees.
+        such records again. If no record from the place on agrees, it must be a consumed one.
         """
         before, after = self._agreement(place)
         if self._before and not before and not (place == 0 and self._new.is_from_start):
@@ -181,7 +182,7 @@ class _Search:
         return whole if all(place in run for place in places) else places
 
     def match_at(self, place: int) -> Match:
-        """Return the match if this is the only place."""
+        """Return the match at the only place that was found."""
         _, after = self._agreement(place)
         if after:
             return self.match(MatchOutcome.PROVED, place)
@@ -195,7 +196,6 @@ class _Search:
         return self.match(MatchOutcome.AT_END, place)
 
     def match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
-        """Return the match at a place."""
         before, after = self._agreement(place)
         is_end = place == len(self._run)
         next_offset = self._new.next_offset if is_end else self._run[place].offset
@@ -211,7 +211,7 @@ def _count_equal(
 
 
 def match_without_place(old: Surroundings, new: Surroundings) -> Match:
-    """Return why there is no place: the mirror lags, the records have expired, or neither."""
+    """Return why there is no place: ``LAGGING``, ``EXPIRED``, or ``NOT_FOUND`` with a reason."""
     run = new.records
     for missing, record in enumerate(reversed(old.before)):
         if run and new.is_to_end and record.is_copied_as(run[-1]):

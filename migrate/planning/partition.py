@@ -14,11 +14,10 @@ from migrate.model.positions import Marker, Position, PositionState
 from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
-# If a topic was recreated and has grown past a position, another record is at the position, and all
-# records below it are newer than the checkpoint. A partition is suspect if, of the offsets from the
-# log start to the position, at least this part follows the first record that is newer than the
-# checkpoint. A smaller part is normal: producers set the timestamps, so these need not rise with
-# the offsets.
+# If a topic was recreated and has grown past a position, all records below the position are newer
+# than the checkpoint. So a partition is suspect if at least this part of the offsets from the log
+# start to the position is not below ``first_since``, the first record newer than the checkpoint. A
+# smaller part is normal: producers set the timestamps, so these need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
 
@@ -98,8 +97,8 @@ def _plan_unresolved(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
     planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    # The job may have been anywhere in the log or, if the chosen offset is below the log start, in
-    # the gap between the two.
+    # How far the job was is not known, so the worst cases count. Lost: all from the log start to
+    # the chosen offset (or the reverse, if that is lower). Repeated: the rest of the log.
     gap = max(0, log.start - chosen)
     clipped = min(max(chosen, log.start), log.end)
     return replace(planned, lost=gap + clipped - log.start, repeated=log.end - clipped)
@@ -124,7 +123,7 @@ def _choose_start(
 def _plan_in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
-    """Plan a known next offset: it must be in the log, unless a policy chooses another."""
+    """Plan a known next offset; outside of the log it is a problem, unless a policy replaces it."""
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
@@ -206,7 +205,8 @@ def new_partition(
                 "starting policy, which is not in the state",
             )
         case NewPartitions.EARLIEST:
-            # If Flink might start the partition elsewhere, the job may have read all of it already.
+            # If it is not certain that Flink would start it at the log start, the job may have read
+            # any part of it, so all of it counts as possibly repeated.
             return planned(log.start, 0, 0 if as_flink else size)
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)

@@ -99,9 +99,9 @@ def make_plan(
     """Plan the move of the chosen sources.
 
     Args:
-        plan_input: the whole checkpoint; records in flight in any operator are an obstacle.
+        plan_input: the whole checkpoint, because records in flight in any operator are an obstacle.
         chosen: the sources to move.
-        snapshot: the answer to ``make_question``, or None without a broker.
+        snapshot: the answer to the question of ``make_question``, or None without a broker.
         policies: the user's policies.
         target: the target of the move.
         ignore_other_sources: as for ``relevant_findings``.
@@ -278,8 +278,8 @@ def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> 
     )
     if not planned.ran_on_by:
         return planned
-    # Without both offsets, ``ran_on_by`` would be 0. With a snapshot, a partition with a next
-    # offset also has a known log end.
+    # If ``flink_committed`` or ``next_offset`` were None, ``ran_on_by`` would be 0. With a
+    # snapshot, a partition with a next offset also has a known log end.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

@@ -1,7 +1,7 @@
 """Spark's file sink: it skips every batch up to the last one in ``_spark_metadata``.
 
-The log does not distinguish queries. It has a file ``<batch>`` for each batch; Spark compacts older
-files into ``<batch>.compact``.
+This log does not distinguish queries. It has a file ``<batch>`` for each batch; Spark compacts
+older files into ``<batch>.compact``.
 
 Source: org.apache.spark.sql.execution.streaming.{FileStreamSink, CompactibleFileStreamLog} @ Spark
 4.0.0.

@@ -1,9 +1,9 @@
 """Check with a real Spark at which offsets a seeded query starts to read.
 
 For each Kafka source in the checkpoint location a separate query runs. It reads the topics of the
-source's seed, up to a limit on records, into a ``noop`` sink. Start offsets depend only on the
-seed, so this query starts at the same offsets as the user's query. The queries run on copies of the
-seeds, so the location does not change.
+source's seed (``sources/<n>/0``), up to a limit on records, into a ``noop`` sink. Start offsets
+depend only on the seed, so this query starts at the same offsets as the user's query. The queries
+run on copies of the seeds, so the location does not change.
 
 Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
 ``kafka_options`` translates librdkafka's properties to these options;
@@ -88,7 +88,7 @@ class Resume:
 
     Attributes:
         spark: the version of Spark that ran them.
-        start_positions: the planned start offset of every partition in the seeds.
+        start_positions: the start offset of every partition, as Spark planned it.
         records: the number of records in the first batches.
     """
 
@@ -135,7 +135,7 @@ def run_first_batch(
             with add_path_to_errors(copy):
                 _write_seed(files.read(seed_path(directory, source)), copy)
             topics = ",".join(sorted({topic for topic, _ in seed}))
-            # If Spark ignored the seed, it would start at the log end and read nothing.
+            # "latest", because a query that ignored its seed would then read nothing.
             query_options = {**options, "subscribe": topics, "startingOffsets": "latest"}
             queries.append({"checkpoint": str(copy), "options": query_options})
         secrets = {**kafka, **spark_conf}

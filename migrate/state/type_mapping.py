@@ -7,9 +7,9 @@ Values that no column type of Spark holds exactly become text:
 - Java's BigInteger and BigDecimal, which have any number of digits and, for BigDecimal, any scale;
 - an Avro decimal that does not fit into Spark's DECIMAL;
 - a time of day, as java.time prints it;
-- values whose type can differ from one value to the next (an Avro union of several types, a Kryo
-  collection, a field that subclasses have with different types), and references to an Avro record
-  inside itself: the text is their JSON.
+- as JSON, values whose type can differ from one value to the next (an Avro union of several types,
+  a Kryo collection, a field that subclasses have with different types);
+- as JSON, an Avro record inside a record of the same name.
 
 Timestamps are cut to microseconds. java.sql.Date and java.sql.Time become timestamps: Flink stores
 epoch milliseconds, not the time zone needed to turn them into a date or a time of day. A map whose

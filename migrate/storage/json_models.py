@@ -40,7 +40,7 @@ def _check_unique(rows: list[_Row]) -> list[_Row]:
     return rows
 
 
-# The checksum of a file's other fields: see ``checksum``.
+# A SHA-256 in hexadecimal, such as a ``checksum``.
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 # A list that has at most one row for each topic-partition.
@@ -59,7 +59,7 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 
 def as_json(model: Model) -> str:
-    """Return a model as the text of a file; a field ``sha256`` gets the checksum of the others."""
+    """Return a model as the text of a file; a field ``sha256`` gets the other fields' checksum."""
     content = model.model_dump(mode="json")
     if "sha256" in content:
         content["sha256"] = checksum(content)

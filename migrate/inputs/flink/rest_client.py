@@ -22,9 +22,9 @@ from migrate.model.wording import clipped, printable
 TIMEOUT = 10.0
 # Seconds for a request with its redirects.
 DEADLINE = 30.0
-# The maximum size of an answer in bytes; another service may send anything. The job overview has
-# about 500 bytes per job, and a job's details have about 2 KB per vertex. Parsed JSON may take
-# twenty times as much.
+# The maximum size of an answer in bytes; a service that is not Flink may send anything. The job
+# overview has about 500 bytes per job, and a job's details have about 2 KB per vertex. Parsed JSON
+# may take twenty times as much memory.
 _LARGEST_ANSWER = 16 * 2**20
 # The maximum number of characters of a text from Flink in a message.
 _LONGEST_TEXT = 2_000
@@ -85,8 +85,8 @@ def request(url: str, path: str, body: object = None) -> bytes:
         headers={"Content-Type": "application/json"},
     )
     answer: Future[bytes] = Future()
-    # The thread is abandoned at the deadline. TIMEOUT limits only a single read, so a service that
-    # keeps sending single bytes would never reach it.
+    # The thread is abandoned at the deadline. TIMEOUT limits only a single read, so it does not end
+    # an answer that arrives byte by byte.
     threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
     if not wait([answer], DEADLINE).done:
         raise FlinkRestError(f"{shown_address}: no answer: not complete after {DEADLINE:.0f} s")

@@ -213,8 +213,9 @@ _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, GROUP: Marker.COMM
 def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
     """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
-    The offsets are union list state: after a restore and until the next checkpoint, every subtask
-    has the offsets of all subtasks. So the state may list a partition several times.
+    The offsets are union list state: a restore gives every subtask the offsets of all subtasks. If
+    a subtask is closed before the next checkpoint, it stores all of them in that checkpoint
+    (FlinkKafkaConsumerBase.snapshotState). So the state may list a partition several times.
     """
     copies: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:
@@ -242,5 +243,4 @@ def _legacy_start(stored: set[int], copies: int) -> PositionStart:
 
 
 def topics_of(sources: Iterable[Source]) -> set[str]:
-    """Return the topics that at least one of the sources reads."""
     return {topic for source in sources for topic in source.topics}

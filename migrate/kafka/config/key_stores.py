@@ -15,7 +15,8 @@ from stat import S_ISDIR, S_ISREG
 from decoder.storage import read_file
 from migrate.kafka.config.properties import ConfigError
 
-# The properties that this module translates. ssl.keystore.password is the same in librdkafka.
+# The properties that this module translates. ssl.keystore.password is not among them, because
+# librdkafka has the same property.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",

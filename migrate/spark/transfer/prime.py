@@ -1,10 +1,10 @@
 """``prime``: a checkpoint location from which a stateful query continues where Flink stopped.
 
 The user's query runs one batch over rows that make its state equal to Flink's. For hopping windows,
-an empty batch runs first. The query reads the rows from files instead of from Kafka, and writes to
-a ``noop`` sink. Then the file sources in the checkpoint location are replaced by Kafka sources at
-Flink's positions (``migrate.targets.primed_log``). A query that starts on this location begins with
-the next batch.
+an empty batch runs first, so that Spark drops rows of windows that Flink has fired. The query reads
+the rows from files instead of from Kafka, and writes to a ``noop`` sink. Then the file sources in
+the checkpoint location are replaced by Kafka sources at Flink's positions
+(``migrate.targets.primed_log``). A query that starts on this location begins with the next batch.
 
     def query(orders):                       # the same function that later reads from Kafka
         return orders.groupBy("user").agg(F.count("*").alias("orders"))

@@ -187,7 +187,7 @@ def stored_schemas(path: Path) -> tuple[StructType, StructType]:
 
 
 def operator_of(key: StructType, value: StructType) -> str:
-    """Return Spark 4's name for an operator with this key and value."""
+    """Return Spark 4's name for an operator whose state has these schemas."""
     if value.names == [NO_VALUE]:
         return DEDUPLICATE
     if value.names == ["expiresAtMicros"]:

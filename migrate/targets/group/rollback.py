@@ -1,12 +1,12 @@
 """Roll back a change to a consumer group by its rollback file.
 
 If a partition had no committed offset before the change, the rollback must remove its offset.
-confluent-kafka cannot remove an offset. So the rollback then deletes the group, which must have no
-members, and commits all other offsets of the group again. If no offset must be removed, the
-rollback only commits offsets.
+confluent-kafka cannot remove an offset. So, in this case, the rollback deletes the group, which
+must have no members, and commits all other offsets of the group again. If no offset must be
+removed, the rollback only commits offsets.
 
 The rollback first writes a rollback file of its own, because between the deletion and the commit
-the offsets are only on this disk. If a run ends between deletion and commit, the next
+Kafka does not have the offsets. If a run ends between deletion and commit, the next
 ``migrate rollback`` finds the offsets and completes the rollback, whether it gets the original file
 or the new one.
 """
@@ -114,8 +114,8 @@ def restore(
 
 
 def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> CommitAttempt:
-    # The offsets that stay are first committed unchanged. Otherwise a missing permission would show
-    # only after the group was deleted.
+    # First commit the group's current offsets unchanged, as a trial. Otherwise a missing permission
+    # would show only after the group was deleted.
     kept = {
         partition: before.committed[partition]
         for partition in target
@@ -149,7 +149,7 @@ def _delete(
     """Delete the group, and retry after temporary errors.
 
     Returns:
-        The error of the deletion, if there was one, and the group as it was read back.
+        The error of the last attempt or None; the group after it, or None if it cannot be read.
     """
     deadline = time.monotonic() + RETRY_SECONDS
     failure: CommitFailure | None = None
