@@ -106,24 +106,32 @@ class _Comparison:
     def _lacking(self, both: Sequence[int]) -> int:
         """Count the old records without a copy, except those that compaction explains.
 
-        Records before the first copied one do not count. If the new log ends with a copy, records
-        after the last copied one count only if they were consumed: the mirror might not have copied
-        the others yet.
+        Compaction of the new log explains a missing record only by a later record of the same key
+        that was copied as well. Records before the first copied one do not count. If the new log
+        ends with a copy, records after the last copied one count only if they were consumed: the
+        mirror might not have copied the others yet. Then a tombstone after the last copied record
+        is missing because it was not copied, unless the new log has offsets after its last record.
         """
         copied = [index for index, record in enumerate(self._records) if self._copies(record)]
-        consumed = len(self._old.before)
         end = len(self._records)
+        removed_to = end
         if self._new.is_to_end and both[-1] == len(self._run) - 1:
-            end = max(copied[-1], consumed)
-        return sum(
-            not (
-                record.is_tombstone
-                or self._copies(record)
-                or self._last_of_key[record.key] > index
-                or self._last_copy_of_key.get(record.key, -1) > both[0]
+            end = max(copied[-1], len(self._old.before))
+            if self._new.next_offset == self._run[-1].offset + 1:
+                removed_to = copied[-1]
+        last_of_key = {record.key: index for index, record in enumerate(self._records[:end])}
+        lacking, place = 0, both[0]
+        for index, record in enumerate(self._records[copied[0] : end], copied[0]):
+            if copies := self._copies(record):
+                place = copies[-1]
+                continue
+            is_removed = (
+                (record.is_tombstone and index < removed_to)
+                or last_of_key[record.key] > index
+                or self._last_copy_of_key.get(record.key, -1) > place
             )
-            for index, record in enumerate(self._records[copied[0] : end], copied[0])
-        )
+            lacking += not is_removed
+        return lacking
 
     def _has_foreign(self, both: Sequence[int]) -> bool:
         """Return whether compaction fails to explain a record that only the new log has.

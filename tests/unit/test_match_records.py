@@ -236,6 +236,9 @@ KEYED = "a.1 b.1 a.2 c.1 b.2 d.1 a.3 e.1"
         # The mirror lags.
         (8, "c.1 b.2 d.1", Match(MatchOutcome.LAGGING, records=2)),
         (8, "c.1 b.2 d.1 a.3 e.1", Match(MatchOutcome.AT_END, 113, 4)),
+        # It lags, and the missing record has the key of an earlier copy, or of a later record.
+        (3, "a.1 b.1", Match(MatchOutcome.LAGGING, records=1)),
+        (2, "a.1", Match(MatchOutcome.LAGGING, records=1)),
     ],
 )  # fmt: skip
 def test_compacted(at: int, new: str, match: Match) -> None:
@@ -265,3 +268,17 @@ def test_a_tombstone_may_be_gone() -> None:
     records = [*_log("a.1 b.1"), _record(5, "a.", is_tombstone=True), *_log("c.1 d.1", 1, 7)]
     old = Surroundings(7, tuple(records[:3]), tuple(records[3:]), 9, True, True)
     assert match_compacted(old, _new("b.1 c.1 d.1")) == Match(MatchOutcome.PROVED, 103, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("end", "match"),
+    [
+        (104, Match(MatchOutcome.LAGGING, records=1)),
+        (105, Match(MatchOutcome.AT_END, 105, 2)),  # the new log had a record there
+    ],
+)
+def test_a_tombstone_at_the_end_may_not_be_copied_yet(end: int, match: Match) -> None:
+    records = (*_log("a.1 b.1"), _record(2, "a.", is_tombstone=True))
+    old = Surroundings(3, records, (), 3, True, True)
+    new = Surroundings(0, (), tuple(_log("a.1 b.1", 3, 100)), end, True, True)
+    assert match_compacted(old, new) == match
