@@ -94,6 +94,8 @@ def match_records(old: Surroundings, new: Surroundings) -> Match:
             "records that the job's log lacks lie around the place, from another partition or "
             "another producer"
         )
+    if lacking := search.lacking(places[-1]):
+        return Match(MatchOutcome.LAGGING, records=lacking)
     places = search.drop_equal_records(places)
     if len(places) > 1:
         return search.match(MatchOutcome.AMBIGUOUS, places[0], places[-1] - places[0])
@@ -194,6 +196,19 @@ class _Search:
         if not rest and not self._new.is_to_end:
             return not_found_match("too many records have the same time")
         return self.match(MatchOutcome.AT_END, place)
+
+    def lacking(self, place: int) -> int:
+        """Return how many of the last consumed records have no copy, if a place is the log end.
+
+        If the last consumed records are equal, the record before the place may be the copy of any
+        of them. It is the copy of the one before which most records agree.
+        """
+        if place < len(self._run) or not self._new.is_to_end:
+            return 0
+        consumed = self._before[::-1]
+        copies = self._run[max(0, place - len(consumed)) : place][::-1]
+        agreeing = [_count_equal(consumed[lacking:], copies) for lacking in range(len(consumed))]
+        return agreeing.index(max(agreeing)) if agreeing else 0
 
     def match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
         before, after = self._agreement(place)

@@ -95,6 +95,11 @@ LETTERS = "a b c d e f g h"
         # Equal records.
         (_old("a x x x x b", 3), _new("a x x x x b"), Match(MatchOutcome.PROVED, 109, 3, 3)),
         (_old("x " * 20, 10), _new("x " * 20), Match(MatchOutcome.AMBIGUOUS, 100, 0, 4, 20)),
+        # The mirror has not copied the last of equal records.
+        (_old("a x x", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
+        (_old("a x x b", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
+        (_old("a x x x", 4), _new("a x x"), Match(MatchOutcome.LAGGING, records=1)),
+        (_old("a x x b", 3), _new("a x x"), Match(MatchOutcome.AT_END, 107, 3)),
         # Nothing on both sides.
         (_old("", 0), _new(""), Match(MatchOutcome.AT_END, 0)),
     ],
