@@ -43,8 +43,9 @@ _FIRST_READ_BYTES = 64 * 1024
 # If the job completes a newer checkpoint while its directory is read, the read starts again, but
 # at most this number of times: a job may complete checkpoints faster than a slow store delivers
 # one. After the last restart, the checkpoint is returned even if it is not the newest; its newer
-# siblings then show that the job runs. Restarts after a deleted file do not count: the deleted
-# checkpoint could not be returned, and each such restart reads a higher number.
+# siblings then show that the job runs. Restarts after a deleted file are not limited: the deleted
+# checkpoint cannot be returned, and each such restart reads a checkpoint with a higher number, so
+# the loop ends.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # The number of parallel requests. A job may retain hundreds of checkpoints, and each checkpoint

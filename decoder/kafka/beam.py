@@ -22,7 +22,7 @@ reader's last watermark.
 
 Avro 1.8 (Beam 2.50) writes the fields in the order of their declaration, Avro 1.11 (Beam 2.62)
 sorted by name. A mark does not name its order, so both are tried. In the right one, the mark lists
-the source's partitions as the source does: Beam restores no other mark.
+the same partitions as the source, in the same order; Beam refuses to restore a mark that does not.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.
@@ -52,7 +52,7 @@ BEAM_BUNDLE = "bundle-buffer-tag"
 _VERSIONS = (0,)
 
 _LIST, _MAP = "java.util.ArrayList", "java.util.HashMap"
-_NOT_STARTED = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
+_UNINITIALIZED_OFFSET = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
 _TOPIC_FIELD = "topic"
 _DECLARED_ORDER = (_TOPIC_FIELD, "partition", "nextOffset", "watermarkMillis")
 _FIELD_ORDERS = (tuple(sorted(_DECLARED_ORDER)), _DECLARED_ORDER)
@@ -230,7 +230,7 @@ def _read_mark(cursor: Cursor, fields: tuple[str, ...]) -> BeamMark:
         else:
             numbers[field] = value
     next_offset = numbers["nextOffset"]
-    if next_offset < _NOT_STARTED:
+    if next_offset < _UNINITIALIZED_OFFSET:
         cursor.fail(f"not an offset: {next_offset}", "nextOffset")
-    start = NOT_SET if next_offset == _NOT_STARTED else next_offset
+    start = NOT_SET if next_offset == _UNINITIALIZED_OFFSET else next_offset
     return BeamMark(topic, numbers["partition"], start, numbers["watermarkMillis"])

@@ -211,7 +211,7 @@ def _read_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
     """Read a committable; return an empty tuple if it only deletes files."""
     if cursor.skip_if(_FILE_MAGIC):
         return _read_file_committable(cursor, version)
-    if version != 1:  # 8: the version and the length precede these bytes
+    if version != 1:  # the error's offset is that of the version, 8 bytes back: i32 version, length
         cursor.check_version(version, "committable", (1,), back=8)
     epoch = cursor.i16("producer epoch")
     producer_id = cursor.i64("producer id")

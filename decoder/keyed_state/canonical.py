@@ -1,4 +1,4 @@
-"""Key groups in canonical form (the canonical savepoints of every backend), and RocksDB's rows.
+"""Key groups in canonical form: those of canonical savepoints; RocksDB's rows have the same form.
 
 A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then the
 state's entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set,

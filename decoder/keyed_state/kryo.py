@@ -74,7 +74,7 @@ _REFERENCE, _NEW = 2, 1
 # Flink's registrar uses the ids 73 to 84. The job's classes have ids from 85 on.
 _FIRST_OF_JOB = 85
 
-_PRIMITIVES = (
+_DEFAULT_REGISTERED = (
     "java.lang.Integer",
     "java.lang.String",
     "java.lang.Float",
@@ -87,7 +87,7 @@ _PRIMITIVES = (
 )
 # The classes that Kryo or Flink's registrar registers, by id. Some of them are not read here.
 _REGISTERED = {
-    **dict(enumerate(_PRIMITIVES)),
+    **dict(enumerate(_DEFAULT_REGISTERED)),
     73: "java.util.Arrays$ArrayList",
     74: "java.util.BitSet",
     75: "java.util.PriorityQueue",
@@ -101,10 +101,10 @@ _REGISTERED = {
     83: "java.util.Locale",
     84: "java.text.SimpleDateFormat",
 }
-_WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
+_WRAPPERS = frozenset(_DEFAULT_REGISTERED) - {"java.lang.String"}
 # By array class, the class of the elements. Kryo writes the elements with the serializer that is
 # registered for their class.
-_ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
+_ARRAYS = {f"[L{name};": name for name in _DEFAULT_REGISTERED}
 # For each class, the classes of its fields, and of their fields. Kryo 2.24 writes the fields with
 # the serializers that are registered for these classes; Kryo 5.6 does not.
 _PARTS = {

@@ -68,8 +68,8 @@ class StateSource(Protocol):
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
         """Yield the decompressed bytes that ``batches`` reads, in frames.
 
-        Each frame has the format of a complete key group, but without its number in the heap
-        backend's layout. A large key group is split into several frames.
+        Each frame has the format of a complete key group. In the heap backend's layout, the key
+        group's number at the beginning is left out. A large key group is split into several frames.
 
         Raises:
             DecodeError: as for ``batches``.

@@ -115,13 +115,13 @@ class RawTimersSource:
             key = read_snapshot(cursor, self.kryo_version)
             timer = Timer(key, read_snapshot(cursor, self.kryo_version))
             yield name, timer, 2 * service, None
-            blocked = unreadable(timer)
+            problem = unreadable(timer)
             readers = Readers(timers_info(name, timer), self.max_parallelism)
             for state_number in (2 * service, 2 * service + 1):
                 count = cursor.count("timers")
-                if count and blocked is not None:
+                if count and problem is not None:
                     cursor.fail(
-                        f"{blocked.class_name}: {blocked.reason}", "timers", ErrorKind.UNSUPPORTED
+                        f"{problem.class_name}: {problem.reason}", "timers", ErrorKind.UNSUPPORTED
                     )
                 for _ in range(count):
                     entry, size = _read_timer(readers, data, cursor.byte_offset, key_group, label)

@@ -22,7 +22,7 @@ from decoder.state_files import StateFiles
 _MAX_WHOLE_BYTES = 256 * 1024
 # At least this many bytes of a larger stream are read at once, to send fewer requests to a store.
 # Exceptions: the head, the last bytes, and a stream of unknown size.
-_AHEAD_BYTES = 4 * 1024 * 1024
+_MIN_READ_BYTES = 4 * 1024 * 1024
 
 
 def attributes_without(instance: object, cached: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Stream:
         first, data = self._read_ahead
         if not first <= start <= end <= first + len(data):
             # Do not read ahead after the head: often only the head is needed.
-            until = min(start + _AHEAD_BYTES, stream.size) if start else end
+            until = min(start + _MIN_READ_BYTES, stream.size) if start else end
             first = start
             data = self._files.read_range(stream, start, max(start, end, until) - start, self.label)
         self._read_ahead = (first, data) if end < first + len(data) else (0, b"")

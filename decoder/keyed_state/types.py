@@ -292,7 +292,7 @@ AvroType = (
 
 @dataclass(frozen=True, slots=True)
 class Avro:
-    """A value of Flink's AvroSerializer with its schema; ``avro`` describes the encoding."""
+    """A value of Flink's AvroSerializer with its schema; see ``decoder.keyed_state.avro``."""
 
     class_name: str
     schema: AvroType

@@ -127,12 +127,12 @@ def _boolean(data: bytes, position: int) -> tuple[bool, int]:
     return value == 1, position + 1
 
 
-def _length(data: bytes, position: int, may_be_empty: bool = False) -> int:
+def _checked_count(data: bytes, position: int, may_have_no_bytes: bool = False) -> int:
     """Read the number of elements, ``i32 n``, and check it."""
     count: int = _i32(data, position)[0]
     if count < 0:
         raise _corrupt(f"a count cannot be negative: {count}")
-    if may_be_empty:
+    if may_have_no_bytes:
         if count > _MAX_EMPTY_ITEMS:
             raise _corrupt(f"more than {_MAX_EMPTY_ITEMS} values of no bytes")
     elif count > len(data) - position - 4:
@@ -161,7 +161,7 @@ def _char(data: bytes, position: int) -> tuple[str, int]:
 
 def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
     start = position + 4
-    end = start + _length(data, position)
+    end = start + _checked_count(data, position)
     return data[start:end], end
 
 
@@ -392,10 +392,10 @@ def _stream_record(read_value: Read) -> Read:
 
 
 def _list(type_: types.List) -> Read:
-    read_element, may_be_empty = reader(type_.element), can_be_empty(type_.element)
+    read_element, may_have_no_bytes = reader(type_.element), can_be_empty(type_.element)
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
-        count = _length(data, position, may_be_empty)
+        count = _checked_count(data, position, may_have_no_bytes)
         position += 4
         elements = []
         for _ in range(count):
@@ -410,7 +410,7 @@ def _nullable_list(type_: types.NullableList) -> Read:
     read_element, null = reader(type_.element), type_.null
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
-        count = _length(data, position)
+        count = _checked_count(data, position)
         position += 4
         elements: list[Any] = []
         for _ in range(count):
@@ -464,7 +464,7 @@ def _map(type_: types.Map) -> Read:
     read_key, read_value, null_keys = reader(type_.key), reader(type_.value), type_.null_keys
 
     def read(data: bytes, position: int) -> tuple[Pairs, int]:
-        count = _length(data, position)
+        count = _checked_count(data, position)
         position += 4
         pairs = Pairs()
         for _ in range(count):

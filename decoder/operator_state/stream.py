@@ -40,7 +40,7 @@ _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\
 # most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
 # A smaller gap between the header and the state is read with them: two requests would cost more.
-_MIN_GAP_BYTES = 64 * 1024
+_MIN_SKIPPED_BYTES = 64 * 1024
 
 
 class Excerpt(NamedTuple):
@@ -122,7 +122,7 @@ def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
             return None
         case stream:
             start = min(state.byte_offsets)
-            if start < _MIN_GAP_BYTES:
+            if start < _MIN_SKIPPED_BYTES:
                 start = 0
             return Extent(stream, start, _end(handle, state, stream.size))
 

@@ -19,7 +19,7 @@ from typing import Any
 _WIDEST = 100
 _NARROWEST = 40
 # If an option's flags and metavar have more characters than this, its text begins on the next line.
-_LONGEST_FLAG = 25
+_LONGEST_LABEL = 25
 _OPTIONS = "Options"
 # The title of the last section, which has the options in ``_COMMON_FLAGS``.
 _LAST_TITLE = "Messages"
@@ -126,12 +126,12 @@ def _section(title: str, rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _lines(rows: Sequence[Row]) -> Iterator[str]:
-    column = 4 + max((len(name) for name, _ in rows if len(name) <= _LONGEST_FLAG), default=0)
+    column = 4 + max((len(name) for name, _ in rows if len(name) <= _LONGEST_LABEL), default=0)
     for name, text in rows:
         wrapped = textwrap.wrap(
             text, _width() - column, break_long_words=False, break_on_hyphens=False
         )
-        if len(name) <= _LONGEST_FLAG and wrapped:
+        if len(name) <= _LONGEST_LABEL and wrapped:
             yield f"  {name}".ljust(column) + wrapped.pop(0)
         else:
             yield f"  {name}"

@@ -124,6 +124,6 @@ def _progress() -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import Progress as Bars
 
-    with terminal.busy.disabled(), Bars(console=Console(stderr=True), transient=True) as bars:
+    with terminal.busy.not_drawn(), Bars(console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task("looking for checkpoints", total=None)
         yield lambda what, done, of: bars.update(bar, description=what, completed=done, total=of)

@@ -63,7 +63,7 @@ class BusyLine:
             yield
 
     @contextmanager
-    def disabled(self) -> Iterator[None]:
+    def not_drawn(self) -> Iterator[None]:
         """Do not draw the line while something else shows progress."""
         self._disabled = True
         try:

@@ -76,7 +76,7 @@ def decide_check(facts: Facts) -> Decision:
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
     job = require(facts.job)
-    _check_stoppable(facts, job)
+    _refuse_ended_without_savepoint(facts, job)
     if job.has_ended:
         return Done(f"Flink has the job as {job.flink_job.state}")
     if job.attempt is not None and facts.record.flink.job_id is not None:
@@ -84,7 +84,7 @@ def decide_check(facts: Facts) -> Decision:
     return Action.CHECK
 
 
-def _check_stoppable(facts: Facts, job: JobToStop) -> None:
+def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
     """Refuse a job that ended without a savepoint, unless a run has begun to stop it."""
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
@@ -100,7 +100,7 @@ def decide_stop(facts: Facts) -> Decision:
     if (pointer := facts.savepoint_pointer) is not None:
         return Done(f"stopped with {pointer}")
     job = require(facts.job)
-    _check_stoppable(facts, job)
+    _refuse_ended_without_savepoint(facts, job)
     if job.ended_with is not None:
         return Action.RECORD_SAVEPOINT
     if job.attempt is not None:

@@ -148,7 +148,7 @@ class GroupFacts:
     view: GroupView
     cluster_id: str | None
 
-    def committed_by(self, record_id: str, partitions: Offsets) -> set[TopicPartition]:
+    def partitions_committed_by(self, record_id: str, partitions: Offsets) -> set[TopicPartition]:
         """Return the partitions whose newest commit was made by the cut-over with this id."""
         committed = self.view.committed
         return {
@@ -224,7 +224,7 @@ class Facts:
         """The planned start offsets, by the number of the Kafka source; None without a plan."""
         if self.plan is None:
             return None
-        sources = streams_of(self.plan, self.record)
+        sources = planned_streams(self.plan, self.record)
         return {str(source.number): source.next_offsets for source in sources}
 
     @property
@@ -233,7 +233,7 @@ class Facts:
         return self.spec.flink.savepoint or self.record.flink.savepoint
 
 
-def streams_of(plan: Plan, record: CutOverRecord) -> list[SparkSource]:
+def planned_streams(plan: Plan, record: CutOverRecord) -> list[SparkSource]:
     """Return each Kafka source of the query with its planned start offsets."""
     streams = record.plan.streams if record.plan is not None else {}
     return [

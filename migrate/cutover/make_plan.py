@@ -44,14 +44,14 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes that are logged about dropped findings. ``_STOP_ENDS``: the job still runs, and its stop
-# with a savepoint will end the finding. ``_ENDED``: the job has FINISHED, which has ended it.
-_STOP_ENDS = {
+# The notes about dropped findings. ``_STOP_NOTES``: the job still runs, and its stop with a
+# savepoint will make the finding void. ``_FINISHED_NOTE``: the job has FINISHED, so it is void.
+_STOP_NOTES = {
     Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
     "them",
 }
-_ENDED = "has committed what it keeps in this savepoint: the job has FINISHED"
+_FINISHED_NOTE = "has committed what it keeps in this savepoint: the job has FINISHED"
 
 
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
@@ -73,10 +73,10 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     state_names, states = context.spec.states, None
     chosen_input = read_input(chk, request)
     if job_runs:
-        chosen_input = _drop_findings(chosen_input, lambda item: item.ends_with_stop, _STOP_ENDS)
+        chosen_input = _drop_findings(chosen_input, lambda item: item.void_after_stop, _STOP_NOTES)
     elif not context.spec.stopped_by_others and context.record.model.flink.finished:
-        notes = {Code.PENDING_TRANSACTIONS: _ENDED}
-        chosen_input = _drop_findings(chosen_input, lambda item: item.ends_with_job, notes)
+        notes = {Code.PENDING_TRANSACTIONS: _FINISHED_NOTE}
+        chosen_input = _drop_findings(chosen_input, lambda item: item.void_if_finished, notes)
     findings = chosen_input.positions.findings
     try:
         chosen_input, states = take_states_along(chosen_input, state_names, request)
@@ -97,15 +97,15 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
 
 
 def _drop_findings(
-    checkpoint: ChosenInput, has_ended: Callable[[Finding], bool], notes: Mapping[Code, str]
+    checkpoint: ChosenInput, is_dropped: Callable[[Finding], bool], notes: Mapping[Code, str]
 ) -> ChosenInput:
-    """Drop the findings that ``has_ended`` selects, and log the notes about them."""
+    """Drop the findings that ``is_dropped`` selects, and log the notes about them."""
     positions = checkpoint.positions
     assert isinstance(positions, Extraction)  # a cut-over moves only from checkpoints
     for finding in positions.findings:
-        if has_ended(finding) and finding.code in notes:
+        if is_dropped(finding) and finding.code in notes:
             log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
-    kept = tuple(finding for finding in positions.findings if not has_ended(finding))
+    kept = tuple(finding for finding in positions.findings if not is_dropped(finding))
     return checkpoint._replace(positions=replace(positions, findings=kept))
 
 

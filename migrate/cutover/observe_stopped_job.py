@@ -24,7 +24,7 @@ from migrate.storage.uris import path_of
 _GRACE_SECONDS = 2.0
 # The longest wait for a JobManager that does not answer (a failover takes less), and for the end of
 # a job after its stop.
-MAX_SILENCE_SECONDS = 20.0
+MAX_WAIT_SECONDS = 20.0
 # The maximum number of stop requests for one job. Each has its own trigger id.
 _ATTEMPTS = 1000
 
@@ -63,7 +63,7 @@ def read_job(context: CutOverContext) -> JobToStop:
             trigger_id, attempt = _newest_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints = None, list[Savepoint]()
     if job.ended or job.state == "UNKNOWN":
-        savepoints = _savepoints_in(context, folder)
+        savepoints = _stop_savepoints_in(context, folder)
         if job.state == "FINISHED":
             ended_with = _final_savepoint(context, job.job_id, folder, savepoints)
     return JobToStop(job, trigger_id, attempt, ended_with, savepoints, folder)
@@ -118,7 +118,7 @@ def _newest_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
-    """Return the job once it has ended, or as it is after ``MAX_SILENCE_SECONDS``.
+    """Return the job once it has ended, or as it is after ``MAX_WAIT_SECONDS``.
 
     If Flink no longer knows the job, return it at once. A JobManager of a single job exits with the
     job. So if the JobManager does not answer, and the record says that the stop has finished,
@@ -128,7 +128,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
         Refused, CutOverStopped, FlinkRestError, InputError: as for ``read_job``.
     """
     job = None
-    for _ in poll(MAX_SILENCE_SECONDS):
+    for _ in poll(MAX_WAIT_SECONDS):
         try:
             job = read_job(context)
         except FlinkRestError:
@@ -162,7 +162,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
     )
 
 
-def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
+def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
     """Return a folder's complete savepoints, by ascending checkpoint id.
 
     Savepoints that are known not to have stopped a job are left out.
@@ -199,7 +199,7 @@ def _final_savepoint(
         return savepoint
     for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
         reported = flink.details(job_id).newest_savepoint
-        savepoint = reported_savepoint(_savepoints_in(context, folder), reported)
+        savepoint = reported_savepoint(_stop_savepoints_in(context, folder), reported)
         if savepoint is not None:
             return savepoint
     return None

@@ -30,7 +30,7 @@ from migrate.planning import Plan
 from migrate.planning.refusals_and_warnings import new_group_warning
 from migrate.storage.files import Files
 from migrate.storage.uris import is_uri, path_of
-from migrate.targets.group.commit import write_obstacles
+from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
@@ -211,7 +211,7 @@ def _check_target(context: CutOverContext) -> None:
         view = read_group(context).view
         if not view.exists:
             log.warning(new_group_warning(view))
-        if refusals := write_obstacles(view):
+        if refusals := commit_refusals(view):
             raise Refused(refusals)
     else:
         check_apart(location, context.spec.sink)

@@ -179,7 +179,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
             restore = partial(_restore_group, context, path)
             return Undo(f"bring group {target.view.name} back by {path}", restore)
         rows = {(row.topic, row.partition): row.planned or 0 for row in record.partitions}
-        if target.committed_by(record.id, rows):
+        if target.partitions_committed_by(record.id, rows):
             raise Refused(
                 f"group {target.view.name} holds commits of this record, and the rollback file is "
                 "no longer in the record's folder; put it back"

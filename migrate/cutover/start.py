@@ -83,7 +83,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
         return
-    ours = target.committed_by(record.model.id, facts.plan.next_offsets)
+    ours = target.partitions_committed_by(record.model.id, facts.plan.next_offsets)
     assigned = target.assigned(facts.plan.next_offsets)
 
     def updated(row: PartitionReport) -> PartitionReport:

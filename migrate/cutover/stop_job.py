@@ -7,7 +7,7 @@ import time
 from decoder import StopKind
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.facts import Facts, JobToStop, require
-from migrate.cutover.observe_stopped_job import MAX_SILENCE_SECONDS
+from migrate.cutover.observe_stopped_job import MAX_WAIT_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped
@@ -68,7 +68,7 @@ def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | Non
             try:
                 attempt = context.flink.stop_attempt(job.flink_job.job_id, job.trigger_id)
             except FlinkRestError:
-                if time.monotonic() - answered_at > MAX_SILENCE_SECONDS:
+                if time.monotonic() - answered_at > MAX_WAIT_SECONDS:
                     raise
                 continue
             if attempt is None:

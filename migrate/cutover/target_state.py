@@ -84,7 +84,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
     planned, record, view = facts.plan.next_offsets, facts.record, target.view
     if reason := other_move_reason(target, record.id, planned):
         return Content.NOT_OURS, reason
-    ours = target.committed_by(record.id, planned)
+    ours = target.partitions_committed_by(record.id, planned)
     others = planned.keys() - ours
     if not others and all(view.next_offset(*key) == offset for key, offset in planned.items()):
         return Content.PLAN, ""
@@ -214,7 +214,7 @@ def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
         return Started.YES, f"others have committed for {name} since the plan"
     if others := target.written_by_others(record.id, planned):
         return Started.MAYBE, f"{name} holds what another move has written ({others[0]})"
-    if record.written is not None or target.committed_by(record.id, planned):
+    if record.written is not None or target.partitions_committed_by(record.id, planned):
         return Started.MAYBE, (
             f"{name} has held the plan, and a consumer that assigns its partitions itself does not "
             "show before it commits"

@@ -4,11 +4,11 @@ In two cases, the target no longer shows where a partition began:
 
 * Others have committed for the group since the cut-over did, and no run of the cut-over saw the
   partition assigned to a member while the cut-over's commit was still the newest.
-* The outcome is ``ok`` or ``moved on``, and either the query's log has lost its first batches, or
-  the log start of the partition is above the planned offset.
+* ``verify`` finds ``ok`` or ``moved on``, but the query's log has lost its first batches, or the
+  log start of the partition is above the planned offset.
 
-The outcome is then unknown, unless an earlier verification found that the partition began at the
-planned offset.
+The cut-over then records the outcome as unknown, unless an earlier verification found that the
+partition began at the planned offset.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     logs = ask_logs(kafka(context.file.target_kafka_arguments()).config(), plan.topics)
     committed_by_others, reached = set[TopicPartition](), dict[TopicPartition, int]()
     if isinstance(facts.target, GroupFacts):
-        ours = facts.target.committed_by(record.model.id, plan.next_offsets)
+        ours = facts.target.partitions_committed_by(record.model.id, plan.next_offsets)
         committed_by_others = plan.next_offsets.keys() - ours
     elif has_begun:
         reached = committed_positions("", context.query_directory, context.files).next_offsets
@@ -128,12 +128,12 @@ def verify_start(
     for observed in verification.partitions:
         row = by_partition.get(observed.topic_partition)
         reason = _unknown_reason(row, observed, evidence, verification.first_batches_gone)
-        is_judged = evidence.has_begun and row is not None and row.planned is not None
+        has_known_start = evidence.has_begun and row is not None and row.planned is not None
         final = observed
         if reason is not None:
             final = replace(observed, outcome=StartOutcome.UNKNOWN, records=0)
             reasons[reason] = None
-        elif is_judged and observed.outcome is StartOutcome.MOVED_ON:
+        elif has_known_start and observed.outcome is StartOutcome.MOVED_ON:
             final = replace(observed, outcome=StartOutcome.OK, records=0)
         partitions.append(final)
         if row is not None:

@@ -7,7 +7,7 @@ import uuid
 from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
-from migrate.cutover.facts import Facts, LocationFacts, require, streams_of
+from migrate.cutover.facts import Facts, LocationFacts, planned_streams, require
 from migrate.cutover.observe import NO_BATCH, observe
 from migrate.cutover.record import now
 from migrate.model.errors import CutOverStopped, Refused
@@ -22,7 +22,7 @@ from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, write_seed
 
 
-class NotPrimed(CutOverStopped):
+class PrimingFailed(CutOverStopped):
     """The command that primes was not started, or has failed. What it wrote must not be used."""
 
 
@@ -34,7 +34,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
 
     Raises:
         Refused: the target must not be written.
-        NotPrimed, CutOverStopped: the target was not written completely.
+        PrimingFailed, CutOverStopped: the target was not written completely.
         MigrateError, DecodeError, OSError: as for ``migrate.commit_group`` and
             ``migrate.to_spark``; or the location cannot be read or written.
     """
@@ -44,7 +44,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     record.change(state="begun", moved_with=moved_with, written=None)
     try:
         text = _commit(context) if location is None else _write_location(context, location)
-    except (Refused, NotPrimed):
+    except (Refused, PrimingFailed):
         # If nothing was written, restore the record: with new values in it, the user could not
         # change the spec.
         if location is None or not location.names():
@@ -87,7 +87,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
         return _prime(context, location)
     new_id = str(uuid.uuid4())
     context.record.change(query_id=new_id)
-    write_seed(streams_of(read_plan(plan_path), context.record.model), location, new_id)
+    write_seed(planned_streams(read_plan(plan_path), context.record.model), location, new_id)
     return f"seeded {location.name}"
 
 
@@ -98,7 +98,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     function checks the result before anything starts from it.
 
     Raises:
-        NotPrimed: the command could not be started, or failed.
+        PrimingFailed: the command could not be started, or failed.
         Refused: the location does not hold the plan and the primed state.
         CutOverStopped: the command took too long, and still runs.
     """
@@ -116,11 +116,11 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         try:
             process = prime_command.start(command, context.file.base, environment)
         except OSError as error:
-            raise NotPrimed(f"prime: {error.strerror or error}") from error
+            raise PrimingFailed(f"prime: {error.strerror or error}") from error
         log.info(f"priming {directory}: process {process}; its output is in {prime_command.log}")
     _await_priming(context)
     if (code := prime_command.status()) != 0:
-        raise NotPrimed(
+        raise PrimingFailed(
             f"the command that primes {directory} has ended with exit code {code}",
             details=prime_command.last_lines(),
         )

@@ -61,7 +61,7 @@ class Candidate:
         metadata_bytes: the size of its ``_metadata``; None if the file does not exist (yet).
         read_newest: whether to read the newest complete checkpoint of the job directory, instead of
             ``pointer``.
-        job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
+        chk_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
             for a savepoint, which has no number, only -1; None for the other checkpoints.
             ``mark_newest`` sets these numbers.
         failure: the reason why this directory could not be listed; None if it could.
@@ -71,7 +71,7 @@ class Candidate:
     job_directory: str | None = None
     metadata_bytes: int | None = None
     read_newest: bool = False
-    job_numbers: frozenset[int] | None = None
+    chk_numbers: frozenset[int] | None = None
     failure: Failure | None = None
 
     @property
@@ -93,7 +93,7 @@ def job_id_of(job_directory: str | None) -> str | None:
 
 
 def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return all candidates, with ``job_numbers`` set for the newest complete one of each job.
+    """Return all candidates, with ``chk_numbers`` set for the newest complete one of each job.
 
     If no checkpoint of a job is complete, its newest one is marked. Every savepoint is marked.
     """
@@ -109,7 +109,7 @@ def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
         max(ranked)[2]: frozenset(number for _, number, _ in ranked) for ranked in jobs.values()
     }
     return [
-        replace(candidate, job_numbers=newest[candidate.pointer])
+        replace(candidate, chk_numbers=newest[candidate.pointer])
         if candidate.pointer in newest
         else candidate
         for candidate in candidates

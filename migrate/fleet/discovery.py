@@ -101,7 +101,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             steps = chain(walk.visit_all(local), chain.from_iterable(of_remote))
     unique: Iterable[Candidate] = by_pointer.values()
     if latest_only:  # a root such as chk-* may match several checkpoints of one job
-        unique = (marked for marked in mark_newest(unique) if marked.job_numbers is not None)
+        unique = (marked for marked in mark_newest(unique) if marked.chk_numbers is not None)
     return sorted(unique, key=_sort_key)
 
 

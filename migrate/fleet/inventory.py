@@ -173,8 +173,8 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
 
 def _is_unlistable(job: ScannedJob) -> bool:
     """Return whether a job stands for a missing or unlistable directory, not for a savepoint."""
-    named = posixpath.basename(job.pointer).startswith("savepoint-")
-    return job.error_kind in _UNLISTABLE_KINDS and not named
+    has_savepoint_name = posixpath.basename(job.pointer).startswith("savepoint-")
+    return job.error_kind in _UNLISTABLE_KINDS and not has_savepoint_name
 
 
 def count_by_frequency(codes: Iterable[str]) -> dict[str, int]:

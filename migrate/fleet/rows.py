@@ -17,7 +17,7 @@ from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.findings.checkpoint import job_ended_with
 from migrate.inputs.flink.source import Source
 from migrate.model.finding import Code, Finding, Severity
-from migrate.planning.obstacles import refuse_several_clusters
+from migrate.planning.obstacles import several_cluster_refusals
 from migrate.planning.shared_topics import shared_topics
 
 # Values in the order of a view's columns.
@@ -167,21 +167,21 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
         Obstacle(finding.code.value, finding.text)
         for finding in extraction.findings
         if finding.severity is Severity.BLOCKER
-        or (finding.code.policy.undecided and finding not in checked)
+        or (finding.code.policy.scan_obstacle and finding not in checked)
     ]
     if not any(source.positions for source in extraction.sources):
         reasons.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
-    clusters = list(refuse_several_clusters(extraction.sources))
+    clusters = list(several_cluster_refusals(extraction.sources))
     reasons += [Obstacle("several-clusters", str(refusal)) for refusal in clusters]
     if not clusters:  # the same name on two clusters is two topics
         shared = shared_topics(extraction.sources)
         reasons += [
-            Obstacle("sources-disagree", str(topic.refuse_disagreement()))
+            Obstacle("sources-disagree", str(topic.disagreement_refusal()))
             for topic in shared
             if topic.differing
         ]
         reasons += [
-            Obstacle("cluster-not-named", str(topic.refuse_unnamed_cluster()))
+            Obstacle("cluster-not-named", str(topic.unnamed_cluster_refusal()))
             for topic in shared
             if topic.may_be_two_topics and not topic.differing
         ]

@@ -78,16 +78,16 @@ class ScannedCheckpoint(NamedTuple):
 
     Attributes:
         newest: whether it is the newest checkpoint of its job, or a savepoint.
-        listed: whether it counts in the totals of the scan, and has rows in the tables. False if it
-            was read in place of a vanished checkpoint although it is a candidate, too: it counts,
-            and has rows, when it is read as that candidate.
+        is_counted: whether it counts in the totals of the scan, and has rows in the tables. False
+            for a checkpoint that was read as the replacement of a vanished one and is itself a
+            candidate: it is counted when its own turn comes.
         rows: the rows of each view of the request.
         positions: the checkpoint's positions, in the order of their rows; empty if no broker is
             asked, or if the checkpoint could not be read.
     """
 
     newest: bool
-    listed: bool
+    is_counted: bool
     rows: dict[CheckpointView, list[Row]]
     positions: tuple[Position, ...] = ()
 
@@ -101,7 +101,7 @@ class ScannedCheckpoint(NamedTuple):
         self, view: CheckpointView, request: ScanRequest, lags: Sequence[Lag] | None
     ) -> Iterable[Row]:
         """Return the checkpoint's rows in a view's table."""
-        if not self.listed:
+        if not self.is_counted:
             return ()
         rows = self.rows[view]
         if not request.has_lag(view):
@@ -120,16 +120,16 @@ def read_chunk(
     when the candidates were found.
     """
     for candidate, outcome in read_each(candidates, files):
-        numbers = candidate.job_numbers
+        numbers = candidate.chk_numbers
         newest: Extraction | Failure | None = None
         if numbers is not None and _has_vanished(candidate, outcome):
             newest = read_candidate(replace(candidate, read_newest=True), files)
         if numbers is not None and isinstance(newest, Extraction):
-            yield _scanned(request, candidate, outcome, newest=False, listed=True)
-            listed = newest.checkpoint.checkpoint_id not in numbers
-            yield _scanned(request, candidate, newest, newest=True, listed=listed)
+            yield _scanned(request, candidate, outcome, newest=False, is_counted=True)
+            is_counted = newest.checkpoint.checkpoint_id not in numbers
+            yield _scanned(request, candidate, newest, newest=True, is_counted=is_counted)
         else:
-            yield _scanned(request, candidate, outcome, newest=numbers is not None, listed=True)
+            yield _scanned(request, candidate, outcome, newest=numbers is not None, is_counted=True)
 
 
 def _has_vanished(candidate: Candidate, outcome: Extraction | Failure) -> bool:
@@ -144,13 +144,13 @@ def _scanned(
     outcome: Extraction | Failure,
     *,
     newest: bool,
-    listed: bool,
+    is_counted: bool,
 ) -> ScannedCheckpoint:
     positions: tuple[Position, ...] = ()
     if request.with_lag and isinstance(outcome, Extraction):
         positions = tuple(position for source in outcome.sources for position in source.positions)
     rows = {view: list(view_rows(view, candidate, outcome)) for view in request.views}
-    return ScannedCheckpoint(newest, listed, rows, positions)
+    return ScannedCheckpoint(newest, is_counted, rows, positions)
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ class ScanSummary:
         job = scanned_job(row, lags)
         if checkpoint.newest:
             self.jobs.append(job)
-        if checkpoint.listed:
+        if checkpoint.is_counted:
             self.checkpoints += 1
             self.unreadable += not job.readable
 
@@ -225,14 +225,14 @@ def scan_locally(
 
         snapshot = None
         if ask_broker is not None and folder is not None:
-            topics = run(partial(_keep_chunk, files, request, folder), "read")
+            topics = run(partial(_save_chunk, files, request, folder), "read")
             snapshot = ask_broker(set().union(*topics))
         summarise = partial(_summarise_chunk, files, request, folder, snapshot, stage)
         summaries = run(summarise, "read" if folder is None else "compared")
     return merge_summaries(summaries)
 
 
-def _keep_chunk(files: Files, request: ScanRequest, folder: Path, chunk: _Chunk) -> set[str]:
+def _save_chunk(files: Files, request: ScanRequest, folder: Path, chunk: _Chunk) -> set[str]:
     """Read a chunk, save its checkpoints in a file, and return the topics to ask a broker about."""
     topics: set[str] = set()
     path = _chunk_file(folder, chunk)
@@ -253,7 +253,7 @@ def _summarise_chunk(
 ) -> ScanSummary:
     """Return the summary of a chunk, and write its rows to one file in each table.
 
-    The checkpoints come from the files of ``_keep_chunk``; if ``folder`` is None, they are read
+    The checkpoints come from the files of ``_save_chunk``; if ``folder`` is None, they are read
     now.
     """
     summary = ScanSummary()
@@ -261,7 +261,7 @@ def _summarise_chunk(
     if folder is None:
         checkpoints = read_chunk(files, request, chunk[1])
     else:
-        checkpoints = _kept_chunk(folder, chunk)
+        checkpoints = _load_chunk(folder, chunk)
     with add_path_to_errors(output.directory if output is not None else ""), ExitStack() as stack:
         tables: dict[CheckpointView, Callable[[Iterable[Row]], None]] = {}
         if output is not None and stage is not None:
@@ -281,7 +281,7 @@ def _chunk_file(folder: Path, chunk: _Chunk) -> Path:
     return folder / f"chunk-{chunk[0]}"
 
 
-def _kept_chunk(folder: Path, chunk: _Chunk) -> Iterator[ScannedCheckpoint]:
+def _load_chunk(folder: Path, chunk: _Chunk) -> Iterator[ScannedCheckpoint]:
     with _chunk_file(folder, chunk).open("rb") as file, suppress(EOFError):
         while True:
             yield pickle.load(file)

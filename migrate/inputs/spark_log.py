@@ -217,7 +217,7 @@ def was_started(directory: str, files: ByteSource) -> bool:
     return list_directory(files, join(directory, "offsets")) is not None
 
 
-def began_continuous(directory: str, files: ByteSource) -> bool:
+def oldest_batch_is_continuous(directory: str, files: ByteSource) -> bool:
     """Return whether the oldest entry of the offset log is an epoch of the continuous trigger.
 
     The metadata of such an entry is an empty line (ContinuousExecution.commit,

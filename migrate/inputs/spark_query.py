@@ -14,13 +14,13 @@ from decoder import ByteSource
 from decoder.storage import join
 from migrate.inputs.plan_input import ListedPositions, listed_source
 from migrate.inputs.spark_log import (
-    began_continuous,
     committed_positions,
     has_run,
     kafka_seeds,
     logged_batches,
     newest_committed_batch,
     newest_uncommitted_batch,
+    oldest_batch_is_continuous,
     query_id,
     starting_positions,
 )
@@ -187,7 +187,7 @@ def query_start(label: str, directory: str, *, start_from_spark: bool = False) -
         InputError, Refused: as for ``starting_positions`` and ``committed_positions``.
     """
     files = Files()
-    begun, continuous = has_run(directory, files), began_continuous(directory, files)
+    begun, continuous = has_run(directory, files), oldest_batch_is_continuous(directory, files)
     started, resumes_at = PositionSet(label, {}), None
     if not start_from_spark:
         started = starting_positions(label, directory, files)

@@ -35,7 +35,7 @@ def read_offset_syncs(reader: RecordReader) -> Mapping[Partition, Sequence[Offse
     """
     syncs: dict[Partition, list[OffsetSync]] = defaultdict(list)
     for topic in filter(_TOPIC.fullmatch, reader.topics()):
-        for key, value in reader.newest((topic, 0), _MOST_SYNCS):
+        for key, value in reader.newest_contents((topic, 0), _MOST_SYNCS):
             if (sync := parse_offset_sync(key, value)) is not None:
                 partition, offsets = sync
                 syncs[partition].append(offsets)

@@ -215,7 +215,7 @@ class RecordReader:
         """Return the topics that this user may see."""
         return self._connection.topics()
 
-    def newest(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
+    def newest_contents(self, partition: Partition, most: int) -> list[tuple[bytes, bytes]]:
         """Return the keys and values of the records in the last ``most`` offsets.
 
         Records without a key or a value are left out. If the records have more than ``MOST_BYTES``,

@@ -26,7 +26,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from decoder.java import signed_32, string_hash
 from migrate.kafka.client import Connection
-from migrate.model.cluster_snapshot import BrokerError, Outcome, Transaction
+from migrate.model.cluster_snapshot import BrokerError, Transaction, TxnOutcome
 
 _LOG = "__transaction_state"
 _KEY = struct.Struct(">hh")
@@ -36,11 +36,11 @@ _VALUE_VERSIONS = (0, 1)
 # TransactionState's ids: 1 Ongoing, 2 PrepareCommit, 4 CompleteCommit, 3 PrepareAbort, 5
 # CompleteAbort.
 _OUTCOMES = {
-    1: Outcome.OPEN,
-    2: Outcome.COMMITTED,
-    4: Outcome.COMMITTED,
-    3: Outcome.ABORTED,
-    5: Outcome.ABORTED,
+    1: TxnOutcome.OPEN,
+    2: TxnOutcome.COMMITTED,
+    4: TxnOutcome.COMMITTED,
+    3: TxnOutcome.ABORTED,
+    5: TxnOutcome.ABORTED,
 }
 
 # The time limit in seconds for reading the log. A compacted partition is seldom larger than its
@@ -61,7 +61,7 @@ class StateChange(NamedTuple):
 
 def transaction_outcomes(
     connection: Connection, transactions: Iterable[Transaction]
-) -> dict[Transaction, Outcome]:
+) -> dict[Transaction, TxnOutcome]:
     """Return the outcome of each transaction.
 
     Raises:
@@ -81,17 +81,17 @@ def transaction_outcomes(
     }
 
 
-def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> Outcome:
+def outcome_of(transaction: Transaction, changes: Iterable[StateChange]) -> TxnOutcome:
     """Return a transaction's outcome from the changes of its transactional id, in log order."""
     _, producer_id, epoch = transaction
-    outcome = Outcome.UNKNOWN
+    outcome = TxnOutcome.UNKNOWN
     for change in changes:
         new_outcome = _OUTCOMES.get(change.state)
         if new_outcome is None or change.producer_id != producer_id:
             continue
         # A change with the next epoch ends this transaction only if the outcome is still OPEN. If
         # compaction has removed the OPEN record, the change may be of another transaction.
-        if change.epoch == epoch or (outcome is Outcome.OPEN and change.epoch == epoch + 1):
+        if change.epoch == epoch or (outcome is TxnOutcome.OPEN and change.epoch == epoch + 1):
             outcome = new_outcome
     return outcome
 

@@ -103,7 +103,7 @@ class GroupView:
 Transaction = tuple[str, int, int]
 
 
-class Outcome(str, Enum):
+class TxnOutcome(str, Enum):
     """The outcome of a transaction according to the cluster's transaction log."""
 
     OPEN = "open"
@@ -120,7 +120,8 @@ class ClusterSnapshot:
         topics: the log ranges of all partitions of each topic that exists.
         topic_ids: the ids of the topics; empty for brokers without topic ids (Kafka < 2.8). A topic
             that is deleted and created again has a new id.
-        source_group: the consumer group of the input: the Flink job's, or the group to move from.
+        source_group: the consumer group whose offsets are read: the Flink job's, the group to move
+            from, or the group that ``verify`` checks.
         target_group: the consumer group to commit offsets for.
         alike: for each topic that does not exist, the existing topics with a similar name.
         matched_topics: for each topic that matches ``Question.pattern`` and is not one of
@@ -137,7 +138,7 @@ class ClusterSnapshot:
     target_group: GroupView | None = None
     alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched_topics: dict[str, int | None] = field(default_factory=dict)
-    transactions: Mapping[Transaction, Outcome] = field(default_factory=dict)
+    transactions: Mapping[Transaction, TxnOutcome] = field(default_factory=dict)
     transactions_error: str = ""
 
 
@@ -147,7 +148,8 @@ class Question:
 
     Attributes:
         topics: the topics whose log ranges are needed.
-        source_group: the consumer group of the input: the Flink job's, or the group to move from.
+        source_group: the consumer group whose offsets are read: the Flink job's, the group to move
+            from, or the group that ``verify`` checks.
         target_group: the consumer group to commit offsets for.
         since: when the checkpoint was written, in milliseconds of the epoch; see
             ``LogRange.first_since``.

@@ -36,7 +36,7 @@ class CodePolicy(NamedTuple):
             has no other source, the plan shows this finding, not the error "no Kafka source".
         by_partition: whether the plan shows the fact in the row of each partition, and not as a
             finding.
-        undecided: whether a scan counts a warning as an obstacle, because the user must decide.
+        scan_obstacle: whether a scan counts a warning as an obstacle, because the user must decide.
         shown_for_groups: whether a move to a consumer group shows the finding at any severity.
         allowed: a function that returns whether policies allow the move despite the finding.
         way_out: what the user can do about a blocker.
@@ -47,7 +47,7 @@ class CodePolicy(NamedTuple):
     another_source: bool = False
     unread: bool = False
     by_partition: bool = False
-    undecided: bool = False
+    scan_obstacle: bool = False
     shown_for_groups: bool = False
     allowed: Callable[[Policies], bool] = lambda policies: False
     way_out: str = "if it is not to be moved, choose the others with --source"
@@ -63,7 +63,7 @@ class Code(str, Enum):
     """The code of a finding; ``explanations.md`` explains each."""
 
     ANOTHER_SOURCE_KIND = "another-source-kind", _warning(another_source=True)
-    COMMITTED_MARKER = "committed-marker", _warning(by_partition=True, undecided=True)
+    COMMITTED_MARKER = "committed-marker", _warning(by_partition=True, scan_obstacle=True)
     DAMAGED_SOURCE = "damaged-source", _blocker(another_source=True, unread=True)
     FILES_IN_PROGRESS = "files-in-progress", _warning()
     FINISHED_OPERATORS = "finished-operators", _warning()
@@ -83,14 +83,14 @@ class Code(str, Enum):
         ),
     )
     INITIAL_DISCOVERY = "initial-discovery", _note()
-    LATEST_MARKER = "latest-marker", _warning(by_partition=True, undecided=True)
+    LATEST_MARKER = "latest-marker", _warning(by_partition=True, scan_obstacle=True)
     LEGACY_CONSUMER = "legacy-consumer", _blocker(another_source=True, unread=True)
     NO_ENUMERATOR = "no-enumerator", _warning()
     NOT_A_STOP = "not-a-stop", _warning()
     NUMBERING_BEGAN_ANEW = "numbering-began-anew", _warning()
     # Only a Spark query has this finding: its output may be ahead of its positions.
     OUTPUT_BEYOND = "output-beyond", _warning()
-    PENDING_TRANSACTIONS = "pending-transactions", _warning(undecided=True)
+    PENDING_TRANSACTIONS = "pending-transactions", _warning(scan_obstacle=True)
     QUERY_STATE = "query-state", _warning()
     RAN_ON = (
         "ran-on",
@@ -131,9 +131,9 @@ class Finding:
         operator_id: the operator that the finding is about, or None.
         is_certain: whether the fact is known. If not, the severity is a warning.
         operator_name: the operator's name, if the checkpoint has it.
-        ends_with_stop: whether a later stop of the job with a savepoint makes the finding void, for
-            example because the stop commits pending output.
-        ends_with_job: whether the finding is void if the job has FINISHED with this savepoint,
+        void_after_stop: whether a later stop of the job with a savepoint makes the finding void,
+            for example because the stop commits pending output.
+        void_if_finished: whether the finding is void if the job has FINISHED with this savepoint,
             because the stop has then committed the pending output.
     """
 
@@ -142,8 +142,8 @@ class Finding:
     operator_id: str | None = None
     is_certain: bool = True
     operator_name: str | None = None
-    ends_with_stop: bool = False
-    ends_with_job: bool = False
+    void_after_stop: bool = False
+    void_if_finished: bool = False
 
     @property
     def severity(self) -> Severity:

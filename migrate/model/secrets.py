@@ -56,9 +56,9 @@ _SECRET_ELEMENT = re.compile(
 def redact_secrets(text: str) -> str:
     """Return a service's text without passwords, keys, tokens and credentials in URLs.
 
-    Not recognised are: the rest of an unquoted password after a space or comma; a password without
-    a name before it (``login("me", "x")``); a name of one letter (``-p x``); a name that continues
-    after the word (``password.old=x``); a value in another XML attribute than its name
+    Not recognised are: the rest of an unquoted password after a space; a password without a name
+    before it (``login("me", "x")``); a name of one letter (``-p x``); a name that continues after
+    the word (``password.old=x``); a value in another XML attribute than its name
     (``<property name="password" value="x"/>``); encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))

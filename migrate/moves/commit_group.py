@@ -17,7 +17,7 @@ from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition, target_of
 from migrate.model.warning import warn
 from migrate.model.wording import counted
-from migrate.moves.job_stopped import interval_of, refuse_running_jobs, wait_for_checkpoint
+from migrate.moves.job_stopped import interval_of, running_job_refusals, wait_for_checkpoint
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.plan import check_plan, load_plan, other_command_error, plan_move, recheck_plan
@@ -190,7 +190,7 @@ def commit_group(
 def _prepare(
     request: Request, move: Plan, path: Path | None, flink_rest: str | None, allow_moved_on: bool
 ) -> GroupChange:
-    from migrate.targets.group.commit import write_obstacles
+    from migrate.targets.group.commit import commit_refusals
 
     before = move.snapshot.target_group if move.snapshot is not None else None
     if before is None:
@@ -203,9 +203,9 @@ def _prepare(
         newest_change = rollback_files.newest_change(folders, move.target_cluster_id, before)
         _report_group(before, newest_change)
         interval = interval_of(move)
-        refusals = (*write_obstacles(before), *refuse_running_jobs(move, interval, flink_rest))
+        refusals = (*commit_refusals(before), *running_job_refusals(move, interval, flink_rest))
         if not allow_moved_on:
-            refusals = (*refusals, *_refuse_going_back(before, move, newest_change))
+            refusals = (*refusals, *_going_back_refusals(before, move, newest_change))
     return GroupChange(
         before, move, newest_change, refusals, path, _request=request, _interval=interval
     )
@@ -228,10 +228,10 @@ def _report_group(group: GroupView, newest_change: LoggedChange | None) -> None:
         log.info(f"{newest_change.path}: {newest_change.progress.value}")
 
 
-def _refuse_going_back(
+def _going_back_refusals(
     group: GroupView, move: Plan, newest_change: LoggedChange | None
 ) -> Iterator[str]:
-    """Refuse to set back a group that has moved on: its consumers would read records again."""
+    """Yield refusals to set back a group that has moved on: consumers would read records again."""
     ours = newest_change
     if ours is None or ours.file.change != "commit":
         yield from moved_on_refusals(group, move.next_offsets)

@@ -33,7 +33,7 @@ _SEARCHED = 2000
 # long searches read one partition at a time.
 _SEARCHED_AT_MOST = 100_000
 # The maximum number of partitions with a long search; the others are not searched further.
-_MOST_SEARCHES = 100
+_MOST_LONG_SEARCHES = 100
 # The number of partitions whose records are in memory at once.
 _PARTITIONS_AT_ONCE = 64
 # Seconds between two looks at a mirror that lags.
@@ -122,7 +122,7 @@ class _CopySearch:
         positions: Mapping[TopicPartition, int],
     ) -> None:
         self._old, self._new, self._names = old, new, names
-        self._searches_left = _MOST_SEARCHES
+        self._searches_left = _MOST_LONG_SEARCHES
         topics = {topic for topic, _ in positions}
         compacted_there = new.compacted_topics({names.get(topic, topic) for topic in topics})
         self._compacted = old.compacted_topics(topics) | {
@@ -170,7 +170,7 @@ class _CopySearch:
                     if match.outcome is not MatchOutcome.NOT_FOUND:
                         break
             if match.outcome is MatchOutcome.NOT_FOUND and own.records:
-                match = self._out_of_reach_match(partition, position, own, copies) or match
+                match = self._match_at_log_ends(partition, position, own, copies) or match
             results[partition] = Translated(match, copies.is_to_end)
         return results
 
@@ -179,10 +179,10 @@ class _CopySearch:
     ) -> Iterator[int]:
         """Yield the offsets of the new log from which longer searches start.
 
-        Yield none if the log was read to its end, or after ``_MOST_SEARCHES`` partitions. ``first``
-        is the offset of the first record that is at least as new as the record next to the
-        position. If producers set the timestamps, the copy might lie far after ``first``. So the
-        newest offset sync at or below the position is yielded before ``first``, if there is one.
+        Yield none if the log was read to its end, or after ``_MOST_LONG_SEARCHES`` partitions.
+        ``first`` is the offset of the first record that is at least as new as the record next to
+        the position. If producers set the timestamps, the copy might lie far after ``first``. So
+        the newest offset sync at or below the position, if any, is yielded before ``first``.
         """
         if copies.is_to_end or not self._searches_left:
             return
@@ -201,7 +201,7 @@ class _CopySearch:
         except BrokerError:  # not fatal: offset syncs only show where to look
             return {}
 
-    def _out_of_reach_match(
+    def _match_at_log_ends(
         self, partition: TopicPartition, position: int, around: Surroundings, copies: Surroundings
     ) -> Match | None:
         """Compare the position with the ends of the new log.

@@ -54,7 +54,7 @@ def interval_of(plan: Plan) -> float | None:
     return checkpoints.interval if checkpoints is not None else None
 
 
-def refuse_running_jobs(
+def running_job_refusals(
     plan: Plan, interval: float | None, flink_rest: str | None
 ) -> tuple[str, ...]:
     """Return a refusal for each job that Flink runs.
@@ -91,11 +91,11 @@ def refuse_running_jobs(
         rest = "; if it does, it overwrites these offsets at its next checkpoint"
         _warn_job_may_run(rest, interval, f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}")
     else:
-        _report_own_job(plan.origin.pointer, jobs, interval)
+        _report_ended_job(plan.origin.pointer, jobs, interval)
     return ()
 
 
-def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
+def _report_ended_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
     """Log that the plan's job has ended, or warn that it may run.
 
     Call this only if the JobManager runs no job; ``jobs`` are the ended jobs that it knows.

@@ -1,6 +1,7 @@
 """Read the inputs of a move: positions, and the broker's answers about them.
 
-The positions come from a checkpoint or another side, such as ``spark:DIR`` (see ``parse_side``).
+The positions come from a *side*: a checkpoint, or another input with positions such as
+``spark:DIR`` (see ``parse_side``).
 """
 
 from __future__ import annotations

@@ -73,10 +73,10 @@ def match_sources(
     ]
 
 
-def refuse_other_clusters(
+def other_cluster_refusals(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
 ) -> Iterator[Refusal]:
-    """Refuse positions of other clusters than those of the savepoint, if it names its clusters."""
+    """Yield refusals of positions of clusters that the savepoint, which names its own, lacks."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:
@@ -107,8 +107,8 @@ def check_common_topic(
         )
 
 
-def refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
-    """Refuse positions that name no cluster, if the savepoint reads several clusters."""
+def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
+    """Yield refusals of positions that name no cluster, if the savepoint reads several clusters."""
     clusters = {
         match.cluster
         for match in matches
@@ -123,8 +123,8 @@ def refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal
         )
 
 
-def refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
-    """Refuse topics that several sources read, perhaps on different Kafka clusters.
+def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
+    """Yield refusals of topics that several sources read, perhaps on different Kafka clusters.
 
     Without a broker, allow topics whose sources take only positions of their own operators.
     """
@@ -139,13 +139,13 @@ def refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) ->
     for topic in shared_topics(match.source for match in moving):
         ids = {source.operator_id for source in topic.sources}
         if topic.may_be_two_topics and (request.kafka.is_given or from_others & ids):
-            yield topic.refuse_unnamed_cluster()
+            yield topic.unnamed_cluster_refusal()
 
 
-def refuse_topics_left_out(
+def left_out_topic_refusals(
     side: str, all_side_sources: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Refusal]:
-    """Refuse topics of the side that no source of the savepoint takes over.
+    """Yield refusals of topics of the side that no source of the savepoint takes over.
 
     With ``--source``, only log these topics. ``side`` is the side's name as the user gave it.
     """

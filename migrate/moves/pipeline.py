@@ -147,7 +147,7 @@ def _report_origin(origin: Origin, request: Request) -> None:
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:
         return
-    if request.target.group is None:  # for a group, ``refuse_running_jobs`` logs the stop
+    if request.target.group is None:  # for a group, ``running_job_refusals`` logs the stop
         log.info(STOPPED_WITH_SAVEPOINT)
     written_at = origin.written_at
     days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0

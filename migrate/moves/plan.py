@@ -22,10 +22,10 @@ from migrate.model.warning import WarningCode, warn
 from migrate.moves.load_inputs import ChosenInput, read_input
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT, make_move
-from migrate.moves.plan_origin import batches_since
+from migrate.moves.plan_origin import describe_batches_since
 from migrate.moves.translate import check_target_kafka, find_translation_changes
 from migrate.planning import Plan
-from migrate.planning.recheck import find_cluster_changes, find_progress
+from migrate.planning.recheck import find_cluster_changes, signs_of_progress
 from migrate.storage.files import Files, MissingExtra
 from migrate.storage.uris import AnyPath, local_path
 
@@ -147,7 +147,7 @@ def recheck_plan(
         )
         snapshot = ask_broker(request.kafka.config(), question)
         moved += find_cluster_changes(own, snapshot)
-    ran_on = list(find_progress(own, snapshot, _newer_checkpoints(plan.origin)))
+    ran_on = list(signs_of_progress(own, snapshot, _newer_checkpoints(plan.origin)))
     if plan.is_translated:
         question = Question(frozenset(plan.topics), target_group=request.target.group)
         snapshot = ask_broker(request.to_kafka.config(), question)
@@ -157,7 +157,7 @@ def recheck_plan(
                 plan, request.kafka.config(), request.to_kafka.config()
             ):
                 moved += lines
-    if plan.origin.kind == "batch" and (since := batches_since(plan)):
+    if plan.origin.kind == "batch" and (since := describe_batches_since(plan)):
         ran_on.append(since)
     lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]
     if not plan.allow_ran_on:

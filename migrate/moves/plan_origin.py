@@ -81,7 +81,7 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             ]
 
 
-def batches_since(plan: Plan) -> str:
+def describe_batches_since(plan: Plan) -> str:
     """Return a clause that names the newest committed batch of the plan's Spark query.
 
     Return an empty text if the plan is of this batch. If the checkpoint location cannot be read, or

@@ -69,10 +69,10 @@ def scan(
     broker = kafka(arguments)
     table_format = parse_choice(TableFormat, "--format", format)
     if plans is not None:
-        from migrate.moves.scan_plans import check_plans, save_plans
+        from migrate.moves.scan_plans import check_can_save, save_plans
 
         plans = local_path(os.fspath(plans))
-        check_plans(plans, group, broker=broker.is_given)
+        check_can_save(plans, group, broker=broker.is_given)
     elif group is not None:
         raise UsageError("--group says for which groups --plans DIR is to plan: add that")
     if not roots:

@@ -44,7 +44,7 @@ _MAX_LABEL = 100
 _DIGITS = 16
 
 
-def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
+def check_can_save(directory: Path, group: str | None, *, broker: bool) -> None:
     """Check before any work that plans can be made and written.
 
     Raises:

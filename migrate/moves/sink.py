@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from migrate.storage.uris import AnyPath
 
 # The maximum number of writers that a message names; a table may remember hundreds.
-_NAMED = 20
+_MAX_NAMED = 20
 # The checkpoint id with which a Flink job commits at the end of its input:
 # IcebergWriteAggregator.finish @ Iceberg 1.10.0.
 _END_OF_INPUT = 2**63 - 1
@@ -193,7 +193,7 @@ def _warn(warnings: Iterable[WarningText]) -> tuple[WarningText, ...]:
 
 
 def _refusals(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
-    """Refuse a sink that would skip the first batches of a new query.
+    """Yield refusals of a sink that would skip the first batches of a new query.
 
     A file sink skips them for every new query, the other sinks only for a query that writes under a
     name that they remember.
@@ -247,9 +247,9 @@ def _other_name_warnings(name: str, memory: SinkMemory) -> Iterator[WarningText]
 
 
 def _listed(writers: Mapping[str, int]) -> str:
-    """Return the first ``_NAMED`` writers with their last numbers, as text."""
+    """Return the first ``_MAX_NAMED`` writers with their last numbers, as text."""
     named = [
         f"{writer!r} up to {last}{' (for good)' if last >= _END_OF_INPUT else ''}"
         for writer, last in writers.items()
     ]
-    return join_some(named, _NAMED)
+    return join_some(named, _MAX_NAMED)

@@ -21,7 +21,7 @@ from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
 
 # The maximum number of Spark sources that a warning names.
-_SHOWN = 5
+_MAX_NAMED = 5
 # The highest number of a Spark source that is accepted.
 _MAX_NUMBER = 9999
 
@@ -53,8 +53,8 @@ def plan_streams(
     warnings = move.report(labels)
     _report_assignment(assignment)
     refusals = [
-        *_refuse_unnamed_clusters(assignment.assigned, move),
-        *_refuse_unassigned_topics(assignment.assigned, assignment, request.policies),
+        *_unnamed_cluster_refusals(assignment.assigned, move),
+        *_unassigned_topic_refusals(assignment.assigned, assignment, request.policies),
         *(
             f"{label}: {reason}"
             for label, plan in zip(labels, move.plans, strict=True)
@@ -99,7 +99,7 @@ def plan_as_one(
     _report_assignment(assignment)
     (plan,) = move.plans
     all_sources = [*assignment.left_out, *assignment.assigned]
-    if refusals := list(_refuse_unassigned_topics(all_sources, assignment, request.policies)):
+    if refusals := list(_unassigned_topic_refusals(all_sources, assignment, request.policies)):
         raise Refused([*refusals, *map(str, plan.refusals)])
     if len(names) == 1:
         return plan, {number: frozenset(plan.topics) for number in names}
@@ -148,16 +148,16 @@ def _report_assignment(assignment: Assignment) -> None:
         warn(
             WarningCode.UNSEEDED_STREAM,
             f"streams of the query before {last} start without a seed: "
-            f"{join_some(map(str, unseeded), _SHOWN)}; a Kafka stream among them starts at its own "
-            "startingOffsets",
+            f"{join_some(map(str, unseeded), _MAX_NAMED)}; a Kafka stream among them starts at its "
+            "own startingOffsets",
         )
     for source in assignment.left_out:
         names = ", ".join(sorted(source.topics))
         log.info(f"note: operator {source.operator_id} ({names}) goes to no Spark source")
 
 
-def _refuse_unnamed_clusters(sources: Sequence[Source], move: Move) -> Iterator[str]:
-    """Refuse topics that several Flink sources read, perhaps on two clusters.
+def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[str]:
+    """Yield refusals of topics that several Flink sources read, perhaps on two clusters.
 
     The broker's answers are about only one of the clusters. If no broker was asked, nothing is
     refused, because each Spark source gets its own positions.
@@ -170,13 +170,13 @@ def _refuse_unnamed_clusters(sources: Sequence[Source], move: Move) -> Iterator[
     )
     for topic in shared_topics(sources):
         if topic.may_be_two_topics:
-            yield str(replace(topic.refuse_unnamed_cluster(), way_out=way_out))
+            yield str(replace(topic.unnamed_cluster_refusal(), way_out=way_out))
 
 
-def _refuse_unassigned_topics(
+def _unassigned_topic_refusals(
     sources: Sequence[Source], assignment: Assignment, policies: Policies
 ) -> Iterator[str]:
-    """Refuse topics of these Flink sources that should move, but go to no Spark source."""
+    """Yield refusals of topics that these Flink sources read, but that go to no Spark source."""
     taken = {
         (part.operator_id, topic)
         for part in chain.from_iterable(assignment.by_number.values())

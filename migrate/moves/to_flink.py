@@ -22,11 +22,11 @@ from migrate.moves.match_sources import (
     SourceMatch,
     check_common_topic,
     check_topic_map,
+    left_out_topic_refusals,
     match_sources,
-    refuse_other_clusters,
-    refuse_topics_left_out,
-    refuse_unknown_clusters,
-    refuse_unnamed_positions,
+    other_cluster_refusals,
+    unknown_cluster_refusals,
+    unnamed_position_refusals,
 )
 from migrate.moves.options import MoveArguments, Request, move_request
 from migrate.moves.pipeline import Move, make_move, report_plans
@@ -54,8 +54,9 @@ class NewSavepoint:
 
     Attributes:
         path: the savepoint's directory: an absolute path, or the URL that was named.
-        partitions: the planned partitions, by operator id; ``current`` is the first offset whose
-            record the old savepoint's state does not include.
+        partitions: the planned partitions, by operator id. ``current`` is the partition's next
+            offset in the old savepoint; None if it is unknown. If the partition starts at the log
+            start, or is new, ``current`` is the log start, or 0 if the new next offset is 0.
         warnings: warnings for the user.
     """
 
@@ -82,10 +83,10 @@ def to_flink(
         allow_state_mismatch: write the savepoint although the job's state belongs to the old
             positions, and so counts the records between the old and the new positions twice or not
             at all. Otherwise this is refused.
-        arguments: see ``MoveArguments``. The ``source`` and ``cluster`` must exist in the savepoint
-            or in the side, and apply to both. The side's positions are of the job's cluster. If
-            ``to_kafka_config`` names another cluster, the savepoint gets the topics and offsets of
-            that cluster.
+        arguments: see ``MoveArguments``. ``source`` and ``cluster`` apply to the savepoint and to
+            the side; an input without that name ignores the option, but one of the two must have
+            it. The side's positions are of the job's cluster. If ``to_kafka_config`` names another
+            cluster, the savepoint gets the topics and offsets of that cluster.
 
     Raises:
         Refused: the move would lose or repeat records and no option allows it, the state cannot
@@ -110,7 +111,7 @@ def to_flink(
         allow_external_files=request.allow_external_files,
     )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
-        # The side is the savepoint itself. ``check_savepoint`` examines its other findings.
+        # Keep only the findings about single partitions; ``check_savepoint`` examines the rest.
         findings = (finding for finding in side.findings if finding.code.policy.by_partition)
         side = replace(side, findings=tuple(findings))
     all_side_sources, unknown_to_side = choose_leniently(side, request)
@@ -120,7 +121,7 @@ def to_flink(
     if request.to_kafka.is_given and policies.partitions is not None:
         raise UsageError("--partitions: no part of a source can read another cluster")
     matches = match_sources(chosen, all_side_sources, policies)
-    if other_clusters := list(refuse_other_clusters(matches, all_side_sources)):
+    if other_clusters := list(other_cluster_refusals(matches, all_side_sources)):
         raise Refused(list(map(str, other_clusters)))
     if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
@@ -141,9 +142,9 @@ def to_flink(
     refusals, warnings = check_savepoint(
         old, chosen, move.snapshot, policies, ignore_other_sources=ignore_others
     )
-    refusals += refuse_unnamed_positions(matches)
-    refusals += refuse_unknown_clusters(matches, request)
-    refusals += refuse_topics_left_out(from_side, all_side_sources, matches, request)
+    refusals += unnamed_position_refusals(matches)
+    refusals += unknown_cluster_refusals(matches, request)
+    refusals += left_out_topic_refusals(from_side, all_side_sources, matches, request)
     refusals += _plan_refusals(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = state_mismatches(changes, old, side.origin, allowed=allow_state_mismatch)

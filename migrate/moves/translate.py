@@ -21,7 +21,7 @@ from migrate.moves.find_copies import translate_positions
 from migrate.moves.options import Kafka, Request
 from migrate.planning import Plan
 from migrate.planning.match_records import MatchOutcome
-from migrate.planning.translation import refuse_topics, translated_plan
+from migrate.planning.translation import topic_refusals, translated_plan
 
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
@@ -45,7 +45,7 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
     topics = frozenset(names.get(topic, topic) for topic in plan.topics)
     question = Question(topics, target_group=request.target.group)
     there = ask_broker(new, question)
-    if refusals := tuple(refuse_topics(plan, there, names)):
+    if refusals := tuple(topic_refusals(plan, there, names)):
         return replace(plan, refusals=refusals)
     translated = translate_positions(plan.next_offsets, old, new, names, wait=request.wait)
     there = ask_broker(new, question)  # the logs have grown meanwhile

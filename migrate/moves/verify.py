@@ -257,9 +257,9 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
     chosen = choose(read(moved, allow_external_files=choice.allow_external_files), choice)
     for topic in shared_topics(chosen):
         if one_cluster and topic.differing:
-            refusal, same = topic.refuse_disagreement(one_cluster=True), ""
+            refusal, same = topic.disagreement_refusal(one_cluster=True), ""
         elif topic.may_be_two_topics and not one_cluster:
-            refusal = topic.refuse_unnamed_cluster()
+            refusal = topic.unnamed_cluster_refusal()
             same = "or if they read the same Kafka cluster, add --one-cluster, "
         else:
             continue
@@ -304,7 +304,7 @@ def _only_planned(
 
 
 def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
-    """Return a line for each partition whose position is now at another offset than planned."""
+    """Compare both clusters' records; return a line for each offset that no longer matches."""
     if not job.is_given:
         log.info("note: add -b HOST:PORT, the job's cluster, to compare the records of both")
         return ()

@@ -39,19 +39,19 @@ class _Comparison:
     """
 
     def __init__(self, old: Surroundings, new: Surroundings) -> None:
-        self._old, self._new, self._run = old, new, new.records
-        self._records = (*old.before, *old.after)
+        self._old, self._new, self._new_run = old, new, new.records
+        self._old_run = (*old.before, *old.after)
         self._by_digest: dict[bytes, list[int]] = defaultdict(list)
         for index, record in enumerate(new.records):
             self._by_digest[record.digest].append(index)
         self.before = [index for record in old.before for index in self._copies(record)]
         self.after = [index for record in old.after for index in self._copies(record)]
-        self._last_of_key = {record.key: index for index, record in enumerate(self._records)}
-        self._last_copy_of_key = {record.key: index for index, record in enumerate(self._run)}
+        self._last_of_key = {record.key: index for index, record in enumerate(self._old_run)}
+        self._last_copy_of_key = {record.key: index for index, record in enumerate(self._new_run)}
 
     def _copies(self, record: Record) -> list[int]:
         copies = self._by_digest.get(record.digest, ())
-        return [index for index in copies if record.is_copied_as(self._run[index])]
+        return [index for index in copies if record.is_copied_as(self._new_run[index])]
 
     def match(self) -> Match:
         """Return the match by the nearest records that both logs have."""
@@ -63,7 +63,7 @@ class _Comparison:
         if self._old.before and not self.before and not self._new.is_from_start:
             return not_found_match("no copy of the records before it")
         lacking = self._lacking(both)
-        is_copied_to_end = self._new.is_to_end and both[-1] == len(self._run) - 1
+        is_copied_to_end = self._new.is_to_end and both[-1] == len(self._new_run) - 1
         if lacking and is_copied_to_end and not self.after:
             return Match(MatchOutcome.LAGGING, records=lacking)
         if lacking:
@@ -71,7 +71,7 @@ class _Comparison:
                 f"{counted(lacking, 'record')} around it without a copy, and no later record there "
                 "has the same key"
             )
-        if self._has_foreign(both):
+        if self._has_unexplained(both):
             return not_found_match(
                 "records that the job's log lacks lie around the place, and no later record has "
                 "the same key"
@@ -81,27 +81,27 @@ class _Comparison:
         return self._place()
 
     def _place(self) -> Match:
-        low = self.before[-1] + 1 if self.before else 0
-        high = self.after[0] if self.after else len(self._run)
+        run, low = self._new_run, self.before[-1] + 1 if self.before else 0
+        high = self.after[0] if self.after else len(run)
         if self._is_copied(self._old.position):
             # The record at the position comes next, so all records before its copy were consumed.
             low = high
         elif self._is_copied(self._old.position - 1):
             # The record below the position came last, so no record after its copy was consumed.
             high = low
-        next_offset = self._run[low].offset if low < len(self._run) else self._new.next_offset
-        lowest = self._run[low - 1].offset + 1 if low else None
+        next_offset = run[low].offset if low < len(run) else self._new.next_offset
+        lowest = run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
         if high > low and self._old.after:
             # The old log has lost the records between ``low`` and ``high``. So it is not known
             # whether they were consumed, and a start at ``low`` might repeat them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
-        agreeing = len(self.before), len(self.after)
-        return Match(outcome, next_offset, *agreeing, records, lowest=lowest)
+        before, after = len(self.before), len(self.after)
+        return Match(outcome, next_offset, before, after, records, lowest=lowest)
 
     def _is_copied(self, offset: int) -> bool:
         """Return whether the old log has a record at this offset, and the new log has its copy."""
-        return any(record.offset == offset and self._copies(record) for record in self._records)
+        return any(record.offset == offset and self._copies(record) for record in self._old_run)
 
     def _lacking(self, both: Sequence[int]) -> int:
         """Count the old records without a copy, except those that compaction explains.
@@ -112,16 +112,16 @@ class _Comparison:
         mirror might not have copied the others yet. Then a tombstone after the last copied record
         is missing because it was not copied, unless the new log has offsets after its last record.
         """
-        copied = [index for index, record in enumerate(self._records) if self._copies(record)]
-        end = len(self._records)
+        copied = [index for index, record in enumerate(self._old_run) if self._copies(record)]
+        end = len(self._old_run)
         removed_to = end
-        if self._new.is_to_end and both[-1] == len(self._run) - 1:
+        if self._new.is_to_end and both[-1] == len(self._new_run) - 1:
             end = max(copied[-1], len(self._old.before))
-            if self._new.next_offset == self._run[-1].offset + 1:
+            if self._new.next_offset == self._new_run[-1].offset + 1:
                 removed_to = copied[-1]
-        last_of_key = {record.key: index for index, record in enumerate(self._records[:end])}
+        last_of_key = {record.key: index for index, record in enumerate(self._old_run[:end])}
         lacking, place = 0, both[0]
-        for index, record in enumerate(self._records[copied[0] : end], copied[0]):
+        for index, record in enumerate(self._old_run[copied[0] : end], copied[0]):
             if copies := self._copies(record):
                 place = copies[-1]
                 continue
@@ -133,7 +133,7 @@ class _Comparison:
             lacking += not is_removed
         return lacking
 
-    def _has_foreign(self, both: Sequence[int]) -> bool:
+    def _has_unexplained(self, both: Sequence[int]) -> bool:
         """Return whether compaction fails to explain a record that only the new log has.
 
         Only records between the first and the last record that both logs have are examined.
@@ -141,7 +141,7 @@ class _Comparison:
         common = set(both)
         return any(
             index not in common
-            and not self._run[index].is_tombstone
-            and self._run[index].key not in self._last_of_key
+            and not self._new_run[index].is_tombstone
+            and self._new_run[index].key not in self._last_of_key
             for index in range(both[0], both[-1])
         )

@@ -115,7 +115,7 @@ class _Search:
 
     def __init__(self, old: Surroundings, new: Surroundings) -> None:
         self._before, self._after = old.before, old.after
-        self._new, self._run = new, new.records
+        self._new, self._new_run = new, new.records
         self._consumed = {record.digest for record in old.before}
         self._known = self._consumed | {record.digest for record in old.after}
 
@@ -128,30 +128,30 @@ class _Search:
         """
         first = self._copies(self._after[:1])
         after_last = [index + 1 for index in self._copies(self._before[-1:])]
-        end = len(self._run)
+        end = len(self._new_run)
         return [*first, *({end} & {*after_last})] if first else after_last
 
     def _copies(self, records: Sequence[Record]) -> list[int]:
         return [
             index
             for record in records
-            for index, copy in enumerate(self._run)
+            for index, copy in enumerate(self._new_run)
             if record.is_copied_as(copy)
         ]
 
     def _agreement(self, place: int) -> tuple[int, int]:
         """Return how many records agree directly before a place, and from it on."""
-        before = _count_equal(reversed(self._before), reversed(self._run[:place]))
-        after = _count_equal(self._after, self._run[place : place + len(self._after)])
+        before = _count_equal(reversed(self._before), reversed(self._new_run[:place]))
+        after = _count_equal(self._after, self._new_run[place : place + len(self._after)])
         return before, after
 
     def _differing(self, place: int) -> Iterator[Record]:
         """Yield, on each side of a place, the nearest record of the new log that does not agree."""
         before, after = self._agreement(place)
         if before < min(len(self._before), place):
-            yield self._run[place - 1 - before]
-        if after < min(len(self._after), len(self._run) - place):
-            yield self._run[place + after]
+            yield self._new_run[place - 1 - before]
+        if after < min(len(self._after), len(self._new_run) - place):
+            yield self._new_run[place + after]
 
     def is_sound(self, place: int) -> bool:
         """Return whether a place agrees with the old log, apart from records copied twice.
@@ -188,7 +188,7 @@ class _Search:
         _, after = self._agreement(place)
         if after:
             return self.match(MatchOutcome.PROVED, place)
-        rest = self._run[place:]
+        rest = self._new_run[place:]
         if rest and rest[-1].digest in self._consumed:
             # The mirror went back, and is copying consumed records a second time.
             digests = [record.digest for record in self._before]
@@ -203,18 +203,18 @@ class _Search:
         If the last consumed records are equal, the record before the place may be the copy of any
         of them. It is the copy of the one before which most records agree.
         """
-        if place < len(self._run) or not self._new.is_to_end:
+        if place < len(self._new_run) or not self._new.is_to_end:
             return 0
         consumed = self._before[::-1]
-        copies = self._run[max(0, place - len(consumed)) : place][::-1]
+        copies = self._new_run[max(0, place - len(consumed)) : place][::-1]
         agreeing = [_count_equal(consumed[lacking:], copies) for lacking in range(len(consumed))]
         return agreeing.index(max(agreeing)) if agreeing else 0
 
     def match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
         before, after = self._agreement(place)
-        is_end = place == len(self._run)
-        next_offset = self._new.next_offset if is_end else self._run[place].offset
-        lowest = self._run[place - 1].offset + 1 if place else None
+        is_end = place == len(self._new_run)
+        next_offset = self._new.next_offset if is_end else self._new_run[place].offset
+        lowest = self._new_run[place - 1].offset + 1 if place else None
         return Match(outcome, next_offset, before, after, records, lowest=lowest)
 
 

@@ -23,7 +23,7 @@ from migrate.model.wording import counted, iso_time
 # checkpoint should have all older topics that match the job's pattern.
 _YOUNG_MS = 24 * 60 * 60 * 1000
 # The maximum number of topics that the warnings name.
-_SHOWN = 5
+_MAX_NAMED = 5
 
 
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
@@ -94,14 +94,14 @@ def topic_pattern_warnings(
             "job's?",
         )
     new = sorted(planned & snapshot.matched_topics.keys())
-    for topic in new[:_SHOWN]:
+    for topic in new[:_MAX_NAMED]:
         yield warning_text(
             WarningCode.NEW_TOPIC,
             f"topic {topic} matches --topic-pattern and is not in the checkpoint{of_time} "
             f"({_first_record(snapshot, topic)}): it moves as a new topic, which the job had not "
             "discovered yet",
         )
-    if more := len(new[_SHOWN:]):
+    if more := len(new[_MAX_NAMED:]):
         yield warning_text(
             WarningCode.NEW_TOPIC,
             f"{counted(more, 'more topic')} {'moves' if more == 1 else 'move'} in the same way",

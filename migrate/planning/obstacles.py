@@ -75,16 +75,16 @@ def relevant_findings(
     return findings
 
 
-def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
-    """Refuse the findings that block a move, unless the policies allow them."""
+def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
+    """Yield refusals of the findings that block a move, unless the policies allow them."""
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
             yield Refusal(finding.text, policy.way_out)
 
 
-def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
-    """Refuse positions of several Kafka clusters, because a target reads only one cluster.
+def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
+    """Yield a refusal of positions of several clusters, because a target reads only one cluster.
 
     Also refuse if only some sources name their cluster: the others may read a different cluster.
     """
@@ -105,8 +105,8 @@ def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:
         )
 
 
-def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
-    """Refuse a new name that another topic of the sources has, unless that topic is renamed too."""
+def name_collision_refusals(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
+    """Yield a refusal of each new name that another topic has, unless that one is renamed too."""
     topics = topics_of(chosen)
     for old, new in sorted(policies.topic_map.items()):
         if old in topics and new in topics and new not in policies.topic_map:
@@ -116,10 +116,10 @@ def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iter
             )
 
 
-def refuse_one_group_for_several(
+def shared_group_refusals(
     chosen: Iterable[Source], snapshot: ClusterSnapshot | None
 ) -> Iterator[Refusal]:
-    """Refuse ``--source-group`` if several sources are at the ``committed`` marker.
+    """Yield a refusal of ``--source-group`` if several sources are at the ``committed`` marker.
 
     Each of these sources has its own group, and the option names only one group.
     """
@@ -141,7 +141,7 @@ def refuse_one_group_for_several(
 # The port that a client uses if an address has none.
 _DEFAULT_PORT = "9092"
 # The maximum number of broker addresses that the warning names.
-_SHOWN = 3
+_MAX_NAMED = 3
 
 
 def other_brokers_warnings(
@@ -150,7 +150,7 @@ def other_brokers_warnings(
     """Warn if the user named none of the brokers in a DynamicKafkaSource's state.
 
     The cluster may still be the same, because a broker may have several names. Sources of several
-    clusters give no warning, because ``refuse_several_clusters`` refuses them.
+    clusters give no warning, because ``several_cluster_refusals`` refuses them.
 
     Args:
         chosen: the sources that move.
@@ -165,7 +165,7 @@ def other_brokers_warnings(
     if known and known.isdisjoint(_addresses(bootstrap_servers)):
         yield warning_text(
             WarningCode.OTHER_BROKERS,
-            f"the job reads cluster {cluster!r} at {join_some(sorted(known), _SHOWN)}, and "
+            f"the job reads cluster {cluster!r} at {join_some(sorted(known), _MAX_NAMED)}, and "
             f"{bootstrap_servers} was asked: on another cluster the offsets mean other records",
         )
 

@@ -188,8 +188,8 @@ class Plan:
     """The next offsets that a target starts from. Only a plan without refusals is carried out.
 
     Attributes:
-        cluster_id, topic_ids: the ids of the job's cluster and, by their names there, of its
-            topics; None and empty without a broker.
+        cluster_id: the id of the job's cluster; None without a broker.
+        topic_ids: the ids of its topics, by the topics' names there; empty without a broker.
         to_cluster_id, to_topic_ids: the ids of the cluster that the target reads, and of its
             topics; None and empty if the target reads the job's cluster.
         source_group: Flink's own consumer group, if the user named it.

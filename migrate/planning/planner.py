@@ -19,28 +19,28 @@ from migrate.model.positions import SPARK, Target, TopicPartition
 from migrate.model.wording import join_some
 from migrate.planning.new_topics import pattern_to_ask, topic_pattern_warnings
 from migrate.planning.obstacles import (
+    blocker_refusals,
+    name_collision_refusals,
     other_brokers_warnings,
-    refuse_blockers,
-    refuse_colliding_names,
-    refuse_one_group_for_several,
-    refuse_several_clusters,
     relevant_findings,
+    several_cluster_refusals,
+    shared_group_refusals,
 )
 from migrate.planning.partition import flink_committed, new_partition, plan_position
 from migrate.planning.plan import Plan, PlannedPartition, Refusal
 from migrate.planning.refusals_and_warnings import (
     collect_warnings,
+    missing_partition_refusals,
     partial_topic_warnings,
-    refuse_missing_partitions,
-    refuse_partitions,
-    refuse_ran_on,
+    partition_refusals,
+    ran_on_refusals,
     renamed_topic_warnings,
     target_group_warnings,
     unknown_age_warnings,
 )
 from migrate.planning.shared_topics import (
     one_cluster_warnings,
-    refuse_shared_topics,
+    shared_topic_refusals,
     shared_topics,
 )
 from migrate.planning.transactions import resolve_transactions
@@ -112,11 +112,11 @@ def make_plan(
     )
     moved = [_select_positions(source, policies) for source in chosen]
     shared = shared_topics(moved)
-    several_clusters = list(refuse_several_clusters(moved))
-    refusals += refuse_blockers(findings, policies)
-    refusals += several_clusters or refuse_shared_topics(shared, policies)
-    refusals += refuse_one_group_for_several(moved, snapshot)
-    refusals += refuse_colliding_names(chosen, policies)
+    several_clusters = list(several_cluster_refusals(moved))
+    refusals += blocker_refusals(findings, policies)
+    refusals += several_clusters or shared_topic_refusals(shared, policies)
+    refusals += shared_group_refusals(moved, snapshot)
+    refusals += name_collision_refusals(chosen, policies)
     partitions: list[PlannedPartition] = []
     if not refusals:
         partitions = _plan_partitions(moved, snapshot, policies)
@@ -124,12 +124,12 @@ def make_plan(
         if newer_checkpoint and not any(partition.ran_on_by for partition in partitions):
             # The job ran on, but it is not known how far.
             partitions = [replace(partition, repeated=None) for partition in partitions]
-        refusals += refuse_partitions(partitions)
-        refusals += refuse_missing_partitions(chosen, partitions, policies)
+        refusals += partition_refusals(partitions)
+        refusals += missing_partition_refusals(chosen, partitions, policies)
         if not policies.allow_ran_on:
-            refusals += refuse_ran_on(partitions)
+            refusals += ran_on_refusals(partitions)
     if not refusals and all(partition.next_offset is None for partition in partitions):
-        refusals.append(_refuse_empty(chosen, policies))
+        refusals.append(_empty_refusal(chosen, policies))
     planned_topics = {partition.topic for partition in partitions}
     there = snapshot if snapshot is not None else ClusterSnapshot({})
     return Plan(
@@ -163,7 +163,7 @@ def make_plan(
     )
 
 
-def _refuse_empty(chosen: Iterable[Source], policies: Policies) -> Refusal:
+def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Refusal:
     """Return the refusal of a plan that moves nothing."""
     text = "there is nothing to move: no partition is left that has an offset"
     if policies.partitions is not None:

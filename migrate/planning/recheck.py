@@ -103,7 +103,7 @@ def _show(next_offset: int | Marker | None) -> str:
     return "no offset" if next_offset is None else str(next_offset)
 
 
-def find_progress(
+def signs_of_progress(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
     """Yield signs, each in one line, that the job or group has gone on since the plan was made.
@@ -125,17 +125,17 @@ def find_progress(
     if of_the_group and group.members:
         yield f"it has {counted(len(group.members), 'member')}"
     old_names = {new: old for old, new in plan.topic_map.items()} if of_the_group else {}
-    moved = []
+    changed = []
     for planned in plan.partitions:
         then = planned.position if of_the_group else planned.flink_committed
         now = group.next_offset(old_names.get(planned.topic, planned.topic), planned.partition)
         if now != then:
-            moved.append((planned.name, then, now))
-    if moved:
-        first, then, now = moved[0]
+            changed.append((planned.name, then, now))
+    if changed:
+        first, then, now = changed[0]
         whose = "it" if of_the_group else f"its group {group.name!r}"
         yield (
-            f"{whose} has moved in {counted(len(moved), 'partition')} (the first is {first}: it "
+            f"{whose} has moved in {counted(len(changed), 'partition')} (the first is {first}: it "
             f"held {_show(then)} and now holds {_show(now)})"
         )
 

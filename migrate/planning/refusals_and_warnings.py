@@ -34,7 +34,7 @@ _WAYS_OUT = {
 }
 
 
-def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
     """Yield one refusal for each kind of problem that partitions have."""
     by_problem: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
@@ -131,8 +131,8 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
         )
 
 
-def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """Refuse the move if Flink's own group proves that the job ran on."""
+def ran_on_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+    """Yield a refusal if Flink's own group proves that the job ran on."""
     if beyond := _describe_ran_on(partitions):
         yield Refusal(
             f"{beyond}, and what Flink emitted since would be emitted again",
@@ -189,10 +189,10 @@ def reader_clause(origin: Origin) -> str:
     return f", which group {origin.group!r} has read" if origin.group is not None else ""
 
 
-def refuse_missing_partitions(
+def missing_partition_refusals(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
 ) -> Iterator[Refusal]:
-    """Refuse ``--partitions`` that neither the checkpoint nor the broker has.
+    """Yield a refusal of ``--partitions`` that neither the checkpoint nor the broker has.
 
     Yield no refusal for a plan without partitions, which ``make_plan`` refuses.
     """

@@ -40,7 +40,7 @@ class SharedTopic(NamedTuple):
         """The sources, for messages."""
         return f"operators {', '.join(map(_label, self.sources))}"
 
-    def refuse_disagreement(self, *, one_cluster: bool = False) -> Refusal:
+    def disagreement_refusal(self, *, one_cluster: bool = False) -> Refusal:
         """Return the refusal of a topic whose sources have different positions.
 
         Args:
@@ -63,7 +63,7 @@ class SharedTopic(NamedTuple):
             way_out,
         )
 
-    def refuse_unnamed_cluster(self) -> Refusal:
+    def unnamed_cluster_refusal(self) -> Refusal:
         """Return the refusal of a topic whose sources may read different Kafka clusters."""
         return Refusal(
             f"{len(self.sources)} sources read topic {self.name} ({self.readers_text}), "
@@ -102,13 +102,13 @@ def _differing(starts: Sequence[_Starts]) -> list[int]:
     )
 
 
-def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
-    """Refuse topics whose positions differ or that may be two topics, unless a policy allows it."""
+def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
+    """Yield refusals of topics with different positions, or that may be two, unless allowed."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
-            yield topic.refuse_disagreement(one_cluster=policies.one_cluster)
+            yield topic.disagreement_refusal(one_cluster=policies.one_cluster)
         elif topic.may_be_two_topics and not policies.one_cluster:
-            yield topic.refuse_unnamed_cluster()
+            yield topic.unnamed_cluster_refusal()
 
 
 def one_cluster_warnings(

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from decoder import PendingTransaction
 from migrate.inputs.plan_input import PlanInput
-from migrate.model.cluster_snapshot import ClusterSnapshot, Outcome
+from migrate.model.cluster_snapshot import ClusterSnapshot, TxnOutcome
 from migrate.model.finding import Code, Finding
 from migrate.model.policies import Policies
 from migrate.model.wording import counted
 from migrate.planning.plan import Refusal
 
-_ByOutcome = Mapping[Outcome, Sequence[PendingTransaction]]
+_ByOutcome = Mapping[TxnOutcome, Sequence[PendingTransaction]]
 
 
 def resolve_transactions(
@@ -48,12 +48,12 @@ def resolve_transactions(
             continue
         pending = plan_input.pending.get(finding.operator_id or "", ())
         by_outcome = _group_by_outcome(pending, snapshot)
-        refusal = _refuse_lost(by_outcome, restored=restored)
+        refusal = _lost_refusal(by_outcome, restored=restored)
         if refusal is not None and not policies.allow_in_flight:
             refusals.append(replace(refusal, what=f"{finding.operator}: {refusal.what}"))
         elif refusal is not None:
             remaining.append(replace(finding, message=refusal.what))
-        elif pending and len(by_outcome[Outcome.COMMITTED]) == len(pending):
+        elif pending and len(by_outcome[TxnOutcome.COMMITTED]) == len(pending):
             notes.append(
                 f"{_named(pending)} of {finding.operator} is committed, as the brokers' "
                 "transaction log shows, although the checkpoint has it as pending"
@@ -66,7 +66,7 @@ def resolve_transactions(
             )
             remaining.append(replace(finding, message=message))
         elif pending:
-            why = _why_unknown(by_outcome[Outcome.UNKNOWN], snapshot)
+            why = _why_unknown(by_outcome[TxnOutcome.UNKNOWN], snapshot)
             remaining.append(replace(finding, message=f"{finding.message}; {why}"))
         else:
             remaining.append(finding)
@@ -77,29 +77,29 @@ def _group_by_outcome(
     pending: Iterable[PendingTransaction], snapshot: ClusterSnapshot | None
 ) -> _ByOutcome:
     outcomes = snapshot.transactions if snapshot is not None else {}
-    by_outcome: dict[Outcome, list[PendingTransaction]] = {outcome: [] for outcome in Outcome}
+    by_outcome: dict[TxnOutcome, list[PendingTransaction]] = {outcome: [] for outcome in TxnOutcome}
     for transaction in pending:
-        by_outcome[outcomes.get(transaction, Outcome.UNKNOWN)].append(transaction)
+        by_outcome[outcomes.get(transaction, TxnOutcome.UNKNOWN)].append(transaction)
     return by_outcome
 
 
-def _refuse_lost(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
+def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
     """Return the refusal of transactions whose output is lost or will be lost, or None.
 
     If the move restores the job (``restored``), open transactions are not lost: the job commits
     them.
     """
-    if by_outcome[Outcome.OPEN] and not restored:
+    if by_outcome[TxnOutcome.OPEN] and not restored:
         return Refusal(
-            f"{_named(by_outcome[Outcome.OPEN])} of a KafkaSink is still open on the brokers: what "
-            "it holds of the job's output is lost when it times out",
+            f"{_named(by_outcome[TxnOutcome.OPEN])} of a KafkaSink is still open on the brokers: "
+            "what it holds of the job's output is lost when it times out",
             "restore the job from here once, let it commit, and stop it again with a savepoint; or "
             "add --allow-in-flight to accept the loss",
         )
-    if by_outcome[Outcome.ABORTED]:
+    if by_outcome[TxnOutcome.ABORTED]:
         return Refusal(
-            f"{_named(by_outcome[Outcome.ABORTED])} of a KafkaSink was aborted on the brokers: its "
-            "output is lost, and a start from here does not read those records again",
+            f"{_named(by_outcome[TxnOutcome.ABORTED])} of a KafkaSink was aborted on the brokers: "
+            "its output is lost, and a start from here does not read those records again",
             "move from an older checkpoint, which repeats what was committed since; or add "
             "--allow-in-flight to accept the loss",
         )

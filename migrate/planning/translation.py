@@ -38,10 +38,10 @@ class Translated(NamedTuple):
     is_searched_to_end: bool
 
 
-def refuse_topics(
+def topic_refusals(
     plan: Plan, there: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Refusal]:
-    """Refuse topics that the other cluster lacks, or has with another number of partitions.
+    """Yield refusals of topics that the other cluster lacks, or has with other partition counts.
 
     Args:
         plan: the plan for the job's cluster.
@@ -90,7 +90,7 @@ def translated_plan(
     return replace(
         plan,
         partitions=partitions,
-        refusals=tuple(_refuse(partitions, translated)),
+        refusals=tuple(_translation_refusals(partitions, translated)),
         warnings=(*plan.warnings, *target_group_warnings(plan.origin, there, partitions)),
         topic_map=policies.topic_map,
         to_cluster_id=there.cluster_id,
@@ -142,7 +142,7 @@ def _translate(
     return replace(new, next_offset=None, problem=match.reason or match.outcome.value)
 
 
-def _refuse(
+def _translation_refusals(
     partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Translated]
 ) -> Iterator[Refusal]:
     """Yield one refusal for each kind of problem of the translated partitions."""

@@ -340,8 +340,8 @@ class _Target:
     ) -> tuple[StartOutcome, int]:
         """Return the outcome of a partition, and its number of records.
 
-        ``MISSING`` takes precedence over ``GONE``, and both over the offset's place in the log
-        (``EXPIRED``, ``BEYOND_END``). ``LOST`` takes precedence only over the latter.
+        The first that applies: ``RECREATED``, ``UNKNOWN``, ``MISSING``, ``GONE``, ``LOST`` (unless
+        others have committed), ``EXPIRED``, ``BEYOND_END``, and then the others.
         """
         if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0

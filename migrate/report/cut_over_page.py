@@ -54,7 +54,7 @@ def _state(record: CutOverRecord) -> str:
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
     """Return the numbers of lost and repeated records, and a note about them.
 
-    If some partitions are unknown, ``?`` replaces 0, and another number is a minimum.
+    If some partitions are unknown, 0 is shown as ``?``; a number above 0 is then a minimum.
     """
     if checked is None:
         return "?", "?", "not verified yet"

@@ -14,7 +14,7 @@ from operator import attrgetter
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
 from migrate.model.positions import PositionFields, PositionState
-from migrate.report.text import LINES_AT_ONCE, csv_pieces
+from migrate.report.text import ROWS_AT_ONCE, csv_pieces
 
 # The names of attributes to report. The fields of the reports in ``schemas`` have the same names.
 _SOURCE = (
@@ -82,7 +82,7 @@ def _source_pieces(source: Source) -> Iterator[str]:
     yield ',\n      "positions": '
     lines = _position_lines(source.position_fields)
     opening = "[\n        "
-    while some := list(islice(lines, LINES_AT_ONCE)):
+    while some := list(islice(lines, ROWS_AT_ONCE)):
         yield opening
         yield ",\n        ".join(some)
         opening = ",\n        "

@@ -1,7 +1,8 @@
 """Self-contained HTML pages, made by Jinja2 from the templates in ``pages/``.
 
 A page loads no other files. Its content security policy allows only its own style and script, by
-their hashes. Names come from files of unknown origin, so Jinja2 escapes them.
+their hashes. The names on a page (jobs, topics, operators) come from checkpoints of unknown origin,
+so Jinja2 escapes them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from migrate.model.wording import join_some
 from migrate.planning.diff import Diff
 
 # The maximum number of partitions that a warning names.
-_NAMED = 20
+_MAX_NAMED = 20
 
 RightFormat = Literal["groups-csv", "flink-sql"]
 
@@ -70,7 +70,7 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
     if missing:
         warn(
             WarningCode.MISSING_OFFSETS,
-            f"{label} has no offset of {join_some(missing, _NAMED)}: the reader of the output "
+            f"{label} has no offset of {join_some(missing, _MAX_NAMED)}: the reader of the output "
             "starts there at its own default",
         )
     return next_offsets

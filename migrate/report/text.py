@@ -9,7 +9,7 @@ from itertools import islice
 
 from migrate.model.wording import printable
 
-LINES_AT_ONCE = 1000  # the maximum number of lines in a piece of text
+ROWS_AT_ONCE = 1000  # the maximum number of lines in a piece of text
 
 
 def difference_text(difference: int | None) -> str:
@@ -31,7 +31,7 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Yield the header, then the rows in pieces of up to ``LINES_AT_ONCE`` rows, as CSV."""
+    """Yield the header, then the rows in pieces of up to ``ROWS_AT_ONCE`` rows, as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -40,4 +40,4 @@ def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iter
         yield text.getvalue()
         text.seek(0)
         text.truncate()
-        writer.writerows(islice(rows, LINES_AT_ONCE))
+        writer.writerows(islice(rows, ROWS_AT_ONCE))

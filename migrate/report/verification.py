@@ -69,7 +69,7 @@ _MEANINGS = {
 }
 # The maximum number of items that are shown in a list: differences between a plan and its origin,
 # starts that are not an offset of the checkpoint, or topics.
-_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def outcome_lines(verification: Verification) -> Iterator[str]:
@@ -85,8 +85,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     counts = verification.counts
     if verification.other_topics:
         yield (
-            f"the query reads {printable(join_some(verification.other_topics, _SHOWN))}, and none "
-            "of these topics: is this the checkpoint location of another query?"
+            f"the query reads {printable(join_some(verification.other_topics, _MAX_SHOWN))}, and "
+            "none of these topics: is this the checkpoint location of another query?"
         )
         return
     unread = sum(
@@ -166,14 +166,14 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
             "the plan was not compared with what it was made from, which cannot be read: "
             f"{printable(plan.not_compared)}"
         )
-    for line in plan.differences[:_SHOWN]:
+    for line in plan.differences[:_MAX_SHOWN]:
         yield f"the plan is not what it was made from: {printable(line)}"
-    if len(plan.differences) > _SHOWN:
-        yield f"and {len(plan.differences) - _SHOWN} differences more; make the plan again"
+    if len(plan.differences) > _MAX_SHOWN:
+        yield f"and {len(plan.differences) - _MAX_SHOWN} differences more; make the plan again"
     if plan.other_starts:
         yield (
             f"not an offset of the checkpoint ({len(plan.other_starts)}): "
-            f"{printable(join_some(plan.other_starts, _SHOWN))}"
+            f"{printable(join_some(plan.other_starts, _MAX_SHOWN))}"
         )
 
 

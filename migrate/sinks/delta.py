@@ -28,7 +28,7 @@ from migrate.sinks.directory import (
     MOST_FILES,
     Directory,
     UnreadableSink,
-    expect,
+    check_type,
     parse_object,
     to_integer,
 )
@@ -42,7 +42,7 @@ _CHECKPOINT = re.compile(
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
 # The limits of a checkpoint's file, in bytes and rows. A checkpoint lists every file of the table.
-_LARGEST_CHECKPOINT = 512 << 20
+_LARGEST_CHECKPOINT_FILE = 512 << 20
 _MOST_ROWS = 50_000_000
 
 
@@ -60,7 +60,7 @@ def read_log(directory: Directory) -> SinkMemory:
     log = _Log()
     newest, checkpoint = _newest_checkpoint(names)
     for name in checkpoint:
-        content = directory.read(f"{LOG}/{name}", _LARGEST_CHECKPOINT)
+        content = directory.read(f"{LOG}/{name}", _LARGEST_CHECKPOINT_FILE)
         if name.endswith(".json"):
             _add_actions(log, content, name)
         else:
@@ -101,7 +101,7 @@ def _add_actions(log: _Log, content: bytes, name: str) -> None:
             continue
         action = parse_object(line, what)
         if (txn := action.get("txn")) is not None:
-            app = expect(expect(txn, dict, what).get("appId"), str, what)
+            app = check_type(check_type(txn, dict, what).get("appId"), str, what)
             log.versions[app] = to_integer(txn.get("version"), what)
         if isinstance(info := action.get("commitInfo"), dict):
             parameters = info.get("operationParameters")

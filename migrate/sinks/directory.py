@@ -17,7 +17,7 @@ LARGEST = 64 << 20
 # The maximum number of files of a log that are read. Most writers keep a few dozen files.
 MOST_FILES = 1_000
 # The maximum length, in a message, of a text from the sink.
-_SHOWN = 60
+_MAX_SHOWN = 60
 _KIND_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a text"}
 
 _Kind = TypeVar("_Kind")
@@ -72,7 +72,7 @@ def parse_object(content: bytes, what: str) -> dict[str, Any]:
         UnreadableSink: the content is not a JSON object, or is nested too deeply.
     """
     try:
-        return expect(json.loads(content), dict, what)
+        return check_type(json.loads(content), dict, what)
     except (ValueError, RecursionError) as error:
         raise UnreadableSink(f"{what}: {shorten(str(error))}") from error
 
@@ -90,7 +90,7 @@ def to_integer(value: object, what: str) -> int:
     raise UnreadableSink(f"{what}: {shorten(repr(value))} is not an integer")
 
 
-def expect(value: object, kind: type[_Kind], what: str) -> _Kind:
+def check_type(value: object, kind: type[_Kind], what: str) -> _Kind:
     """Return a JSON value after a check of its type.
 
     Raises:
@@ -104,4 +104,4 @@ def expect(value: object, kind: type[_Kind], what: str) -> _Kind:
 
 def shorten(text: str) -> str:
     """Return a text for a message, cut if it is long."""
-    return clipped(text, _SHOWN)
+    return clipped(text, _MAX_SHOWN)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.avro import is_avro, read_map
-from migrate.sinks.directory import MOST_FILES, Directory, expect, parse_object, to_integer
+from migrate.sinks.directory import MOST_FILES, Directory, check_type, parse_object, to_integer
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = ".hoodie"
@@ -67,9 +67,9 @@ def _batches(directory: Directory, path: str) -> dict[str, int]:
     if is_avro(content):
         extra = read_map(content, "extraMetadata", what)
     else:
-        extra = expect(parse_object(content, what).get("extraMetadata") or {}, dict, what)
+        extra = check_type(parse_object(content, what).get("extraMetadata") or {}, dict, what)
     checkpoint = extra.get(_CHECKPOINT_KEY)
     if not checkpoint:
         return {}
-    batches = parse_object(expect(checkpoint, str, what).encode(), what)
+    batches = parse_object(check_type(checkpoint, str, what).encode(), what)
     return {identifier: to_integer(batch, what) for identifier, batch in batches.items()}

@@ -28,7 +28,7 @@ from migrate.sinks.directory import (
     LARGEST,
     Directory,
     UnreadableSink,
-    expect,
+    check_type,
     parse_object,
     to_integer,
 )
@@ -75,14 +75,14 @@ def _read_table(content: bytes, what: str) -> Iterator[tuple[_Writer, int]]:
     """Yield the last number of each writer on each branch of a table."""
     metadata = parse_object(content, what)
     snapshots = {
-        to_integer(expect(snapshot, dict, what).get("snapshot-id"), what): snapshot
-        for snapshot in expect(metadata.get("snapshots") or [], list, what)
+        to_integer(check_type(snapshot, dict, what).get("snapshot-id"), what): snapshot
+        for snapshot in check_type(metadata.get("snapshots") or [], list, what)
     }
-    refs = expect(metadata.get("refs") or {}, dict, what)
+    refs = check_type(metadata.get("refs") or {}, dict, what)
     heads = {
-        name: expect(ref, dict, what).get("snapshot-id")
+        name: check_type(ref, dict, what).get("snapshot-id")
         for name, ref in refs.items()
-        if expect(ref, dict, what).get("type", "branch") == "branch"
+        if check_type(ref, dict, what).get("type", "branch") == "branch"
     }
     heads.setdefault("main", metadata.get("current-snapshot-id"))
     for branch, head in heads.items():
@@ -96,7 +96,7 @@ def _summaries_from(
     seen: set[object] = set()
     while isinstance(head, int) and head in snapshots and head not in seen:
         seen.add(head)
-        yield expect(snapshots[head].get("summary") or {}, dict, what)
+        yield check_type(snapshots[head].get("summary") or {}, dict, what)
         head = snapshots[head].get("parent-snapshot-id")
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from migrate.sinks.directory import Directory, expect, parse_object, to_integer
+from migrate.sinks.directory import Directory, check_type, parse_object, to_integer
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "snapshot"
@@ -33,7 +33,7 @@ def read_log(directory: Directory) -> SinkMemory | None:
     for _, name in sorted(snapshots, reverse=True)[:_MOST]:
         what = f"{LOG}/{name}: not a snapshot of Paimon's"
         snapshot = parse_object(directory.read(f"{LOG}/{name}"), what)
-        user = expect(snapshot.get("commitUser"), str, what)
+        user = check_type(snapshot.get("commitUser"), str, what)
         last.setdefault(user, to_integer(snapshot.get("commitIdentifier"), what))
     remembered = (Remembered(WriterKind.COMMIT_USER, *item) for item in sorted(last.items()))
     return SinkMemory(("a Paimon table",), tuple(remembered))

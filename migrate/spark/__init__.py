@@ -61,7 +61,7 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)
 # The functions to use instead of the data sources before Spark 4.
-_INSTEAD = {
+_ALTERNATIVES = {
     "FlinkCheckpointDataSource": "read_checkpoints(spark, PATH, view=…)",
     "FlinkStateDataSource": "read_keyed_state(spark, CHK, operator=…, state=…)",
 }
@@ -72,11 +72,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:
         raise ImportError(f"{name} needs PySpark: {install_command('spark')}")
-    if name in _INSTEAD and find_spec("pyspark.sql.datasource") is None:
+    if name in _ALTERNATIVES and find_spec("pyspark.sql.datasource") is None:
         from importlib.metadata import version
 
         raise ImportError(
             f"{name} needs PySpark 4.0 or newer, and this is {version('pyspark')}: use "
-            f"migrate.spark.{_INSTEAD[name]} instead"
+            f"migrate.spark.{_ALTERNATIVES[name]} instead"
         )
     return getattr(import_module(_MODULES[name]), name)

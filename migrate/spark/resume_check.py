@@ -138,8 +138,8 @@ def run_first_batch(
             # "latest", because a query that ignored its seed would then read nothing.
             query_options = {**options, "subscribe": topics, "startingOffsets": "latest"}
             queries.append({"checkpoint": str(copy), "options": query_options})
-        secrets = {**kafka, **spark_conf}
-        answer = _run({"conf": dict(spark_conf), "queries": queries}, secrets)
+        properties = {**kafka, **spark_conf}
+        answer = _run({"conf": dict(spark_conf), "queries": queries}, properties)
     starts: dict[TopicPartition, int] = {}
     for batch in answer["batches"]:
         for (topic, partition), start in topic_offsets(batch["start"]).items():
@@ -160,12 +160,12 @@ def _write_seed(seed: bytes, checkpoint: Path) -> None:
     (checkpoint / "metadata").write_text(metadata, encoding="ascii")
 
 
-def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
+def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
     """Send a request to a new process that starts Spark, and return the answer.
 
     Args:
         request: the request, in the format of ``first_batch``.
-        secrets: properties whose secret values are removed from messages.
+        properties: properties whose secret values are removed from messages.
     """
     done = subprocess.run(
         [sys.executable, "-m", "migrate.spark.first_batch"],
@@ -174,14 +174,14 @@ def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    output = last_lines(redact_secrets(done.stderr, secrets))
+    output = last_lines(redact_secrets(done.stderr, properties))
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError as error:
         raise UsageError(f"Spark did not start: {output}") from error
     if "failed" not in answer:
         return answer
-    message = summarize_failure(redact_secrets(answer["message"], secrets))
+    message = summarize_failure(redact_secrets(answer["message"], properties))
     if answer["failed"] == "start":
         raise UsageError(f"Spark did not start: {message} ({output})")
     if "Failed to find data source: kafka" in answer["message"]:

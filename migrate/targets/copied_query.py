@@ -26,9 +26,9 @@ from pathlib import Path
 from decoder.storage import join
 from migrate.inputs.offsets_json import NotOffsets, parse_json, starting_offsets
 from migrate.inputs.spark_log import (
-    began_continuous,
     newest_committed_batch,
     newest_uncommitted_batch,
+    oldest_batch_is_continuous,
 )
 from migrate.inputs.spark_log_entries import entry_numbers, entry_offsets, read_entry
 from migrate.model.errors import InputError, Refused
@@ -52,7 +52,7 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     batch = newest_committed_batch(directory, files)
     if batch is None:
         raise Refused(f"{directory}: the query has not committed a batch yet; seed a new one")
-    if began_continuous(directory, files):
+    if oldest_batch_is_continuous(directory, files):
         raise Refused(f"{directory}: the query runs with the continuous trigger")
     begun = newest_uncommitted_batch(directory, files, batch)
     if begun is not None:
@@ -130,7 +130,9 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
 def _added_offsets(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of partitions that no source reads yet, for all sources of their topic.
+    """Return the offsets of partitions that no source reads yet.
+
+    The caller adds them to every source that reads the topic.
 
     Raises:
         Refused: the topic's sources read different sets of its partitions.

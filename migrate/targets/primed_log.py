@@ -82,7 +82,7 @@ def source_names(checkpoint: Path) -> list[str]:
     return list(_offsets(checkpoint, 0).offsets)
 
 
-def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
+def write_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
     """Write a watermark into a batch's entries of both logs; it applies to the next batch.
 
     Raises:
@@ -146,7 +146,7 @@ def replace_with_kafka(
         entry = _offsets(checkpoint, batch)
         _commit(checkpoint, batch)  # raises before this batch is changed
         _write(checkpoint / "offsets" / str(batch), str(replace(entry, offsets=offsets)))
-        set_watermark(checkpoint, batch, watermark_ms or 0)
+        write_watermark(checkpoint, batch, watermark_ms or 0)
     for source, starts in zip(sources, positions, strict=True):
         folder = checkpoint / "sources" / source
         shutil.rmtree(folder, ignore_errors=True)

@@ -622,7 +622,7 @@ def _run_batches(
         files.run(
             [events],
             sink=lambda frame, _: written.extend(map(str, frame.collect())),
-            follow_up=True,
+            empty_batch=True,
         )
     last = last_batch(files.location)
     state = read_spark_state(session, files.location, last, work / "state")

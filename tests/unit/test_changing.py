@@ -9,7 +9,7 @@ import pytest
 from migrate.cli.changes import carry_out
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.report.plan import outcome_lines
-from migrate.targets.group.commit import ChangeOutcome, PartitionOutcome, Result, write_obstacles
+from migrate.targets.group.commit import ChangeOutcome, PartitionOutcome, Result, commit_refusals
 
 
 def test_an_interrupt_within_kafkas_client_is_an_interrupt(
@@ -62,7 +62,7 @@ def test_what_was_removed_was_not_written(written: int, removed: int, told: str)
 
 def test_a_group_of_one_has_one_member() -> None:
     group = GroupView("g", True, "Stable", "classic", (Member("app", "host"),))
-    assert write_obstacles(group) == ["group g has 1 member (app on host); stop it first"]
+    assert commit_refusals(group) == ["group g has 1 member (app on host); stop it first"]
     two = GroupView("g", True, "Stable", "classic", (Member("app", "host"),) * 2)
-    assert write_obstacles(two)[0].startswith("group g has 2 members")
-    assert write_obstacles(two)[0].endswith("; stop them first")
+    assert commit_refusals(two)[0].startswith("group g has 2 members")
+    assert commit_refusals(two)[0].endswith("; stop them first")

@@ -18,7 +18,7 @@ from migrate.model.policies import Policies
         ),
         ("unread", {Code.DAMAGED_SOURCE, Code.LEGACY_CONSUMER}),
         ("by_partition", {Code.COMMITTED_MARKER, Code.LATEST_MARKER, Code.UNRESOLVED_POSITIONS}),
-        ("undecided", {Code.COMMITTED_MARKER, Code.LATEST_MARKER, Code.PENDING_TRANSACTIONS}),
+        ("scan_obstacle", {Code.COMMITTED_MARKER, Code.LATEST_MARKER, Code.PENDING_TRANSACTIONS}),
         ("shown_for_groups", {Code.SINK_MEMORY}),
     ],
 )
@@ -45,7 +45,7 @@ def test_a_blocker_that_is_not_certain_is_a_warning(code: Code) -> None:
 
 
 def test_the_user_decides_about_warnings_alone() -> None:
-    severities = {code.policy.severity for code in Code if code.policy.undecided}
+    severities = {code.policy.severity for code in Code if code.policy.scan_obstacle}
     assert severities == {Severity.WARNING}
 
 

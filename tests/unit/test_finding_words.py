@@ -262,8 +262,8 @@ def test_what_a_sink_has_yet_to_commit(
     told = [_pending(text, after_a_stop if stopped else None, files), *more]
     _agree(_about(_operator(names), None, sink, stopped), told)
     pending, *_ = findings_of_operator(_operator(names), None, sink, stopped)
-    assert pending.ends_with_stop
-    assert pending.ends_with_job == (after_a_stop == _IF_FINISHED)
+    assert pending.void_after_stop
+    assert pending.void_if_finished == (after_a_stop == _IF_FINISHED)
 
 
 @pytest.mark.parametrize(

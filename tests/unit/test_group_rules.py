@@ -21,10 +21,10 @@ from migrate.targets.group.commit import (
     Result,
     attempts,
     change_refusals,
+    commit_refusals,
     in_order,
     partition_outcome,
     pending_commit,
-    write_obstacles,
 )
 from migrate.targets.group.commit_marks import commit_metadata
 
@@ -119,7 +119,7 @@ def test_members_and_a_change_are_both_told() -> None:
     ],
 )
 def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
-    assert write_obstacles(group) == told
+    assert commit_refusals(group) == told
 
 
 @pytest.mark.parametrize(

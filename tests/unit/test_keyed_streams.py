@@ -115,7 +115,7 @@ def test_a_large_stream_is_read_by_its_parts(known: bool) -> None:
 
 def test_what_follows_a_key_group_is_read_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 1)
-    monkeypatch.setattr(streams, "_AHEAD_BYTES", 2000)
+    monkeypatch.setattr(streams, "_MIN_READ_BYTES", 2000)
     sizes = (100, 200, 2500)
     data, offsets = _stream(sizes)
     found, files = _read(data, offsets)
@@ -198,7 +198,7 @@ def test_a_key_group_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 2)
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", _MIB)
-    monkeypatch.setattr(streams, "_AHEAD_BYTES", _MIB // 4)
+    monkeypatch.setattr(streams, "_MIN_READ_BYTES", _MIB // 4)
     found, files = _read(*_blobs(30, _MIB // 8))
     assert _lengths(found) == [_MIB // 8] * 30
     assert max(files.reads) <= _MIB // 2
@@ -327,7 +327,7 @@ def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
     state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, blobs)
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 0)
-    monkeypatch.setattr(streams, "_AHEAD_BYTES", 0)
+    monkeypatch.setattr(streams, "_MIN_READ_BYTES", 0)
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", _MIB // 8)
     monkeypatch.setattr(parts, "_MAX_WHOLE_BYTES", _MIB // 4)
     data, offsets = encode_heap(LONG, [state], range(7, 8))

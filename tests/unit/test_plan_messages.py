@@ -32,7 +32,7 @@ def _planned(
 
 
 def _refused(*planned: PlannedPartition) -> list[str]:
-    return [str(refusal) for refusal in messages.refuse_partitions(planned)]
+    return [str(refusal) for refusal in messages.partition_refusals(planned)]
 
 
 def _group(committed: Mapping[tuple[str, int], int], *alike: str) -> GroupView:
@@ -147,12 +147,12 @@ def test_a_refusal_names_twenty(number: int, more: str) -> None:
 def test_partitions_that_nobody_has(missing: set[int], more: str) -> None:
     there = [_planned(0, 5), _planned(1, 6)]
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
-    (told,) = messages.refuse_missing_partitions([_source(0, 1)], there, policies)
+    (told,) = messages.missing_partition_refusals([_source(0, 1)], there, policies)
     assert str(told) == (
         f"--partitions: neither the checkpoint nor the broker has t-7{more}; name those there are"
     )
-    assert not list(messages.refuse_missing_partitions([_source(0, 1)], there, Policies()))
-    assert not list(messages.refuse_missing_partitions([_source(0, 1)], [], policies))
+    assert not list(messages.missing_partition_refusals([_source(0, 1)], there, Policies()))
+    assert not list(messages.missing_partition_refusals([_source(0, 1)], [], policies))
 
 
 # -- warnings -------------------------------------------------------------------------------------
@@ -248,11 +248,11 @@ def test_costs_are_told_by_the_first_of_them() -> None:
         "partitions (the first is t-1: committed 7, to go on from 5)"
     )
     assert _warned(*ran_on)[:1] == [f"{how}: these records will be emitted again [ran-on]"]
-    assert [str(refusal) for refusal in messages.refuse_ran_on(ran_on)] == [
+    assert [str(refusal) for refusal in messages.ran_on_refusals(ran_on)] == [
         f"{how}, and what Flink emitted since would be emitted again; move from a newer "
         "checkpoint, or add --allow-ran-on to repeat them"
     ]
-    assert not list(messages.refuse_ran_on(ran_on[:1]))
+    assert not list(messages.ran_on_refusals(ran_on[:1]))
     assert _warned(
         _planned(0, 5, reached=5), _planned(1, 5, reached=6), _planned(2, 5, reached=9)
     ) == [

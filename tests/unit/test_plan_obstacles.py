@@ -15,7 +15,7 @@ from migrate.model.positions import Marker, Origin, Position, PositionState
 from migrate.planning import obstacles
 from migrate.planning.shared_topics import (
     one_cluster_warnings,
-    refuse_shared_topics,
+    shared_topic_refusals,
     shared_topics,
 )
 
@@ -123,9 +123,9 @@ def test_blockers_stand_in_the_way_unless_the_user_allows_them() -> None:
         f"operator {_A}: so; or add --allow-in-flight to lose them",
         f"operator {_B}: so; if it is not to be moved, choose the others with --source",
     ]
-    assert _texts(obstacles.refuse_blockers(findings, Policies())) == told
+    assert _texts(obstacles.blocker_refusals(findings, Policies())) == told
     allowed = Policies(allow_ran_on=True, allow_in_flight=True)
-    assert _texts(obstacles.refuse_blockers(findings, allowed)) == told[2:]
+    assert _texts(obstacles.blocker_refusals(findings, allowed)) == told[2:]
 
 
 # -- clusters -------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_one_target_takes_one_cluster(clusters: list[str | None], told: list[str
         _source(one, _at(1, cluster=cluster))
         for one, cluster in zip((_A, _B), clusters, strict=True)
     ]
-    assert _texts(obstacles.refuse_several_clusters(sources)) == told
+    assert _texts(obstacles.several_cluster_refusals(sources)) == told
 
 
 def test_three_clusters_of_which_one_is_not_named() -> None:
@@ -167,7 +167,7 @@ def test_three_clusters_of_which_one_is_not_named() -> None:
         _source(_B, _at(1, cluster="east"), _at(1, 1, cluster="west")),
         _source(_C, _at(1)),
     ]
-    several, unnamed = _texts(obstacles.refuse_several_clusters(sources))
+    several, unnamed = _texts(obstacles.several_cluster_refusals(sources))
     assert several.startswith("there are positions of 2 Kafka clusters: 'east', 'west'; ")
     assert f"(operators {_A}, {_C}): it may not be 'east' or 'west', which" in unnamed
 
@@ -214,7 +214,7 @@ _LOWER = "--merge-sources min"
 
 
 def _refused(sources: Sequence[Source], policies: Policies) -> list[str]:
-    return _texts(refuse_shared_topics(shared_topics(sources), policies))
+    return _texts(shared_topic_refusals(shared_topics(sources), policies))
 
 
 _ONE = Policies(one_cluster=True)
@@ -301,7 +301,7 @@ def test_a_topic_is_not_renamed_to_another_that_moves(
     topic_map: dict[str, str], told: bool
 ) -> None:
     sources = [_source(_A, _at(1), _at(2, topic="u"))]
-    assert _texts(obstacles.refuse_colliding_names(sources, Policies(topic_map=topic_map))) == (
+    assert _texts(obstacles.name_collision_refusals(sources, Policies(topic_map=topic_map))) == (
         [
             "--topic-map t=u: u is a topic of the checkpoint itself; rename that one too, or "
             "leave it out with --partitions"
@@ -319,9 +319,9 @@ def test_one_group_does_not_stand_for_two_sources() -> None:
     ]
     group = GroupView("g", True, "Empty", "classic")
     named, unnamed = ClusterSnapshot({}, source_group=group), ClusterSnapshot({})
-    assert _texts(obstacles.refuse_one_group_for_several(sources, named)) == [
+    assert _texts(obstacles.shared_group_refusals(sources, named)) == [
         f"2 sources are still at the 'committed' marker (operators {_A}, {_B}), and "
         "--source-group names the group of one; move them one by one with --source"
     ]
     for some, snapshot in ((sources[1:], named), (sources, unnamed), (sources, None)):
-        assert _texts(obstacles.refuse_one_group_for_several(some, snapshot)) == []
+        assert _texts(obstacles.shared_group_refusals(some, snapshot)) == []

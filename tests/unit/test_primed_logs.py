@@ -14,9 +14,9 @@ from migrate.storage.files import Files
 from migrate.targets.primed_log import (
     copy_to_read,
     replace_with_kafka,
-    set_watermark,
     source_directory,
     source_names,
+    write_watermark,
 )
 
 _METADATA = {
@@ -186,7 +186,7 @@ def test_more_batches_than_one_are_refused(
 
 def test_two_batches_end_where_kafka_goes_on(checkpoint: Path) -> None:
     """The first is empty: it has the second judge by a watermark what is late."""
-    set_watermark(checkpoint, 0, 50)
+    write_watermark(checkpoint, 0, 50)
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":50}'
     for log in ("offsets", "commits"):
         (checkpoint / log / "1").write_text((checkpoint / log / "0").read_text())

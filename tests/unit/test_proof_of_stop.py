@@ -14,7 +14,7 @@ from migrate.inputs.flink import rest_api as flink_rest
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.positions import target_of
-from migrate.moves.job_stopped import refuse_running_jobs
+from migrate.moves.job_stopped import running_job_refusals
 from migrate.moves.pipeline import STOPPED_WITH_SAVEPOINT
 from migrate.planning import Plan, make_plan
 from tests.support.checkpoints import splits, write_source
@@ -62,7 +62,7 @@ def test_a_jobmanager_that_may_be_anothers_proves_nothing(
     why: str,
 ) -> None:
     monkeypatch.setattr(flink_rest, "known_jobs", lambda url: tuple(known))
-    assert refuse_running_jobs(_planned(tmp_path / job_id), 10.0, _URL) == ()
+    assert running_job_refusals(_planned(tmp_path / job_id), 10.0, _URL) == ()
     (warning,) = (record.getMessage() for record in said.records if record.levelname == "WARNING")
     assert warning.endswith(" [job-may-run]")
     assert why in warning
@@ -75,11 +75,11 @@ def test_the_jobs_own_jobmanager_is_proof(
     jobs = (FlinkJob(_JOB, "orders", "CANCELED"), FlinkJob("ff" * 16, "another", "RUNNING"))
     planned = _planned(tmp_path / _JOB)
     monkeypatch.setattr(flink_rest, "known_jobs", lambda url: jobs[:1])
-    assert refuse_running_jobs(planned, 10.0, _URL) == ()
+    assert running_job_refusals(planned, 10.0, _URL) == ()
     assert f"Flink has job {_JOB} as CANCELED, and none that has not ended" in said.text
     assert "cannot tell whether" not in said.text
     monkeypatch.setattr(flink_rest, "known_jobs", lambda url: jobs)
-    (running,) = refuse_running_jobs(planned, 10.0, _URL)
+    (running,) = running_job_refusals(planned, 10.0, _URL)
     assert f"Flink still has job {'ff' * 16} (another), RUNNING" in running
 
 

@@ -22,7 +22,7 @@ from migrate.inputs.flink.newer_checkpoints import NewerCheckpoints, find_newer_
 from migrate.model.finding import Severity
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
-from migrate.planning.recheck import find_progress
+from migrate.planning.recheck import signs_of_progress
 from migrate.storage.files import Files
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
@@ -232,7 +232,7 @@ def test_a_plan_knows_which_checkpoints_came_after_it(tmp_path: Path) -> None:
     def since(plan: Plan) -> list[str]:
         beside = find_newer_checkpoints(plan.origin.pointer, plan.origin.number)
         assert beside is not None
-        return list(find_progress(plan, None, beside.newer))
+        return list(signs_of_progress(plan, None, beside.newer))
 
     assert since(last) == since(allowed) == []
     _complete(job, 6, 0)

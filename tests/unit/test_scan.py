@@ -26,7 +26,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.moves import load_inputs
 from migrate.moves import scan as scanning
 from migrate.moves.options import Request
-from migrate.moves.scan_plans import INDEX, INDEX_COLUMNS, check_plans, file_name, save_plans
+from migrate.moves.scan_plans import INDEX, INDEX_COLUMNS, check_can_save, file_name, save_plans
 from migrate.report.scan import inventory_table, summary_lines
 from migrate.spark.session import failure_of
 from migrate.storage.files import Files
@@ -62,9 +62,9 @@ def test_the_newest_complete_checkpoint_stands_for_a_job() -> None:
         candidate("savepoint-2"),
     ]
     marked = mark_newest(candidates)
-    assert [replace(candidate, job_numbers=None) for candidate in marked] == candidates
-    assert marked[1].job_numbers == frozenset({9, 10, 11})
-    assert [c.pointer for c in marked if c.job_numbers is not None] == [
+    assert [replace(candidate, chk_numbers=None) for candidate in marked] == candidates
+    assert marked[1].chk_numbers == frozenset({9, 10, 11})
+    assert [c.pointer for c in marked if c.chk_numbers is not None] == [
         *("/e/a/chk-10", "/e/b/chk-4", "/e/savepoint-1", "/e/savepoint-2")
     ]
 
@@ -194,17 +194,17 @@ def test_no_two_plans_have_one_file() -> None:
 
 
 def test_where_plans_cannot_be_made_as_asked(tmp_path: Path) -> None:
-    check_plans(tmp_path, None, broker=False)
-    check_plans(tmp_path / "new", "spark-{job}", broker=True)
+    check_can_save(tmp_path, None, broker=False)
+    check_can_save(tmp_path / "new", "spark-{job}", broker=True)
     with pytest.raises(UsageError, match="need a broker"):
-        check_plans(tmp_path, "spark-{job}", broker=False)
+        check_can_save(tmp_path, "spark-{job}", broker=False)
     with pytest.raises(UsageError, match="this one group"):
-        check_plans(tmp_path, "spark", broker=True)
+        check_can_save(tmp_path, "spark", broker=True)
     (tmp_path / "there").touch()
     with pytest.raises(UsageError, match="Not a directory"):
-        check_plans(tmp_path / "there", None, broker=False)
+        check_can_save(tmp_path / "there", None, broker=False)
     with pytest.raises(Refused, match="is not empty"):
-        check_plans(tmp_path, None, broker=False)
+        check_can_save(tmp_path, None, broker=False)
 
 
 def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
 
 
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
-    return [(one.newest, one.listed) for one in read_chunk(Files(), ScanRequest(), marked)]
+    return [(one.newest, one.is_counted) for one in read_chunk(Files(), ScanRequest(), marked)]
 
 
 def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_an_estate_is_generated_in_seconds_and_found_again(tmp_path: Path) -> No
     assert all(estate.of(condition) for condition in DAMAGES)
     found = discover([str(tmp_path)], Files())
     assert {one.pointer for one in found} == estate.checkpoints.keys()
-    newest = {c.pointer for c in mark_newest(found) if c.job_numbers is not None}
+    newest = {c.pointer for c in mark_newest(found) if c.chk_numbers is not None}
     assert newest >= set(estate.newest().values())
 
 

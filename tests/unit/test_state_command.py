@@ -344,7 +344,7 @@ def test_what_is_printed_before_the_damage_is_told_not_to_be_all(
 def test_entries_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key group at a time, as of a file of more than 8 MB."""
     monkeypatch.setattr(streams, "_MAX_WHOLE_BYTES", 0)
-    monkeypatch.setattr(streams, "_AHEAD_BYTES", 0)
+    monkeypatch.setattr(streams, "_MIN_READ_BYTES", 0)
     count = 10_000
     chk = write_totals(tmp_path / "savepoint-1", count)
     (state,) = read_keyed_states(chk).states

@@ -16,8 +16,8 @@ from migrate.kafka.transactions import StateChange, log_partition, outcome_of
 from migrate.model.cluster_snapshot import (
     ClusterSnapshot,
     LogRange,
-    Outcome,
     Transaction,
+    TxnOutcome,
 )
 from migrate.model.policies import Policies
 from migrate.planning import Plan, make_plan, make_question
@@ -40,30 +40,30 @@ FIRST, SECOND = OURS, ("pay-1-5", 4000, 0)
 @pytest.mark.parametrize(
     ("changes", "fate"),
     [
-        ([], Outcome.UNKNOWN),
-        ([(77, 3, EMPTY)], Outcome.UNKNOWN),
-        ([(77, 3, EMPTY), (77, 3, ONGOING)], Outcome.OPEN),
-        ([(77, 3, ONGOING), (77, 3, PREPARE_COMMIT)], Outcome.COMMITTED),
-        ([(77, 3, COMMIT)], Outcome.COMMITTED),
+        ([], TxnOutcome.UNKNOWN),
+        ([(77, 3, EMPTY)], TxnOutcome.UNKNOWN),
+        ([(77, 3, EMPTY), (77, 3, ONGOING)], TxnOutcome.OPEN),
+        ([(77, 3, ONGOING), (77, 3, PREPARE_COMMIT)], TxnOutcome.COMMITTED),
+        ([(77, 3, COMMIT)], TxnOutcome.COMMITTED),
         # As Kafka ends one that timed out, and any of a client of 4.0.
-        ([(77, 3, ONGOING), (77, 4, PREPARE_ABORT), (77, 4, ABORT)], Outcome.ABORTED),
+        ([(77, 3, ONGOING), (77, 4, PREPARE_ABORT), (77, 4, ABORT)], TxnOutcome.ABORTED),
         (
             [(77, 3, ONGOING), (77, 4, PREPARE_COMMIT), (77, 4, COMMIT)],
-            Outcome.COMMITTED,
+            TxnOutcome.COMMITTED,
         ),
         # The id is used again: what came of that one is not what came of ours.
         (
             [(77, 3, ONGOING), (77, 4, ABORT), (77, 5, EMPTY), (77, 5, COMMIT)],
-            Outcome.ABORTED,
+            TxnOutcome.ABORTED,
         ),
-        ([(77, 3, COMMIT), (77, 4, EMPTY), (77, 4, ONGOING)], Outcome.COMMITTED),
-        ([(77, 3, COMMIT), (77, 4, ABORT)], Outcome.COMMITTED),
-        ([(77, 4, COMMIT)], Outcome.UNKNOWN),
-        ([(78, 3, ABORT)], Outcome.UNKNOWN),
+        ([(77, 3, COMMIT), (77, 4, EMPTY), (77, 4, ONGOING)], TxnOutcome.COMMITTED),
+        ([(77, 3, COMMIT), (77, 4, ABORT)], TxnOutcome.COMMITTED),
+        ([(77, 4, COMMIT)], TxnOutcome.UNKNOWN),
+        ([(78, 3, ABORT)], TxnOutcome.UNKNOWN),
     ],
 )
 def test_what_became_of_a_transaction(
-    changes: Sequence[tuple[int, int, int]], fate: Outcome
+    changes: Sequence[tuple[int, int, int]], fate: TxnOutcome
 ) -> None:
     assert outcome_of(OURS, [StateChange(*change) for change in changes]) is fate
 
@@ -102,14 +102,14 @@ def _job(directory: Path) -> Extraction:
     return extraction
 
 
-def _snapshot(fates: Mapping[Transaction, Outcome], untold: str = "") -> ClusterSnapshot:
+def _snapshot(fates: Mapping[Transaction, TxnOutcome], untold: str = "") -> ClusterSnapshot:
     logs = {"t": {0: LogRange(0, 9)}}
     return ClusterSnapshot(logs, transactions=fates, transactions_error=untold)
 
 
 def _plan(
     directory: Path,
-    fates: Mapping[Transaction, Outcome],
+    fates: Mapping[Transaction, TxnOutcome],
     policies: Policies = Policies(),  # frozen
     untold: str = "",
 ) -> Plan:
@@ -122,32 +122,32 @@ def _told(lines: Sequence[object]) -> list[str]:
 
 
 def test_what_is_committed_is_in_order(tmp_path: Path) -> None:
-    plan = _plan(tmp_path, {FIRST: Outcome.COMMITTED, SECOND: Outcome.COMMITTED})
+    plan = _plan(tmp_path, {FIRST: TxnOutcome.COMMITTED, SECOND: TxnOutcome.COMMITTED})
     assert (plan.refusals, _told(plan.warnings)) == ((), [])
     (note,) = plan.notes
     assert "each of 2 transactions (the first is 'pay-0-5')" in note
 
 
-@pytest.mark.parametrize("other", list(Outcome))
+@pytest.mark.parametrize("other", list(TxnOutcome))
 def test_one_that_is_open_is_refused_whatever_the_others_are(
-    tmp_path: Path, other: Outcome
+    tmp_path: Path, other: TxnOutcome
 ) -> None:
-    plan = _plan(tmp_path, {FIRST: other, SECOND: Outcome.OPEN})
+    plan = _plan(tmp_path, {FIRST: other, SECOND: TxnOutcome.OPEN})
     (refusal,) = plan.refusals
     assert "still open" in refusal.what
-    assert "'pay-1-5'" in refusal.what or other is Outcome.OPEN
+    assert "'pay-1-5'" in refusal.what or other is TxnOutcome.OPEN
     assert "restore the job from here once" in refusal.way_out
     assert (plan.notes, _told(plan.warnings)) == ((), [])
 
 
-@pytest.mark.parametrize("other", [Outcome.ABORTED, Outcome.COMMITTED, Outcome.UNKNOWN])
-def test_one_that_was_aborted_is_refused(tmp_path: Path, other: Outcome) -> None:
-    (refusal,) = _plan(tmp_path, {FIRST: Outcome.ABORTED, SECOND: other}).refusals
+@pytest.mark.parametrize("other", [TxnOutcome.ABORTED, TxnOutcome.COMMITTED, TxnOutcome.UNKNOWN])
+def test_one_that_was_aborted_is_refused(tmp_path: Path, other: TxnOutcome) -> None:
+    (refusal,) = _plan(tmp_path, {FIRST: TxnOutcome.ABORTED, SECOND: other}).refusals
     assert "aborted on the brokers" in refusal.what
 
 
-@pytest.mark.parametrize("fate", [Outcome.OPEN, Outcome.ABORTED])
-def test_they_are_lost_knowingly(tmp_path: Path, fate: Outcome) -> None:
+@pytest.mark.parametrize("fate", [TxnOutcome.OPEN, TxnOutcome.ABORTED])
+def test_they_are_lost_knowingly(tmp_path: Path, fate: TxnOutcome) -> None:
     plan = _plan(tmp_path, {FIRST: fate, SECOND: fate}, Policies(allow_in_flight=True))
     assert (plan.refusals, plan.next_offsets) == ((), {("t", 0): 4})
     (warning,) = _told(plan.warnings)
@@ -155,7 +155,7 @@ def test_they_are_lost_knowingly(tmp_path: Path, fate: Outcome) -> None:
 
 
 def test_what_the_brokers_do_not_know_stays_in_doubt(tmp_path: Path) -> None:
-    plan = _plan(tmp_path, {FIRST: Outcome.COMMITTED, SECOND: Outcome.UNKNOWN})
+    plan = _plan(tmp_path, {FIRST: TxnOutcome.COMMITTED, SECOND: TxnOutcome.UNKNOWN})
     (warning,) = _told(plan.warnings)
     assert (plan.refusals, plan.notes) == ((), ())
     assert "these brokers do not know transaction 'pay-1-5'" in warning
@@ -172,7 +172,7 @@ def test_what_they_do_not_tell_stays_in_doubt(tmp_path: Path) -> None:
 
 def _restored(
     directory: Path,
-    fates: Mapping[Transaction, Outcome] | None,
+    fates: Mapping[Transaction, TxnOutcome] | None,
     policies: Policies = Policies(),  # frozen
 ) -> tuple[list[str], list[str]]:
     """What is refused, and what is told, of a savepoint that Flink is to go on from."""
@@ -187,14 +187,14 @@ def _restored(
 @pytest.mark.parametrize(
     "fates",
     [
-        {FIRST: Outcome.COMMITTED, SECOND: Outcome.OPEN},
-        {FIRST: Outcome.OPEN},
+        {FIRST: TxnOutcome.COMMITTED, SECOND: TxnOutcome.OPEN},
+        {FIRST: TxnOutcome.OPEN},
         {},
         None,
     ],
 )
 def test_flink_commits_what_is_still_open(
-    tmp_path: Path, fates: Mapping[Transaction, Outcome] | None
+    tmp_path: Path, fates: Mapping[Transaction, TxnOutcome] | None
 ) -> None:
     """Seen: refused, as if it were lost."""
     refusals, told = _restored(tmp_path, fates)
@@ -205,14 +205,14 @@ def test_flink_commits_what_is_still_open(
 
 
 def test_flink_finds_in_order_what_it_has_committed(tmp_path: Path) -> None:
-    assert _restored(tmp_path, dict.fromkeys((FIRST, SECOND), Outcome.COMMITTED)) == (
+    assert _restored(tmp_path, dict.fromkeys((FIRST, SECOND), TxnOutcome.COMMITTED)) == (
         [],
         [],
     )
 
 
 def test_flink_does_not_bring_back_what_was_aborted(tmp_path: Path) -> None:
-    fates = {FIRST: Outcome.ABORTED, SECOND: Outcome.OPEN}
+    fates = {FIRST: TxnOutcome.ABORTED, SECOND: TxnOutcome.OPEN}
     (refusal,), told = _restored(tmp_path, fates)
     assert refusal.startswith(f"operator {'00' * 16}: transaction 'pay-0-5' of a KafkaSink was")
     assert told == []

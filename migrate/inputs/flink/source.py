@@ -24,7 +24,7 @@ from decoder.kafka.split import Split
 from migrate.inputs.flink.kafka_source import PositionStart, merged_positions, unknown_start
 from migrate.model.positions import Marker, Position, PositionFields, PositionState, TopicPartition
 
-_WITH_SPLITS = 3  # an enumerator version whose entries contain splits with offsets
+_VERSION_3 = 3  # an enumerator version whose entries contain splits with offsets
 # Creates a Position from its fields, in half the time of a call of the class.
 _position: Callable[[PositionFields], Position] = partial(tuple.__new__, Position)
 
@@ -191,7 +191,7 @@ def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
         )
         for mark in state.unassigned
     )
-    return KafkaSource(reader_splits, EnumeratorState(_WITH_SPLITS, waiting, None))
+    return KafkaSource(reader_splits, EnumeratorState(_VERSION_3, waiting, None))
 
 
 def _brokers(state: KafkaState) -> dict[str, frozenset[str]]:

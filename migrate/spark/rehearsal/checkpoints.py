@@ -79,7 +79,7 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
     sources = choose(first, choice)
     starts = source_positions(first.checkpoint.pointer, sources)
     ends = source_positions(last.checkpoint.pointer, choose(last, choice))
-    problems = [*_not_one_job(first, last), *_in_flight(first), *_in_flight(last)]
+    problems = [*_pair_problems(first, last), *_in_flight(first), *_in_flight(last)]
     ranges, more = _ranges(starts, ends, sources)
     if problems or more:
         raise Refused([*problems, *more])
@@ -98,7 +98,7 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
     )
 
 
-def _not_one_job(earlier: Extraction, later: Extraction) -> Iterator[str]:
+def _pair_problems(earlier: Extraction, later: Extraction) -> Iterator[str]:
     ids = [
         {operator.operator_id for operator in extraction.checkpoint.operators}
         for extraction in (earlier, later)

@@ -71,12 +71,12 @@ def compare_state(
         Refused, UsageError: as for ``compare_with_expected``.
     """
     first_kept_end = None
-    removed_ms = None if keeps_windows else watermark_ms
+    fired_to_ms = None if keeps_windows else watermark_ms
     if state.has_window and (keeps_windows or watermark_ms is not None):
         first_kept_end = _first_kept_end(state, rows, expected)
         limits = [] if first_kept_end is None else [first_kept_end - 1]
-        if removed_ms is not None:
-            limits.append(removed_ms)
+        if fired_to_ms is not None:
+            limits.append(fired_to_ms)
         is_fired = F.unix_millis("window.end") <= min(limits) if limits else F.lit(True)
         fired = state.frame.where(is_fired).count()
         state = replace(state, frame=state.frame.where(~is_fired))
@@ -96,14 +96,14 @@ def compare_state(
                 f"{counted(expired, 'key')} of the earlier checkpoint that the query still has: "
                 "Flink has dropped them since, as the state has a time to live"
             )
-    if first_kept_end is not None and removed_ms is not None and removed_ms >= first_kept_end:
+    if first_kept_end is not None and fired_to_ms is not None and fired_to_ms >= first_kept_end:
         end = F.unix_millis("window.end")
-        early = comparison.flink.where(end <= removed_ms).count()
+        early = comparison.flink.where(end <= fired_to_ms).count()
         notes.warnings.append(
             warning_text(
                 WarningCode.EARLY_WINDOWS,
                 f"the query has fired {counted(early, 'window')} that Flink still keeps: its "
-                f"watermark is {iso_time(removed_ms)}, and Flink's was before "
+                f"watermark is {iso_time(fired_to_ms)}, and Flink's was before "
                 f"{iso_time(first_kept_end)}; Spark would drop a record for them that Flink takes",
             )
         )

@@ -100,7 +100,7 @@ class KafkaStream:
         records: int = self._counter.get["records"]
         return records
 
-    def gaps(self, records: int) -> Iterator[WarningText]:
+    def gap_warnings(self, records: int) -> Iterator[WarningText]:
         """Yield warnings about offsets without a record, and partitions read from the log start.
 
         Args:

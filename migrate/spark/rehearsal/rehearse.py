@@ -141,7 +141,7 @@ def rehearse(
         output_files = work / "output" if rows is None or output is not None else None
         start = state = time = None
         if rows is None:
-            files.run(events, sink=_writer(output_files), follow_up=True)
+            files.run(events, sink=_writer(output_files), empty_batch=True)
             if (files.location / "state").exists():
                 raise Refused("the query keeps state: rows must be a function of a checkpoint")
         else:
@@ -266,7 +266,7 @@ def _run_stateful(
     known_watermark = watermark_ms if has_watermark else None
     notes.warnings.extend(priming_warnings(state_rows_of(earlier.rows), known_watermark))
     with timed("running the query over the records"):
-        files.run(events, sink=_writer(output_files), follow_up=True)
+        files.run(events, sink=_writer(output_files), empty_batch=True)
     with timed("comparing the states"):
         state = read_spark_state(spark, location, batch, work / "state of later")
         comparison = compare_state(

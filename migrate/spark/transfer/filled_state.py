@@ -14,7 +14,7 @@ from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spark_state import run_available, temporary_setting
 from migrate.spark.transfer.time_to_live import check_time_to_live
 from migrate.spark.transfer.watermark import check_watermark
-from migrate.targets.primed_log import set_watermark
+from migrate.targets.primed_log import write_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,14 +47,14 @@ class FileQuery:
     names: Sequence[str] = ()
 
     def run(
-        self, frames: Sequence[DataFrame], *, sink: Sink | None = None, follow_up: bool = False
+        self, frames: Sequence[DataFrame], *, sink: Sink | None = None, empty_batch: bool = False
     ) -> bool:
         """Write rows to new files, run the query, and return whether the query has a watermark.
 
         Args:
             frames: the rows of each stream.
             sink: receives the query's output; by default, the output is dropped.
-            follow_up: whether Spark adds a batch without data, which closes windows.
+            empty_batch: whether Spark adds a batch without data, which closes windows.
         """
         spark = frames[0].sparkSession
         streams = []
@@ -69,7 +69,7 @@ class FileQuery:
             streams.append(reader.parquet(files))
         writer = self.query(*streams).writeStream.outputMode(self.output_mode)
         writer = writer.format("noop") if sink is None else writer.foreachBatch(sink)
-        with temporary_setting(spark, _NO_DATA_BATCHES, str(follow_up).lower()):
+        with temporary_setting(spark, _NO_DATA_BATCHES, str(empty_batch).lower()):
             progress = run_available(writer, self.location)
         return bool(progress and progress.get("eventTime"))  # Spark 3.5 omits an empty eventTime
 
@@ -87,8 +87,9 @@ def state_rows_of(rows: Rows) -> list[StateRows]:
 def check_rows(rows: Rows, starts: Iterable[NextOffsets]) -> None:
     """Check the time to live and the savepoint of the rows.
 
-    The user's own DataFrames must not have entries that could have expired. The rows that were made
-    from Flink's state must be of a savepoint with the offsets in ``starts``.
+    If a DataFrame of the user's own comes from a state with a time to live, it must have gone
+    through ``unexpired``. The rows that were made from Flink's state must be of a savepoint with
+    the offsets in ``starts``.
 
     Raises:
         Refused: the time to live of a state was not given; or a partition starts elsewhere than in
@@ -129,5 +130,5 @@ def fill_state(
         has_watermark = file_query.run(frames)
         if has_watermark or not may_lack_watermark:
             check_watermark(has_watermark, watermark_ms, state_rows_of(rows))
-        set_watermark(file_query.location, number, watermark_ms or 0)
+        write_watermark(file_query.location, number, watermark_ms or 0)
     return len(batches), has_watermark

@@ -151,7 +151,7 @@ def prime(
             with timed("running the query over Flink's state"):
                 file_query = FileQuery(query, stage, work, output_mode, names)
                 batches, _ = fill_state(file_query, rows, watermark_ms)
-            ordered = [starts[stream] for stream in _streams_by_source(stage, len(rows))]
+            ordered = [starts[stream] for stream in _stream_numbers(stage, len(rows))]
             pinned = replace_with_kafka(stage, ordered, watermark_ms, batches)
             with timed("comparing Spark's state with Flink's"):
                 spark = frames_of(rows)[0].sparkSession
@@ -213,7 +213,7 @@ def _target(checkpoint_location: str) -> LocalDirectory:
     return target
 
 
-def _streams_by_source(stage: Path, streams: int) -> list[int]:
+def _stream_numbers(stage: Path, streams: int) -> list[int]:
     """Return, for each source of the plan, the number of the stream that the source reads."""
     numbers: list[int] = []
     for source in source_names(stage):

@@ -36,7 +36,7 @@ _FULL_COLUMNS = 32
 _MIN_ROWS, _MIN_TEXT = 64, 4096
 
 
-class Rejected(Exception):
+class NeedsPlainReader(Exception):
     """A value that Flink does not write, or that does not fit into its column.
 
     The plain reader (see ``read``) then reads the entries again, and raises an error if the value
@@ -112,7 +112,7 @@ class Buffers:
         """Return the values of a node as an Arrow array.
 
         Raises:
-            Rejected: a text is not UTF-8, or a decimal has no bytes or more than 16 bytes.
+            NeedsPlainReader: a text is not UTF-8, or a decimal has no bytes or more than 16 bytes.
         """
         column = node.column
         values, valid = self.numbers(column), self.validity(column)
@@ -146,7 +146,7 @@ class Buffers:
                     try:
                         array.validate(full=True)
                     except pa.ArrowInvalid as error:
-                        raise Rejected from error
+                        raise NeedsPlainReader from error
                 return array
             case "enum":
                 constants = pa.array(node.constants, type_)
@@ -193,12 +193,12 @@ class Buffers:
         """Return the low and the high 64 bits of big-endian numbers of 1 to 16 bytes; 0 for null.
 
         Raises:
-            Rejected: a number has no bytes, or more than 16 bytes.
+            NeedsPlainReader: a number has no bytes, or more than 16 bytes.
         """
         lengths = self.lengths(node.column)
         valid = self.validity(node.column)
         if ((lengths < 1) & valid).any() or (lengths > 16).any():
-            raise Rejected
+            raise NeedsPlainReader
         ends, data = self.numbers(node.column), self.bytes_of(node.column)
         numbers = np.zeros((len(lengths), 16), np.uint8)
         if len(data):
@@ -218,7 +218,7 @@ class Buffers:
         A date, an instant or a SQL timestamp that stands for null is marked as null.
 
         Raises:
-            Rejected: a value fails the check.
+            NeedsPlainReader: a value fails the check.
         """
         values = self.numbers(node.column)
         match node.form:
@@ -256,7 +256,7 @@ class Buffers:
                 raise AssertionError(node.form)
         # np.abs of the smallest 64-bit number is negative, so this number is checked separately.
         if not accepted.all() or (node.form not in ("flag", "enum") and self._has_long_min(node)):
-            raise Rejected
+            raise NeedsPlainReader
 
     def _has_long_min(self, node: Node) -> bool:
         if self.columns[node.column, KIND] != NUMBER:
@@ -273,13 +273,13 @@ class Buffers:
         A null key, and a key whose hash is unknown, are checked only by their prefix, if any.
 
         Raises:
-            Rejected: a key belongs to another key group.
+            NeedsPlainReader: a key belongs to another key group.
         """
         if keys.prefix is not None:
             node, size = keys.prefix
             mask = 0x7F if size == 1 else 0x7FFF
             if ((self.numbers(node.column) ^ key_groups) & mask).any():
-                raise Rejected
+                raise NeedsPlainReader
         if not keys.hashes:
             return
         code = np.zeros(len(key_groups), np.uint32)
@@ -296,7 +296,7 @@ class Buffers:
         if null_keys is not None:
             misplaced &= ~null_keys
         if misplaced.any():
-            raise Rejected
+            raise NeedsPlainReader
 
 
 def _offsets(ends: _Numbers) -> pa.Buffer:

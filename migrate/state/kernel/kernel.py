@@ -90,7 +90,7 @@ def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> A
         return numba.njit(signature, **options, **_OPTIONS)(function)
 
 
-def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
+def _for_kernel(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
     """Return a decorator that compiles a function for calls from compiled code only."""
 
     def decorate(function: _F) -> _F:
@@ -106,7 +106,7 @@ def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[
     return decorate
 
 
-@_inner(_I64, *_INPUT, _I64)
+@_for_kernel(_I64, *_INPUT, _I64)
 def _integer(data: _Array, position: int, size: int, step: int) -> int:
     """Return a signed integer.
 
@@ -121,7 +121,7 @@ def _integer(data: _Array, position: int, size: int, step: int) -> int:
     return value << unused >> unused
 
 
-@_inner(_I64, *_INPUT)
+@_for_kernel(_I64, *_INPUT)
 def _row_hash(data: _Array, start: int, size: int) -> int:
     """Return the hash code of a BinaryRowData."""
     code = 42
@@ -135,7 +135,7 @@ def _row_hash(data: _Array, start: int, size: int) -> int:
     return code ^ code >> 16
 
 
-@_inner(_I64, _OUT, _I64, _I64)
+@_for_kernel(_I64, _OUT, _I64, _I64)
 def _write_utf8(text: _Array, to: int, character: int) -> int:
     """Write a non-ASCII character to ``text`` as UTF-8; return the new end."""
     following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
@@ -147,7 +147,7 @@ def _write_utf8(text: _Array, to: int, character: int) -> int:
 
 
 # Not inlined: in a function of its own the loop has enough registers.
-@_inner(numba.types.UniTuple(_I64, 3), *_INPUT, _I64, _OUT, _I64, forceinline=False)
+@_for_kernel(numba.types.UniTuple(_I64, 3), *_INPUT, _I64, _OUT, _I64, forceinline=False)
 def _utf8_of_string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
@@ -203,7 +203,7 @@ def _utf8_of_string(
     return position, to, code & _MASK
 
 
-@_inner(numba.types.UniTuple(_I64, 2), *_INPUT)
+@_for_kernel(numba.types.UniTuple(_I64, 2), *_INPUT)
 def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
     """Return the number in a varint, and the position after the varint.
 
@@ -225,7 +225,7 @@ def _varint(data: _Array, position: int, end: int) -> tuple[int, int]:
     return count, position
 
 
-@_inner(numba.void, _I64, _I64, _OUTPUT)
+@_for_kernel(numba.void, _I64, _I64, _OUTPUT)
 def _set_null(first: int, last: int, output: tuple[_Array, ...]) -> None:
     """Put nulls into the columns from ``first`` to ``last`` that are in the table of ``first``."""
     columns, slots, valid, rows, used = output
@@ -242,7 +242,7 @@ def _set_null(first: int, last: int, output: tuple[_Array, ...]) -> None:
                 slots[slot] = rows[columns[column, CHILD]]
 
 
-@_inner(numba.void, _OUTPUT)
+@_for_kernel(numba.void, _OUTPUT)
 def _remove_incomplete_entry(output: tuple[_Array, ...]) -> None:
     """Remove the values of an incomplete entry.
 
@@ -260,7 +260,7 @@ def _remove_incomplete_entry(output: tuple[_Array, ...]) -> None:
             rows[columns[column, CHILD]] = before
 
 
-@_inner(
+@_for_kernel(
     *(numba.types.UniTuple(_I64, 2), *_INPUT, _I64, _I64, _NUMBERS, _OUTPUT),
     *(_OUT, _NUMBERS, _NUMBERS),
 )

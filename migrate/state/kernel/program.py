@@ -1,11 +1,15 @@
-"""A program for the kernel, and the nodes of the values that the program reads."""
+"""A program for the kernel, and the nodes of the values that the program reads.
+
+The *kernel* is the compiled decoder of keyed state: it executes the program's operations and fills
+columns of numbers. A *node* shows which columns hold which value.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# The forms that ``Buffers.check`` checks: in them, the kernel can read values that Flink never
-# writes, or that do not fit the Arrow type.
+# The forms whose values ``Buffers.check`` must check after the kernel has read them: corrupt bytes
+# give values that Flink never writes, and some values do not fit the Arrow type.
 CHECKS = {
     "flag",
     "enum",
@@ -33,7 +37,7 @@ class Node:
     """A value, and the columns that hold it.
 
     Attributes:
-        form: the meaning of the slots (see ``Buffers.array``).
+        form: how the numbers in the columns are interpreted (see ``Buffers.array``).
         column: the first column of the value; for ``slot_millis_nanos`` the second.
         table: the table of the columns.
         parts: the fields of a struct, the element of a list, or the key and value of a map.

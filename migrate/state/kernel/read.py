@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from decoder.keyed_state import KeyedState, KeyGroupLayout, Part
-from migrate.state.kernel.arrays import Buffers, Rejected
+from migrate.state.kernel.arrays import Buffers, NeedsPlainReader
 from migrate.state.kernel.compiler import compile_program
 from migrate.state.kernel.operations import DONE, FULL, REFUSED, START
 from migrate.state.kernel.program import MAX_LISTS, CannotCompile
@@ -122,8 +122,8 @@ class FastReader:
                 status = REFUSED
             try:
                 batch, returned = self._batch()
-            except Rejected:
-                yield from self._read_plainly()
+            except NeedsPlainReader:
+                yield from self._read_rest_plainly()
                 return True
             if batch is not None:
                 yield batch
@@ -132,7 +132,7 @@ class FastReader:
                 # entries. Any further key group may have some too, so the plain reader reads it.
                 self._kernel_blocked = self._heap and bool((self._starts[:, START] < 0).any())
                 self._segments = [_Segment(key_group, returned, [])]
-                yield from self._read_plainly()
+                yield from self._read_rest_plainly()
                 return True
             self._clear()
             self._begin_segment(key_group, returned)
@@ -158,7 +158,7 @@ class FastReader:
         Also return how many entries of the last key group are in this batch and earlier ones.
 
         Raises:
-            Rejected: the columns fail a check.
+            NeedsPlainReader: the columns fail a check.
         """
         if not self._segments:
             return None, 0
@@ -206,14 +206,14 @@ class FastReader:
     def _flush(self) -> Iterator[pa.RecordBatch]:
         try:
             batch, _ = self._batch()
-        except Rejected:
-            yield from self._read_plainly(complete=True)
+        except NeedsPlainReader:
+            yield from self._read_rest_plainly(complete=True)
             return
         self._clear()
         if batch is not None:
             yield batch
 
-    def _read_plainly(self, complete: bool = False) -> Iterator[pa.RecordBatch]:
+    def _read_rest_plainly(self, complete: bool = False) -> Iterator[pa.RecordBatch]:
         """Read the segments' key groups with the plain reader, without entries returned already.
 
         Args:

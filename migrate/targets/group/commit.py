@@ -175,7 +175,7 @@ def pending_commit(
         for partition, committed in target.items()
         if partition not in offsets
     )
-    refusals = (*write_obstacles(now), *change_refusals(before, now)) if offsets else ()
+    refusals = (*commit_refusals(now), *change_refusals(before, now)) if offsets else ()
     return PendingCommit(offsets, tuple(unchanged), refusals)
 
 
@@ -221,7 +221,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
         raise
 
 
-def write_obstacles(group: GroupView) -> list[str]:
+def commit_refusals(group: GroupView) -> list[str]:
     """Return why offsets cannot be committed for this group now; empty if nothing prevents it."""
     if group.members:
         members = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)

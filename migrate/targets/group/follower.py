@@ -25,10 +25,10 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, join_some
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
-from migrate.targets.group.commit import Result, partition_outcome, write, write_obstacles
+from migrate.targets.group.commit import Result, commit_refusals, partition_outcome, write
 from migrate.targets.group.commit_marks import commit_metadata
 
-_SHOWN = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class GroupFollower:
             if group.next_offset(*partition) != next_offset
         }
         if pending:
-            refusals = write_obstacles(group)
+            refusals = commit_refusals(group)
             if not allow_moved_on:
                 refusals += _backward_refusals(group, next_offsets)
             if refusals:
@@ -115,7 +115,7 @@ class GroupFollower:
     def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
         """Warn about missing partitions, except those missing in the previous round."""
         if new := sorted(missing - self._missing):
-            names = join_some((f"{topic}-{partition}" for topic, partition in new), _SHOWN)
+            names = join_some((f"{topic}-{partition}" for topic, partition in new), _MAX_NAMED)
             warn(
                 WarningCode.MISSING_PARTITIONS,
                 f"these brokers have no {names}, which the query has read; left out",

@@ -18,7 +18,7 @@ from migrate.model.errors import Refused
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import change_refusals, write_obstacles
+from migrate.targets.group.commit import change_refusals, commit_refusals
 from migrate.targets.group.rollback_file import ChangeProgress, LoggedChange, Offsets, RollbackFile
 
 FORCE = "--force"
@@ -210,7 +210,7 @@ def rollback_preview(
         now,
         target.offsets,
         partitions,
-        tuple(write_obstacles(now)),
+        tuple(commit_refusals(now)),
         tuple(_forceable_refusals(file, now, partitions)),
         tuple(_warnings(file, now, target, partitions)),
     )
@@ -285,7 +285,7 @@ def _forceable_refusals(
     file: RollbackFile, now: GroupView, partitions: Iterable[RestoredOffset]
 ) -> Iterator[str]:
     """Yield ``RollbackPreview.unless_forced``."""
-    if moved_on := rollback_file.moved_on(file, now):
+    if moved_on := rollback_file.moved_on_partitions(file, now):
         topic, partition = moved_on[0]
         yield (
             f"group {file.group} has moved on since: {len(moved_on)} of its offsets are neither "

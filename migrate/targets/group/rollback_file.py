@@ -204,11 +204,11 @@ def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
             for partition in file.changed_partitions
         ):
             return ChangeProgress.UNCHANGED
-    return ChangeProgress.MOVED_ON if moved_on(file, now) else ChangeProgress.IN_PART
+    return ChangeProgress.MOVED_ON if moved_on_partitions(file, now) else ChangeProgress.IN_PART
 
 
-def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
-    """Return the changed partitions that hold a ``Committed``, but not the old or the new one."""
+def moved_on_partitions(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
+    """Return the changed partitions whose committed offset is neither the old nor the new one."""
     before, after = file.before.committed, file.after.committed
     return sorted(
         partition

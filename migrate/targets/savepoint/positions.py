@@ -12,9 +12,9 @@ from decoder.kafka.source import split_fields
 from decoder.kafka.split import Split
 from migrate.inputs.flink.source import kafka_clusters
 
-# The version of an enumerator's state in which a new entry needs a split. The entries of version 0
-# have splits as well, but no entry is added to them.
-_VERSION_WITH_SPLITS = 3
+# The version of an enumerator's state in which a new entry needs a split. Entries of version 0 have
+# splits as well, but a state of version 0 cannot be changed (see ``changed_coordinator``).
+_VERSION_3 = 3
 
 
 class ClusterPartition(NamedTuple):
@@ -39,7 +39,8 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Return the starting offset of each partition in the readers' state.
 
     A negative number is a marker. A FlinkKafkaConsumer stores the offset of the last record that it
-    read, so one is added to this offset, and to markers as well.
+    read, so one is added to every stored number. A marker stays negative, but no longer equals the
+    marker's constant.
     """
     if isinstance(source, LegacyConsumer):
         return {
@@ -74,7 +75,7 @@ def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     for key, next_offset in changes.items():
         if next_offset is None or key in read_already or key.cluster not in enumerators:
             continue
-        has_splits = enumerators[key.cluster].version == _VERSION_WITH_SPLITS
+        has_splits = enumerators[key.cluster].version == _VERSION_3
         split = Split(key.topic, key.partition, next_offset, None) if has_splits else None
         after[key] = AssignmentStatus.ASSIGNED, known[key][1] if key in known else split
     return after

@@ -13,7 +13,7 @@ from migrate.model.policies import Policies
 from migrate.model.positions import Origin
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, join_some
-from migrate.planning.obstacles import refuse_blockers, relevant_findings
+from migrate.planning.obstacles import blocker_refusals, relevant_findings
 from migrate.planning.plan import PlannedPartition, Refusal
 from migrate.planning.refusals_and_warnings import reader_clause
 from migrate.planning.transactions import resolve_transactions
@@ -157,7 +157,7 @@ def check_savepoint(
     )
     in_flight = [finding for finding in findings if finding.code is Code.IN_FLIGHT_RECORDS]
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
-    refusals = [*refusals, *refuse_blockers(others, policies)]
+    refusals = [*refusals, *blocker_refusals(others, policies)]
     warnings = [
         warning_text(finding.code, finding.text)
         for finding in others

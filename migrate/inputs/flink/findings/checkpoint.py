@@ -48,7 +48,7 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
         yield Finding(
             Code.NOT_A_STOP,
             f"this is {what}: if the job ran on, its output since will be emitted again",
-            ends_with_stop=True,
+            void_after_stop=True,
         )
     if checkpoint.earlier_run:
         yield Finding(

@@ -46,7 +46,7 @@ _BEAM_BUFFERS = {
 # A running job commits the output of a checkpoint soon after the checkpoint is complete. A stop
 # commits the output of its savepoint. If a stop's commit fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
-_LOST = (
+_LOST_TEXT = (
     "if the job runs, a stop with a savepoint commits that output; otherwise it is lost unless the "
     "job is restored from here"
 )
@@ -95,7 +95,7 @@ def findings_of_operator(
             f"{operator.in_flight_bytes} bytes of records are in its channels, not yet processed "
             "(an unaligned checkpoint): a move loses them; take an aligned checkpoint, or stop the "
             "job with a savepoint",
-            ends_with_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
+            void_after_stop=True,  # savepoints are aligned: CheckpointOptions.forConfig @ 1.20.3
         )
     waiting = counts.get(_ASYNC_QUEUE)
     if waiting:
@@ -204,9 +204,9 @@ def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]
         files = counted(len(sink.pending), "finished file")
         yield Finding(
             Code.PENDING_TRANSACTIONS,
-            f"a FileSink has {files} to commit: {_IF_FINISHED if stopped else _LOST}",
-            ends_with_stop=True,
-            ends_with_job=True,
+            f"a FileSink has {files} to commit: {_IF_FINISHED if stopped else _LOST_TEXT}",
+            void_after_stop=True,
+            void_if_finished=True,
         )
     if not paths and not sink.pending:
         yield Finding(Code.SINK_STATE, "it is a FileSink's writer, and no file is open")
@@ -236,10 +236,10 @@ def _sink_finding(
     return Finding(
         Code.PENDING_TRANSACTIONS,
         f"{contents}: "
-        + (after_a_stop if stopped else _LOST)
+        + (after_a_stop if stopped else _LOST_TEXT)
         + (f"; {_OPEN_FILE_TEXT}" if may_be_files else ""),
-        ends_with_stop=True,
-        ends_with_job=sink is None,
+        void_after_stop=True,
+        void_if_finished=sink is None,
     )
 
 
