@@ -30,7 +30,7 @@ from migrate.spark import (
 )
 from migrate.spark.transfer.flat_state import Field, SparkState
 from migrate.spark.transfer.proof import compare, compare_with_expected
-from migrate.spark.transfer.spark_state import is_before_4
+from migrate.spark.transfer.spark_state import is_before_4, temporary_setting
 from migrate.spark.transfer.verify_state import _expected
 from tests.support.command import migrate as command
 from tests.support.spark import Spark
@@ -270,6 +270,43 @@ def test_a_value_that_would_be_rounded_is_refused(
     with pytest.raises((migrate.Refused, PySparkException), match="not exactly"):
         rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, **told)
         primed(by_user("count(*)" if "count" in told else "sum(price)"), rows)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "told", "message"),
+    [
+        ("sum(CAST(price AS DECIMAL(10,1)))", {"sums": {"price": "12.34BD"}}, "not exactly"),
+        ("min(CAST(price AS DECIMAL(10,1)))", {"minima": {"price": "12.34BD"}}, "not exactly"),
+        ("min(CAST(id AS INT))", {"minima": {"id": "'1.5'"}}, "not exactly"),
+        ("min(CAST(at AS DATE))", {"minima": {"at": "TIMESTAMP '2026-01-02 03:04:05'"}}, "of type"),
+        # The query's sum overflows, as Flink's does not.
+        ("sum(amount)", {"sums": {"amount": "10000000000000000000BD"}}, "not exactly"),
+    ],
+)
+def test_a_value_that_the_query_rounds_is_refused(
+    session: SparkSession,
+    primed: Any,
+    aggregate: str,
+    told: dict[str, Any],
+    message: str,
+) -> None:
+    """Spark's state has another value than Flink's: it must not be compared after rounding both."""
+    state = session.createDataFrame([(1, 2)], "key BIGINT, n BIGINT")
+    rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", **told)
+    with (
+        temporary_setting(session, "spark.sql.ansi.enabled", "false"),
+        pytest.raises((migrate.Refused, migrate.UsageError), match=message),
+    ):
+        primed(by_user("count(*)", aggregate), rows)
+
+
+def test_floats_are_added_up_as_doubles(session: SparkSession, primed: Any) -> None:
+    state = session.createDataFrame([(1, 1)], "key BIGINT, n BIGINT")
+    stream = "user BIGINT, price FLOAT"
+    told: dict[str, Any] = {"sums": {"price": "0.1F"}, "averages": {"price": ("0.1F", "n")}}
+    rows = aggregate_rows(state, stream, keys={"user": "key"}, count="n", **told)
+    proof = primed(by_user("count(*)", "sum(price)", "avg(price)"), rows)
+    assert (proof.right, proof.is_right) == (1, True)
 
 
 # -- keys ----------------------------------------------------------------------------------------

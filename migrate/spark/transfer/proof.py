@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType, StructType
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType, StructType
 
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
@@ -61,7 +61,8 @@ def compare_with_expected(
     Raises:
         Refused: the expected state is not given and cannot be computed from the rows, or the rows
             cannot be matched with the fields of Spark's state.
-        UsageError: as for ``to_spark_columns``.
+        UsageError: as for ``to_spark_columns``; or no exact cast exists from the type of a value to
+            that of its field.
     """
     if expected is not None:
         return compare(state, to_spark_columns(expected, state))
@@ -137,8 +138,15 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
             if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
                 column = column * F.lit(10**flink_type.scale)  # Spark sums unscaled values
         column = to_spark_sum(column, flink_type, field)
-        columns.append(column.cast(field.type).alias(f"v{index}"))
-    return rows.expected.select(*columns)
+        if isinstance(field.type, DoubleType) and (
+            field.in_average or isinstance(flink_type, FloatType)
+        ):
+            column = column.cast(field.type)  # as Spark does for each value that it adds up
+        columns.append(column.alias(f"v{index}"))
+    expected = rows.expected.select(*columns)
+    for index, field in enumerate(state.values):
+        expected = cast_exactly(expected, f"v{index}", field.type, field.name)
+    return expected
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:

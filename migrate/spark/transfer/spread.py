@@ -167,7 +167,8 @@ def add_value(rows: DataFrame, column: ColumnAggregates) -> DataFrame:
         value = f"IF(i = 0, {extremes[0]}, {extremes[-1]})" if extremes else _any_value(column.type)
     elif isinstance(column.type, _ROUNDED):
         # The first row gets the complete sum and the others 0, so that nothing is rounded.
-        value = f"IF({total} IS NULL OR i = 0, {total}, 0)"
+        zero = f"CAST(0 AS {column.type.simpleString()})"
+        value = f"IF({total} IS NULL OR i = 0, {total}, {zero})"
     else:
         quotient, remainder = (
             quoted(f"{name} of {column.column}") for name in ("quotient", "remainder")
