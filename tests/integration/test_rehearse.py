@@ -688,8 +688,17 @@ def numbers(broker: Broker, session: SparkSession) -> str:
     return name
 
 
+def text_of(kafka: DataFrame) -> DataFrame:
+    return kafka.selectExpr("CAST(value AS STRING) value")
+
+
 def between(
-    broker: Broker, topic: str, work: Path, starts: list[int], ends: list[int]
+    broker: Broker,
+    topic: str,
+    work: Path,
+    starts: list[int],
+    ends: list[int],
+    stream: Callable[[DataFrame], DataFrame] = text_of,
 ) -> Rehearsal:
     """What a query without state writes, between checkpoints with these positions."""
     paths = []
@@ -704,7 +713,7 @@ def between(
         None,
         earlier=paths[0],
         later=paths[1],
-        stream=lambda kafka: kafka.selectExpr("CAST(value AS STRING) value"),
+        stream=stream,
         kafka={"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic},
         output=output,
     )
@@ -714,6 +723,17 @@ def test_nothing_beyond_is_read(broker: Broker, numbers: str, tmp_path: Path) ->
     result = between(broker, numbers, tmp_path, [1], [4])
     assert (result.records, result.proof.right, result.proof.is_right) == (3, 3, True)
     assert result.warnings == ()
+
+
+def test_all_records_are_counted_if_the_user_looks_at_the_first(
+    broker: Broker, numbers: str, tmp_path: Path
+) -> None:
+    def stream(kafka: DataFrame) -> DataFrame:
+        assert kafka.first() is not None
+        return text_of(kafka)
+
+    result = between(broker, numbers, tmp_path, [1], [4], stream)
+    assert (result.records, result.warnings, result.is_right) == (3, (), True)
 
 
 def test_control_records_are_told(broker: Broker, numbers: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from migrate.inputs.offsets_json import starting_offsets
 from migrate.model.errors import NoSuchName, UsageError
-from migrate.model.positions import Marker
+from migrate.model.positions import Marker, TopicPartition
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted
@@ -57,6 +57,7 @@ class KafkaStream:
     _spark: SparkSession = field(init=False)
     # Counts the records when the events are used; None if Spark's optimizer removes this count.
     _counter: Observation | None = field(init=False)
+    _by_partition: dict[TopicPartition, tuple[int, int]] | None = field(init=False, default=None)
 
     def parse(self, spark: SparkSession, parse: Parse) -> None:
         """Set ``events``: the records, parsed by the user's function."""
@@ -95,27 +96,17 @@ class KafkaStream:
 
     def count(self) -> int:
         """Return the number of records; to be called only after the events were used."""
-        if self._counter is None:
-            return self._read().count()
-        records: int = self._counter.get["records"]
-        return records
+        # If the user's function has run an action of its own, such as ``first``, the observation
+        # has the number of records of that action.
+        if self._has_no_gap(self._observed()):
+            return self._observed()
+        return sum(records for records, _ in self._counts().values())
 
-    def gap_warnings(self, records: int) -> Iterator[WarningText]:
-        """Yield warnings about offsets without a record, and partitions read from the log start.
-
-        Args:
-            records: the result of ``count``.
-        """
-        starts = [range_.start for range_ in self.ranges.values()]
-        known_starts = [start for start in starts if isinstance(start, int)]
-        ends = sum(range_.end for range_ in self.ranges.values())
-        if len(known_starts) == len(starts) and ends - sum(known_starts) == records:
+    def gap_warnings(self) -> Iterator[WarningText]:
+        """Yield warnings about offsets without a record, and partitions read from the log start."""
+        if self._has_no_gap(self._observed()):
             return
-        frame = self._read().groupBy("topic", "partition")
-        counts = {
-            (row["topic"], row["partition"]): (row["n"], row["first"])
-            for row in frame.agg(F.count("*").alias("n"), F.min("offset").alias("first")).collect()
-        }
+        counts = self._counts()
         for partition, range_ in sorted(self.ranges.items()):
             count, first = counts.get(partition, (0, range_.end))
             start = range_.start
@@ -135,6 +126,29 @@ class KafkaStream:
                     f"{start} to {range_.end}: the others are control records, or were compacted, "
                     "maybe since Flink read them",
                 )
+
+    def _observed(self) -> int:
+        """Return the number of records of the observation; -1 without an observation."""
+        return -1 if self._counter is None else self._counter.get["records"]
+
+    def _has_no_gap(self, records: int) -> bool:
+        """Return whether there are so many records that each offset must have one."""
+        offsets = 0
+        for range_ in self.ranges.values():
+            if isinstance(range_.start, Marker):
+                return False
+            offsets += range_.end - range_.start
+        return records == offsets
+
+    def _counts(self) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Return the number of records of each partition, and the offset of the first one."""
+        if self._by_partition is None:
+            frame = self._read().groupBy("topic", "partition")
+            rows = frame.agg(F.count("*").alias("n"), F.min("offset").alias("first")).collect()
+            self._by_partition = {
+                (row["topic"], row["partition"]): (row["n"], row["first"]) for row in rows
+            }
+        return self._by_partition
 
 
 def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Iterator[WarningText]:

@@ -106,7 +106,7 @@ def make_rehearsal(
         notes: the warnings of the comparisons, and what was not compared.
     """
     counts = [stream.count() for stream in streams]
-    gaps = (stream.gap_warnings(number) for stream, number in zip(streams, counts, strict=True))
+    gaps = (stream.gap_warnings() for stream in streams)
     warnings = (*pair.warnings, *unread_topics(pair, streams), *chain(*gaps), *notes.warnings)
     lines = [
         f"{pair.earlier} to {pair.later}: {counted(sum(counts), 'record')} of "
