@@ -167,8 +167,8 @@ def _again(golden: str, operator: str, name: str, times: int) -> Callable[[Path]
 
 
 def _head(part: Part) -> bytes:
-    assert isinstance(part.source, KeyGroupsSource)
-    stream = part.source.stream
+    assert isinstance(part.state_source, KeyGroupsSource)
+    stream = part.state_source.stream
     return stream.stream.read(0, min(offset for offset in stream.handle.byte_offsets if offset))
 
 

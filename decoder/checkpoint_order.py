@@ -72,7 +72,7 @@ def find_siblings(
         return Siblings()
     newer: list[int] = []
     earlier: list[int] = []
-    later: list[tuple[int, list[int]]] = []
+    newer_runs: list[tuple[int, list[int]]] = []
     runs_below = 0
     for run in _consecutive_runs({*paths, number}):
         if run[-1] < number:
@@ -81,7 +81,7 @@ def find_siblings(
                 continue
             at = _last_written(run, paths, files)
             if at is not None and at - written_at > _MIN_GAP_MS:
-                later.append((at, [n for n in run if is_complete(paths[n], files)]))
+                newer_runs.append((at, [n for n in run if is_complete(paths[n], files)]))
             continue
         complete = [n for n in run if n > number and is_complete(paths[n], files)]
         if not complete or number in run or written_at is None:
@@ -93,8 +93,8 @@ def find_siblings(
         elif written_at - at > _MIN_GAP_MS:
             earlier += complete
         else:
-            later.append((at, complete))
-    newer += [n for _, run in sorted(later) for n in run]
+            newer_runs.append((at, complete))
+    newer += [n for _, run in sorted(newer_runs) for n in run]
     contradicting = _find_contradicting(number, written_at, paths, files)
     return Siblings(tuple(newer), tuple(earlier), contradicting)
 

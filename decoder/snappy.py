@@ -104,18 +104,18 @@ def decompress_blocks(blocks: Iterable[bytes], label: str) -> Iterator[bytes]:
     Raises:
         DecodeError: the streams are cut short, or not in this format.
     """
-    left = identifier = b""
+    rest = identifier = b""
     for block in blocks:
-        data = left + block
+        data = rest + block
         end = position = 0
         while len(data) - position >= 4:
             position += 4 + int.from_bytes(data[position + 1 : position + 4], "little")
             if position > len(data):
                 break
             end = position
-        left = data[end:]
+        rest = data[end:]
         if end:
             yield decompress_stream(identifier + data[:end], label, end * _MAX_RATIO)
             identifier = _STREAM_IDENTIFIER
-    if left:
-        Cursor(left, label).raw(len(left) + 1, "snappy chunk")
+    if rest:
+        Cursor(rest, label).raw(len(rest) + 1, "snappy chunk")

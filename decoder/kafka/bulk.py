@@ -95,7 +95,7 @@ def read_uniform_entries(
         (the position after the entries, the entries), or None if the strict reader must read them.
     """
     before_topic, numbers = _ENTRY_FORMATS[version]
-    known = _Topics(_split_topic if version == 3 else _topic)
+    topics_by_head = _Topics(_split_topic if version == 3 else _topic)
     topics: list[str] = []
     columns: list[list[int]] = [[] for _ in numbers]
     position = start
@@ -105,7 +105,7 @@ def read_uniform_entries(
             unpacked = _unpacked_entries(data, position, at_once, before_topic, numbers)
             heads, *values = zip(*unpacked, strict=True)
             position += sum(map(len, heads)) + at_once * struct.calcsize(">" + numbers)
-            topics += map(known.__getitem__, heads)
+            topics += map(topics_by_head.__getitem__, heads)
             for column, more in zip(columns, values, strict=True):
                 column += more
         return (position, _entries(topics, columns)) if position <= end else None

@@ -45,7 +45,7 @@ _TIMESTAMP_BYTES = 8
 def read_heap_batches(
     states: Sequence[Readers],
     number: int,
-    unread: DecodeError | None,
+    head_error: DecodeError | None,
     data: bytes,
     key_group: int,
     label: str,
@@ -55,7 +55,7 @@ def read_heap_batches(
     Args:
         states: the states of the head.
         number: the index of the state in ``states``.
-        unread: why the head could not be read to its end, or None.
+        head_error: why the head could not be read to its end, or None.
         data: the key group, decompressed and without its number.
         key_group: the key group's number.
         label: the key group's name in errors.
@@ -65,7 +65,7 @@ def read_heap_batches(
     """
     begun = False
     for state_number, entries in read_states(
-        states, data, key_group, label, states[number].info, unread
+        states, data, key_group, label, states[number].info, head_error
     ):
         if state_number != number:
             if begun:  # the states that follow may be unreadable
@@ -82,7 +82,7 @@ def read_states(
     key_group: int,
     label: str,
     target: StateInfo | None,
-    unread: DecodeError | None,
+    head_error: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
     """Yield (state number, batch of entries) for all states of the key group.
 
@@ -91,23 +91,23 @@ def read_states(
     says that ``target`` is blocked. The other arguments are those of ``read_heap_batches``.
     """
     position = 0
-    left = set(range(len(states)))
+    remaining = set(range(len(states)))
     readers: Readers | None = None
     start = 0
     try:
-        while left:
+        while remaining:
             start = position
             number = _u16(data, position)[0]
             readers = None
-            if number >= len(states) and unread is not None:
+            if number >= len(states) and head_error is not None:
                 # The head was read only up to the state with the unknown serializer, the last of
                 # ``states``. The state ``number`` comes later in the head.
                 readers = states[-1]
                 yield len(states) - 1, []
-                raise DecodeError(ErrorKind.UNSUPPORTED, unread.problem)
-            if number not in left:
+                raise DecodeError(ErrorKind.UNSUPPORTED, head_error.problem)
+            if number not in remaining:
                 raise DecodeError(ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again")
-            left.remove(number)
+            remaining.remove(number)
             readers = states[number]
             count = _i32(data, position + 2)[0]
             position += 6
@@ -116,13 +116,13 @@ def read_states(
             yield number, []
             read = _choose_reader(readers)
             entries: list[Entry] = []
-            begin = position
+            batch_start = position
             for _ in range(count):
                 start = position
                 position = read(readers, data, position, key_group, entries)
-                if len(entries) >= BATCH or position - begin >= BATCH_BYTES:
+                if len(entries) >= BATCH or position - batch_start >= BATCH_BYTES:
                     yield number, entries
-                    entries, begin = [], position
+                    entries, batch_start = [], position
             yield number, entries
     except (IndexError, struct_error):
         fail_truncated(label, readers.info.name if readers else "?", start)
@@ -254,26 +254,26 @@ def split_heap_key_group(
     """
     blocks = iter(blocks)
     others = b"".join(_state_header(number, 0) for number in range(len(states)) if number != target)
-    left = set(range(len(states)))
+    remaining = set(range(len(states)))
     data = b""
     position = 0
-    while left:
+    while remaining:
         while (
             len(data) - position < _STATE_HEADER_BYTES and (block := next(blocks, None)) is not None
         ):
             data, position = data[position:] + block, 0
         number = _u16(data, position)[0] if len(data) - position >= _STATE_HEADER_BYTES else -1
-        if number in range(len(states)) and number not in left:
+        if number in range(len(states)) and number not in remaining:
             raise DecodeError(
                 ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=label
             )
-        if target not in left and number >= 0:
+        if target not in remaining and number >= 0:
             return  # the states that follow may be unreadable
-        count = _i32(data, position + 2)[0] if number in left else -1
+        count = _i32(data, position + 2)[0] if number in remaining else -1
         if count < 0:
             yield data[position:]
             return
-        left.remove(number)
+        remaining.remove(number)
         position += _STATE_HEADER_BYTES
         read = _choose_reader(states[number])
         first, done = position, 0  # the start and the number of the entries not yet yielded

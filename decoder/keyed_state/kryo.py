@@ -157,10 +157,10 @@ def kryo_type(
     """
     replaced = frozenset(class_name for class_name, by_kryo in registered if not by_kryo)
     # The classes of those parts of the object that Kryo writes with registered serializers.
-    parts = _PARTS.get(name, ()) if version == KRYO_2 else ()
+    part_classes = _PARTS.get(name, ()) if version == KRYO_2 else ()
     if name in _ARRAYS:
-        parts = (_ARRAYS[name],)
-    replaced_parts = (part for part in parts if part in replaced)
+        part_classes = (_ARRAYS[name],)
+    replaced_parts = (part for part in part_classes if part in replaced)
     if replaced_class := next(iter(defaults), None) or next(replaced_parts, None):
         problem = f"Kryo writes it, with the job's own serializer of {replaced_class}"
         return Unreadable(name, problem)

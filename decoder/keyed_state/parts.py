@@ -124,7 +124,7 @@ class KeyGroupsSource:
                 yield from reader.batches(data, key_group, label)
             else:
                 yield from read_heap_batches(
-                    self._readers, number, self.head.unread, data, key_group, label
+                    self._readers, number, self.head.error, data, key_group, label
                 )
 
     @property
@@ -191,7 +191,7 @@ class KeyGroupsSource:
         The result is empty in canonical form. In the heap backend's form, key groups are parsed up
         to their first unreadable entry.
         """
-        readable = self.head.unread is None and all(s.reason is None for s in self.head.states)
+        readable = self.head.error is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:
             return {}
         reasons: dict[int, str] = {}
@@ -204,7 +204,7 @@ class KeyGroupsSource:
             last = 0
             try:
                 for number, _ in read_states(
-                    self._readers, data, key_group, label, None, self.head.unread
+                    self._readers, data, key_group, label, None, self.head.error
                 ):
                     last = number
                     if number not in seen:

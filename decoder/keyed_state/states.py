@@ -41,19 +41,19 @@ class Part:
 
     Attributes:
         subtask: the subtask's index.
-        source: the states of the handle that holds the part.
+        state_source: the states of the handle that holds the part.
         number: the state's number in the source.
         info: the state's description, as the source has it.
     """
 
     subtask: int
-    source: StateSource
+    state_source: StateSource
     number: int
     info: StateInfo
 
     @property
     def key_groups(self) -> range:
-        return self.source.key_groups
+        return self.state_source.key_groups
 
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups to be read in other processes, with their sizes in bytes.
@@ -61,14 +61,14 @@ class Part:
         A range has at most ``max_bytes`` bytes if possible; see ``StateSource.key_group_ranges``.
         The part can be pickled, to send it to these processes.
         """
-        with translate_os_errors(self.source.label):
-            return self.source.key_group_ranges(max_bytes)
+        with translate_os_errors(self.state_source.label):
+            return self.state_source.key_group_ranges(max_bytes)
 
     @property
     def layout(self) -> KeyGroupLayout | None:
         """The layout of ``frames``; None if the part can only be read with ``batches``."""
-        with translate_os_errors(self.source.label):
-            return self.source.layout
+        with translate_os_errors(self.state_source.label):
+            return self.state_source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
         """Yield the decompressed bytes of a key group, in frames of the format ``layout``.
@@ -76,8 +76,8 @@ class Part:
         Raises:
             DecodeError: as for ``KeyedState.entries``.
         """
-        with translate_os_errors(self.source.label):
-            yield from self.source.frames(self.number, key_group)
+        with translate_os_errors(self.state_source.label):
+            yield from self.state_source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
         """Yield the entries of these key groups, by default all, in lists of bounded length.
@@ -88,9 +88,9 @@ class Part:
             DecodeError: as for ``KeyedState.entries``.
         """
         for key_group in self.key_groups if key_groups is None else key_groups:
-            with translate_os_errors(self.source.label):
-                for batch in self.source.batches(self.number, key_group):
-                    check_keys(self.info, batch, self.source.label)
+            with translate_os_errors(self.state_source.label):
+                for batch in self.state_source.batches(self.number, key_group):
+                    check_keys(self.info, batch, self.state_source.label)
                     yield batch
 
 
@@ -228,8 +228,8 @@ def _read_operator(
                 errors.setdefault(error.problem, error)
                 continue
             for source, head, blocked in heads:
-                if head.unread is not None:
-                    errors.setdefault(head.unread.problem, head.unread)
+                if head.error is not None:
+                    errors.setdefault(head.error.problem, head.error)
                 for number, info in enumerate(head.states):
                     part = Part(subtask.index, source, number, info)
                     _add_part(states, operator, part, info.reason or blocked.get(number))
@@ -247,7 +247,7 @@ def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | Increme
     """
     if not isinstance(handle, ChangelogState):
         return () if handle is None else (handle,)
-    if handle.changes:
+    if handle.change_count:
         raise DecodeError(
             ErrorKind.UNSUPPORTED,
             "changes in a log of the changelog backend are not read here: take a savepoint in "

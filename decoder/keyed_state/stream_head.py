@@ -79,13 +79,13 @@ class Head:
     Attributes:
         compressed: whether the data is compressed.
         states: the states, each at the index that is its number in the data.
-        unread: why the states after ``states`` could not be read; None if ``states`` has all.
+        error: why the states after ``states`` could not be read; None if ``states`` has all.
         end: the end of the head in the stream, in bytes; None if a state's serializer is unknown.
     """
 
     compressed: bool
     states: tuple[StateInfo, ...]
-    unread: DecodeError | None
+    error: DecodeError | None
     end: int | None
 
 

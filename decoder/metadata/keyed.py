@@ -51,12 +51,12 @@ class IncrementalState(NamedTuple):
 class ChangelogState(NamedTuple):
     """ChangelogStateBackendHandle, or a handle of changes alone.
 
-    ``base`` has the handles of the materialized state. ``changes`` is the number of handles of
+    ``base`` has the handles of the materialized state. ``change_count`` is the number of handles of
     later changes.
     """
 
     base: tuple[KeyGroupsState | IncrementalState, ...]
-    changes: int
+    change_count: int
 
 
 KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState

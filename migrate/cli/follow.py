@@ -8,7 +8,7 @@ import typer
 
 from migrate.cli.kafka_environment import with_environment
 from migrate.cli.typer_parameters import SERVERS, option, with_options
-from migrate.moves import follow as calls
+from migrate.moves import follow as follow_module
 from migrate.moves.options import KafkaArguments
 
 
@@ -43,7 +43,7 @@ def follow(
     in the query's commit log. It refuses a group that has members, and a group that is beyond the
     query.
     """
-    calls.follow(
+    follow_module.follow(
         query,
         group=group,
         every=every,

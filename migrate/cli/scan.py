@@ -13,7 +13,7 @@ import typer
 from migrate.cli import next_step, terminal
 from migrate.cli.exit_codes import exit_of
 from migrate.cli.kafka_environment import with_environment
-from migrate.cli.terminal import after_writing, emit_pieces
+from migrate.cli.terminal import emit_pieces, output_after_writing
 from migrate.cli.typer_parameters import SERVERS, WIDE, option, with_options
 from migrate.fleet.inventory import Inventory
 from migrate.fleet.scan_run import Progress
@@ -82,7 +82,7 @@ def scan(
         )
     wrote = " and ".join(map(str, filter(None, (output, plans))))
     if inventory.jobs:
-        with after_writing(f"{wrote}: written completely" if wrote else ""):
+        with output_after_writing(f"{wrote}: written completely" if wrote else ""):
             emit_pieces(inventory_table(inventory, sys.stdout, wide=wide))
     for line in summary_lines(inventory):
         log.info(line)

@@ -17,7 +17,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
-from migrate.moves import state as reading_state
+from migrate.moves import state as state_module
 from migrate.moves.declare_options import ReadArguments
 
 # The number of characters that are buffered before the first is written. If reading fails within
@@ -52,16 +52,16 @@ def state(
     if output is not None:
         if state is None or format is not None or limit is not None:
             raise UsageError("--output goes with --state, without --format and --limit")
-        entries = reading_state.write_state(chk, output, operator=operator, state=state, **reading)
+        entries = state_module.write_state(chk, output, operator=operator, state=state, **reading)
         log.info(f"wrote {output}: {counted(entries, 'entry', 'entries')}")
         return
     if state is not None:
-        keyed_state = reading_state.find_state(chk, operator=operator, state=state, **reading)
+        keyed_state = state_module.find_state(chk, operator=operator, state=state, **reading)
         _print_entries(keyed_state, format or TextFormat.JSON, limit)
         return
     if limit is not None:
         raise UsageError("--limit is of the entries of a state: add --state NAME")
-    keyed_states = reading_state.keyed_states(chk, operator=operator, **reading)
+    keyed_states = state_module.keyed_states(chk, operator=operator, **reading)
     _list(keyed_states, format or TextFormat.TABLE)
     if format in (None, TextFormat.TABLE) and keyed_states.states:
         log.info(_summary(chk, keyed_states.states))

@@ -137,7 +137,7 @@ def emit_pieces(pieces: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def after_writing(written: str) -> Iterator[None]:
+def output_after_writing(written: str) -> Iterator[None]:
     """Exit with 5 if output inside the block fails after the command has written files.
 
     Args:

@@ -8,10 +8,10 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli.kafka_environment import with_environment
-from migrate.cli.terminal import after_writing, emit
+from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import SIDE, option, with_options
 from migrate.model.log import log
-from migrate.moves import to_flink as calls
+from migrate.moves import to_flink as to_flink_module
 from migrate.moves.options import ALLOWED, MoveArguments
 
 
@@ -46,14 +46,14 @@ def to_flink(
     that do not fit the job's state.
     """
     arguments = with_environment(arguments)
-    written = calls.to_flink(
+    written = to_flink_module.to_flink(
         savepoint,
         from_side=from_side,
         out=out,
         allow_state_mismatch=allow_state_mismatch,
         **arguments,
     )
-    with after_writing(f"the savepoint {written.path} was written completely"):
+    with output_after_writing(f"the savepoint {written.path} was written completely"):
         emit(written.path)
     check = next_step.command("diff", savepoint, written.path, kafka=arguments)
     restore = f"flink run -s {shlex.quote(written.path)} …"

@@ -9,7 +9,7 @@ from enum import Enum
 from migrate.cli import next_step
 from migrate.cli.changes import check_plan_alone, save_plan
 from migrate.cli.kafka_environment import with_environment
-from migrate.cli.terminal import after_writing, emit
+from migrate.cli.terminal import emit, output_after_writing
 from migrate.cli.typer_parameters import (
     PLAN_TO_APPLY,
     PLAN_TO_WRITE,
@@ -172,7 +172,7 @@ def to_spark(
     written = checkpoint_dir is not None and not state
     note = f"the checkpoint location {checkpoint_dir} was written completely" if written else ""
     code = "" if format is SparkFormat.JSON else start.code(format.value, spark_version)
-    with after_writing(note):
+    with output_after_writing(note):
         if new_file is not None:
             write_new(new_file, f"{code}\n")
             trial = f", a query to complete: as it is, it only shows {TRIAL_RECORDS} records"

@@ -67,7 +67,7 @@ class Command:
         code = self.state.read_bytes().strip()
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
-    def process(self) -> int | None:
+    def process_id(self) -> int | None:
         """Return the process id of the shell around the command.
 
         Return None if the command was never run, or the shell has written the exit code. The

@@ -46,7 +46,7 @@ class Action(Enum):
 
 
 # The actions that change something outside the record, or wait for such a change.
-CHANGES = {
+CHANGES_OR_WAITS = {
     Action.STOP,
     Action.AWAIT_STOP,
     Action.WRITE,

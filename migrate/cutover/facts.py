@@ -20,7 +20,7 @@ from migrate.model.positions import TopicPartition
 from migrate.planning import Plan
 from migrate.report.cut_over import CutOverRecord
 from migrate.targets.group.commit_marks import METADATA_PREFIX, cut_over_of
-from migrate.targets.source_options import SparkSource
+from migrate.targets.source_options import SourceStart
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -233,11 +233,11 @@ class Facts:
         return self.spec.flink.savepoint or self.record.flink.savepoint
 
 
-def planned_streams(plan: Plan, record: CutOverRecord) -> list[SparkSource]:
+def planned_streams(plan: Plan, record: CutOverRecord) -> list[SourceStart]:
     """Return each Kafka source of the query with its planned start offsets."""
     streams = record.plan.streams if record.plan is not None else {}
     return [
-        SparkSource(
+        SourceStart(
             int(number),
             {key: offset for key, offset in plan.next_offsets.items() if key[0] in topics},
             plan.only_some_partitions,

@@ -53,8 +53,8 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
         plan_problem=plan_problem,
         start_status=context.start_command.status(),
         prime_status=context.prime_command.status(),
-        start_process=context.start_command.process(),
-        prime_process=context.prime_command.process(),
+        start_process=context.start_command.process_id(),
+        prime_process=context.prime_command.process_id(),
     )
     waits_for_end = "ended job" in needs
     needs_job = waits_for_end or ("job" in needs and record.flink.savepoint is None)

@@ -56,11 +56,11 @@ def read_job(context: CutOverContext) -> JobToStop:
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)
-    trigger_id, attempt = _newest_attempt(flink, job.job_id)
+    trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id)
     if attempt is not None and attempt.savepoint is not None and not job.ended:
         job = _job_after_refresh(flink, job)
         if not job.ended and job.state != "UNKNOWN":  # the job was started again, with the same id
-            trigger_id, attempt = _newest_attempt(flink, job.job_id, skip_ended=True)
+            trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
     ended_with, savepoints = None, list[Savepoint]()
     if job.ended or job.state == "UNKNOWN":
         savepoints = _stop_savepoints_in(context, folder)
@@ -96,7 +96,7 @@ def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
     return job
 
 
-def _newest_attempt(
+def _first_unfailed_attempt(
     flink: JobManager, job_id: str, *, skip_ended: bool = False
 ) -> tuple[str, StopAttempt | None]:
     """Return the first trigger id whose stop has not failed, and the progress of this stop.

@@ -12,7 +12,7 @@ from pathlib import Path
 from decoder import DecodeError
 from migrate.cutover.check_commands import rehearse
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.decide import CHANGES, Decision, Done
+from migrate.cutover.decide import CHANGES_OR_WAITS, Decision, Done
 from migrate.cutover.facts import Facts, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
@@ -149,7 +149,7 @@ def _dry_run(context: CutOverContext, until: str | None) -> Sequence[StepResult]
         facts, decision = _decide(context, step)
         if isinstance(decision, Done):
             results.append(StepResult(step.name, "done", decision.reason))
-        elif decision in CHANGES:
+        elif decision in CHANGES_OR_WAITS:
             break
         else:
             text = ACTIONS[decision](context, facts)
@@ -178,7 +178,7 @@ class _Progress:
 
     Args:
         step: the name of the step.
-        left: the state of the job and the target if the run stops now.
+        state_if_stopped: the state of the job and the target if the run stops now.
         changed: whether this run or an earlier one has begun to change something. False for a
             rollback.
 
@@ -186,13 +186,13 @@ class _Progress:
         is_asking: whether the run waits for the user's answer.
     """
 
-    def __init__(self, step: str, left: str, *, changed: bool) -> None:
+    def __init__(self, step: str, state_if_stopped: str, *, changed: bool) -> None:
         self.changed, self.is_asking = changed, False
-        self.begin(step, left)
+        self.begin(step, state_if_stopped)
 
-    def begin(self, step: str, left: str) -> None:
+    def begin(self, step: str, state_if_stopped: str) -> None:
         """Begin a step, or the action of a step."""
-        self.step, self.left, self._began = step, left, time.monotonic()
+        self.step, self.state_if_stopped, self._began = step, state_if_stopped, time.monotonic()
 
     @property
     def seconds(self) -> float:
@@ -207,14 +207,14 @@ def _run(
     # If the spec names the savepoint, others have stopped the job: the stop is no change of ours.
     stopped = flink.savepoint is not None and not context.spec.stopped_by_others
     changed = flink.job_id is not None or stopped or record.model.written is not None
-    progress = _Progress(steps[0].name, _left(context, steps[0]), changed=changed)
+    progress = _Progress(steps[0].name, _state_before(context, steps[0]), changed=changed)
     command = f"until {until}" if until is not None else "execute"
     with _recorded_run(context, command, progress):
         for step in steps:
             title = step.title_of(context.spec.target.is_group)
-            progress.begin(step.name, _left(context, step))
+            progress.begin(step.name, _state_before(context, step))
             facts, decision = _decide(context, step)
-            if confirm is not None and decision in CHANGES:
+            if confirm is not None and decision in CHANGES_OR_WAITS:
                 progress.is_asking = True
                 confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
@@ -225,8 +225,8 @@ def _run(
                 record.add_done_step(step.name, text)
             else:
                 log.info(f"{step.name}: {title}")
-                progress.changed = progress.changed or decision in CHANGES
-                progress.begin(step.name, step.state_during or progress.left)
+                progress.changed = progress.changed or decision in CHANGES_OR_WAITS
+                progress.begin(step.name, step.state_during or progress.state_if_stopped)
                 text = ACTIONS[decision](context, facts)
                 record.add_step(step.name, "done", text, progress.seconds)
                 log.info(f"{step.name} done: {text}")
@@ -236,7 +236,7 @@ def _run(
     return results
 
 
-def _left(context: CutOverContext, step: Step) -> str:
+def _state_before(context: CutOverContext, step: Step) -> str:
     """Describe the job and the target as they are before the action of a step."""
     if step.name in _AFTER_START:
         return step.state_during
@@ -253,8 +253,8 @@ def _left(context: CutOverContext, step: Step) -> str:
 def _roll_back(
     context: CutOverContext, confirm: Callable[[str], None] | None
 ) -> Sequence[StepResult]:
-    left = "the target is as it was, or taken away in part"
-    with _recorded_run(context, _BACK, _Progress(_BACK, left, changed=False)):
+    state = "the target is as it was, or taken away in part"
+    with _recorded_run(context, _BACK, _Progress(_BACK, state, changed=False)):
         undo, advice = plan_roll_back(context)
         if confirm is not None:
             confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
@@ -296,7 +296,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         # After the user's "no", raise ``Refused`` even if an earlier run has changed something.
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             raise
-        warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.left}")
+        warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.state_if_stopped}")
         log.info(next_step)
         if advice := restart_advice(observe(context, "target", "started again")):
             log.info(f"or {advice}" if advice.startswith("start ") else advice)

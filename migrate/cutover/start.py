@@ -83,14 +83,14 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
         return
-    ours = target.partitions_committed_by(record.model.id, facts.plan.next_offsets)
+    still_at_our_commit = target.partitions_committed_by(record.model.id, facts.plan.next_offsets)
     assigned = target.assigned(facts.plan.next_offsets)
 
     def updated(row: PartitionReport) -> PartitionReport:
         key = (row.topic, row.partition)
         if row.planned is None:
             return row
-        if key in ours:
+        if key in still_at_our_commit:
             return row.model_copy(update={"members_seen": row.members_seen or key in assigned})
         commit = target.view.committed.get(key)
         # Another move's commit shows nothing about the consumers.

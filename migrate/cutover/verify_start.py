@@ -57,7 +57,7 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
         reached = committed_positions("", context.query_directory, context.files).next_offsets
     evidence = Evidence(
         has_begun=has_begun,
-        has_committed_batch=last_query_batch(facts) is not None,
+        query_has_committed=last_query_batch(facts) is not None,
         log_starts={
             (topic, partition): log.start
             for topic, partitions in logs.items()
@@ -83,7 +83,7 @@ class Evidence:
 
     Attributes:
         has_begun: whether a query or consumers have started from the target.
-        has_committed_batch: whether the query has committed a batch after the priming. False for a
+        query_has_committed: whether the query has committed a batch after the priming. False for a
             group.
         log_starts: the current log start of each partition.
         committed_by_others: the partitions of a group for which others have committed. Empty for a
@@ -92,7 +92,7 @@ class Evidence:
     """
 
     has_begun: bool
-    has_committed_batch: bool
+    query_has_committed: bool
     log_starts: Mapping[TopicPartition, int]
     committed_by_others: Container[TopicPartition] = ()
     reached: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -210,7 +210,7 @@ def _updated(
     row: PartitionReport, final: VerifiedPartition, reason: str | None, evidence: Evidence
 ) -> PartitionReport:
     key = (row.topic, row.partition)
-    has_commit = evidence.has_committed_batch or key in evidence.committed_by_others
+    has_commit = evidence.query_has_committed or key in evidence.committed_by_others
     began = evidence.has_begun and has_commit and final.outcome is StartOutcome.OK
     return row.model_copy(
         update={

@@ -61,8 +61,8 @@ def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
         return Lag(position.topic)
     planned = plan_position(position, snapshot, _POLICIES)
     records = None
-    if planned.log_end is not None and planned.reached is not None:
-        records = planned.log_end - planned.reached
+    if planned.log_end is not None and planned.job_reached is not None:
+        records = planned.log_end - planned.job_reached
     obstacle, _ = OBSTACLES.get(planned.verdict, (None, ""))
     return Lag(
         position.topic,

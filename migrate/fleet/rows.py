@@ -71,11 +71,11 @@ class Obstacle:
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint, as the columns HEAD and CHECKPOINT need it.
+    """A checkpoint, as the columns IDENTITY and CHECKPOINT_DETAILS need it.
 
     Attributes:
         obstacles, to_check: the results of the functions ``obstacles`` and ``findings_to_check``;
-            HEAD does not need them.
+            IDENTITY does not need them.
     """
 
     candidate: Candidate
@@ -106,7 +106,7 @@ def view_rows(
     sources = [source for source in outcome.sources if selection.includes(source)]
     if selection and not sources:
         return
-    head = values_of(view_columns.HEAD, CheckpointRow(candidate, outcome))
+    head = values_of(view_columns.IDENTITY, CheckpointRow(candidate, outcome))
     rows: Iterable[Row]
     match view:
         case CheckpointView.POSITIONS:
@@ -131,7 +131,7 @@ def view_rows(
             checkpoint = CheckpointRow(
                 candidate, outcome, obstacles(outcome), findings_to_check(outcome)
             )
-            rows = [values_of(view_columns.CHECKPOINT, checkpoint)]
+            rows = [values_of(view_columns.CHECKPOINT_DETAILS, checkpoint)]
         case CheckpointView.FINDINGS:
             rows = (values_of(view_columns.FINDING, finding) for finding in outcome.findings)
     for row in rows:
@@ -151,8 +151,8 @@ def _failed_row(view: CheckpointView, candidate: Candidate, failure: Failure) ->
         "job_directory": candidate.job_directory,
         "metadata_bytes": candidate.metadata_bytes,
     }
-    values = (known.get(column.name) for column in (*view_columns.HEAD, *view_columns.BODY[view]))
-    return (*values, *values_of(view_columns.ERROR, failure))
+    names = [column.name for column in (*view_columns.IDENTITY, *view_columns.BODY[view])]
+    return (*map(known.get, names), *values_of(view_columns.ERROR, failure))
 
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:

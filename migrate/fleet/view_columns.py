@@ -1,8 +1,8 @@
 """The views: flat tables of checkpoints, with a name, a type and a value for each column.
 
 The values, and most of the names, are those of ``migrate inspect --format json``. Every view begins
-with the columns that identify the checkpoint (``HEAD``), and ends with ``ERROR``. A checkpoint that
-could not be read has one row in each view: its error, and the facts from its path and size.
+with the columns that identify the checkpoint (``IDENTITY``), and ends with ``ERROR``. A checkpoint
+that could not be read has one row in each view: its error, and the facts from its path and size.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _valid_instant(milliseconds: int | None) -> int | None:
     return milliseconds
 
 
-HEAD = (  # values of a CheckpointRow
+IDENTITY = (  # values of a CheckpointRow
     _string("pointer", "directory that holds _metadata; never null", "checkpoint.pointer"),
     _string(
         "job_id",
@@ -146,7 +146,7 @@ OPERATOR = (  # values of an Operator
     _size("raw_state_bytes", "the part of both states that is raw, in bytes"),
     _column(ArrayOf(INT), "finished_subtasks", "subtasks that had finished, ascending"),
 )
-CHECKPOINT = (  # values of a CheckpointRow
+CHECKPOINT_DETAILS = (  # values of a CheckpointRow
     _string(
         "job_directory",
         "directory that holds the job's chk-<n>; null for a savepoint",
@@ -216,16 +216,16 @@ FINDING = (  # values of a Finding
     _string("operator_id", "operator it is about; null for the checkpoint as a whole"),
     _string("message", "the finding in words"),
 )
-# The columns of each view between HEAD and ERROR, which every view has.
+# The columns of each view between IDENTITY and ERROR, which every view has.
 BODY: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     CheckpointView.POSITIONS: (*SOURCE, *POSITION),
     CheckpointView.OPERATORS: (*SOURCE, *OPERATOR),
-    CheckpointView.CHECKPOINTS: CHECKPOINT,
+    CheckpointView.CHECKPOINTS: CHECKPOINT_DETAILS,
     CheckpointView.FINDINGS: FINDING,
 }
 
 VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
-    view: (*HEAD, *columns, *ERROR) for view, columns in BODY.items()
+    view: (*IDENTITY, *columns, *ERROR) for view, columns in BODY.items()
 }
 # Columns after ERROR in the table of positions, if the scan asks a broker.
 LAG = (  # values of a Lag

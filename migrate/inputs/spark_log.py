@@ -203,7 +203,7 @@ def newest_uncommitted_batch(directory: str, files: ByteSource, committed: int) 
     return planned[-1] if planned and planned[-1] > committed else None
 
 
-def has_run(directory: str, files: ByteSource) -> bool:
+def has_begun_batch(directory: str, files: ByteSource) -> bool:
     """Return whether a query has begun a batch in this checkpoint location."""
     return bool(_offset_log_batches(directory, files))
 
@@ -211,13 +211,13 @@ def has_run(directory: str, files: ByteSource) -> bool:
 def was_started(directory: str, files: ByteSource) -> bool:
     """Return whether a query was started: Spark creates ``offsets`` before the first batch.
 
-    ``has_run`` does not show this for a query in Real-Time Mode, which may write records before a
-    batch is in its logs.
+    ``has_begun_batch`` does not show this for a query in Real-Time Mode, which may write records
+    before a batch is in its logs.
     """
     return list_directory(files, join(directory, "offsets")) is not None
 
 
-def oldest_batch_is_continuous(directory: str, files: ByteSource) -> bool:
+def oldest_is_continuous(directory: str, files: ByteSource) -> bool:
     """Return whether the oldest entry of the offset log is an epoch of the continuous trigger.
 
     The metadata of such an entry is an empty line (ContinuousExecution.commit,
@@ -248,18 +248,18 @@ def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: 
             of the batch before the committed batch.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
-    older, ended, begins = (
+    older, committed_ends, begun_ends = (
         read_offsets(files, path) if files.is_file(path) else None for path in paths
     )
-    for source, offsets in (ended or {}).items():
+    for source, offsets in (committed_ends or {}).items():
         for place, offset in offsets.items():
-            begun_offset = (begins or {}).get(source, {}).get(place)
+            begun_end = (begun_ends or {}).get(source, {}).get(place)
             # A missing partition alone is no problem: its topic may have been deleted.
-            is_behind = begun_offset < offset if begun_offset is not None else begins == older
+            is_behind = begun_end < offset if begun_end is not None else begun_ends == older
             if is_behind:
                 raise InputError(
                     f"{directory}: batch {begun} is begun and not committed, and ends {place[0]}-"
-                    f"{place[1]} {'nowhere' if begun_offset is None else f'at {begun_offset}'}, "
+                    f"{place[1]} {'nowhere' if begun_end is None else f'at {begun_end}'}, "
                     f"and batch {committed}, which is committed, at {offset}: an unfinished "
                     "repartitioning of the query's state (or a topic that was created again): let "
                     "it end first"

@@ -15,12 +15,12 @@ from decoder.storage import join
 from migrate.inputs.plan_input import ListedPositions, listed_source
 from migrate.inputs.spark_log import (
     committed_positions,
-    has_run,
+    has_begun_batch,
     kafka_seeds,
     logged_batches,
     newest_committed_batch,
     newest_uncommitted_batch,
-    oldest_batch_is_continuous,
+    oldest_is_continuous,
     query_id,
     starting_positions,
 )
@@ -157,7 +157,7 @@ class QueryStart:
             sources; empty if Spark itself computes the start.
         resumes_at: the offsets that a restarted query reads next; None if Spark itself computes the
             start.
-        has_run: whether a query has begun a batch in this checkpoint location.
+        has_begun_batch: whether a query has begun a batch in this checkpoint location.
         continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed, and does not record where the query started.
         seeds: the seeded offsets, by source.
@@ -168,7 +168,7 @@ class QueryStart:
 
     start_positions: PositionSet
     resumes_at: PositionSet | None = None
-    has_run: bool = False
+    has_begun_batch: bool = False
     continuous: bool = False
     seeds: Mapping[str, Offsets] = field(default_factory=dict)
     batches: Sequence[tuple[int, Mapping[str, Offsets]]] = ()
@@ -187,7 +187,7 @@ def query_start(label: str, directory: str, *, start_from_spark: bool = False) -
         InputError, Refused: as for ``starting_positions`` and ``committed_positions``.
     """
     files = Files()
-    begun, continuous = has_run(directory, files), oldest_batch_is_continuous(directory, files)
+    begun, continuous = has_begun_batch(directory, files), oldest_is_continuous(directory, files)
     started, resumes_at = PositionSet(label, {}), None
     if not start_from_spark:
         started = starting_positions(label, directory, files)

@@ -78,13 +78,13 @@ class _Span:
     after: list[Record] = field(default_factory=list)
     dropped: bool = False
     size: int = 0
-    next_offset: int = 0
+    first_unread: int = 0
     is_to_end: bool = False
 
     def __post_init__(self) -> None:
         self.start = min(max(self.start, self.log_start), self.log_end)
         self.before = deque(maxlen=self.most_before)
-        self.next_offset = self.start
+        self.first_unread = self.start
         self.is_to_end = self.start >= self.log_end
 
     @property
@@ -98,19 +98,19 @@ class _Span:
     def add(self, record: Record, size: int) -> None:
         if self.is_done:
             return
-        self.next_offset = record.offset + 1
+        self.first_unread = record.offset + 1
         if record.offset < self.pivot:
             self.dropped |= len(self.before) == self.most_before
             self.before.append(record)
         else:
             self.after.append(record)
             self.size += size
-        self.is_to_end = self.next_offset >= self.log_end
+        self.is_to_end = self.first_unread >= self.log_end
 
     def end(self, next_offset: int) -> None:
         """Note that the log has no record from an offset on."""
         if not self.is_done:
-            self.next_offset = max(self.next_offset, next_offset)
+            self.first_unread = max(self.first_unread, next_offset)
             self.is_to_end = True
 
 
@@ -162,7 +162,7 @@ class RecordReader:
                     span.pivot,
                     tuple(span.before),
                     tuple(span.after),
-                    span.next_offset,
+                    span.first_unread,
                     span.is_from_start,
                     span.is_to_end,
                 )

@@ -53,7 +53,7 @@ class Surroundings:
         position: the offset of the next record to read.
         before: the last records below the position.
         after: the first records from the position on.
-        next_offset: the first offset that was not read; the log might have more records from there
+        first_unread: the first offset that was not read; the log might have more records from there
             on.
         is_from_start: whether the log has no record before these.
         is_to_end: whether the log had no record after these.
@@ -62,7 +62,7 @@ class Surroundings:
     position: int
     before: tuple[Record, ...]
     after: tuple[Record, ...]
-    next_offset: int
+    first_unread: int
     is_from_start: bool
     is_to_end: bool
 

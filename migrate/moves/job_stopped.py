@@ -51,7 +51,7 @@ def interval_of(plan: Plan) -> float | None:
         checkpoints = find_newer_checkpoints(origin.pointer, origin.number, Files())
     except (DecodeError, MissingExtra):
         return None
-    return checkpoints.interval if checkpoints is not None else None
+    return checkpoints.interval_s if checkpoints is not None else None
 
 
 def running_job_refusals(

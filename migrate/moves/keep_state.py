@@ -25,7 +25,7 @@ from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import left_out_refusal, source_change
 from migrate.targets.savepoint.state_mismatch import position_warnings
 from migrate.targets.seed import check_free
-from migrate.targets.source_options import SparkSource
+from migrate.targets.source_options import SourceStart
 
 _ONE_ID = warning_text(
     WarningCode.QUERY_COPIED, "the copy has the query's own id: from here on, run only one of them"
@@ -48,7 +48,7 @@ def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
 
 def copy_query(
     chk: AnyPath | None, request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
-) -> tuple[Sequence[SparkSource], tuple[str, ...], Origin]:
+) -> tuple[Sequence[SourceStart], tuple[str, ...], Origin]:
     """Write a copy of a query's checkpoint location that continues from the positions of ``chk``.
 
     Args:
@@ -101,4 +101,4 @@ def copy_query(
         "and the watermark is kept; use it as checkpointLocation of the same query"
     )
     start = committed_positions(old, target.path).next_offsets
-    return [SparkSource(0, start, False)], warnings, positions.origin
+    return [SourceStart(0, start, False)], warnings, positions.origin

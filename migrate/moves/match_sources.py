@@ -46,14 +46,14 @@ def match_sources(
     matches: list[SourceMatch] = []
     for source in chosen:
         for cluster in sorted(source.clusters, key=lambda name: name or ""):
-            own = source.of_cluster(cluster) if cluster is not None else source
+            source_in_cluster = source.of_cluster(cluster) if cluster is not None else source
             same = [other for other in all_side_sources if other.operator_id == source.operator_id]
             in_cluster = [
                 other if cluster is None or None in other.clusters else other.of_cluster(cluster)
                 for other in same or all_side_sources
             ]
-            side_sources = tuple(restrict_to_topics(in_cluster, own.topics, policies))
-            matches.append(SourceMatch(own, cluster, side_sources))
+            side_sources = tuple(restrict_to_topics(in_cluster, source_in_cluster.topics, policies))
+            matches.append(SourceMatch(source_in_cluster, cluster, side_sources))
     if policies.partitions is None or len(matches) == 1:
         return matches
     named = {
@@ -76,7 +76,7 @@ def match_sources(
 def other_cluster_refusals(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source]
 ) -> Iterator[Refusal]:
-    """Yield refusals of positions of clusters that the savepoint, which names its own, lacks."""
+    """Yield a refusal if the savepoint names its clusters, and positions are of others."""
     own = {match.cluster for match in matches} - {None}
     others = {cluster for source in all_side_sources for cluster in source.clusters} - own - {None}
     if own and others:

@@ -20,7 +20,7 @@ from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
 # The start of a partition in each source, by operator id.
-_Starts = dict[str, int | Marker | None]
+_StartByOperator = dict[str, int | Marker | None]
 # The errors of an origin that cannot be read any more.
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
@@ -122,7 +122,7 @@ def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
         plan: the plan, as read from its file.
         sources: the current sources of the plan's origin.
     """
-    starts_now: dict[TopicPartition, _Starts] = {}
+    starts_now: dict[TopicPartition, _StartByOperator] = {}
     for source in sources:
         for position in source.positions if source.operator_id in plan.operators else ():
             if position.cluster in (None, plan.source_cluster):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from decoder.storage import join, read_file
-from migrate.inputs.spark_log import committed_positions, has_run, starting_positions
+from migrate.inputs.spark_log import committed_positions, has_begun_batch, starting_positions
 from migrate.inputs.spark_query import QueryLocation
 from migrate.model.errors import InputError
 from migrate.model.positions import SPARK_PREFIX
@@ -76,7 +76,7 @@ def _kind(path: Path) -> str:
 def _location(name: str, directory: str, files: Files) -> QueryLocation:
     if not FILES_OF_A_QUERY & set(files.list_directory(directory) or ()):
         raise NothingToShow(f"{name}: {_UNKNOWN_FILE}")
-    if not has_run(directory, files):
+    if not has_begun_batch(directory, files):
         return QueryLocation(directory, starting_positions(name, directory, files), None)
     seeded = files.list_directory(join(directory, "sources")) is not None
     started = starting_positions(name, directory, files) if seeded else None

@@ -18,7 +18,7 @@ from migrate.moves.options import Request
 from migrate.moves.pipeline import Move, make_move
 from migrate.planning import Plan
 from migrate.planning.shared_topics import shared_topics
-from migrate.targets.source_options import SparkSource
+from migrate.targets.source_options import SourceStart
 
 # The maximum number of Spark sources that a warning names.
 _MAX_NAMED = 5
@@ -28,7 +28,7 @@ _MAX_NUMBER = 9999
 
 def plan_streams(
     chosen_input: ChosenInput, request: Request, names: Mapping[int, Sequence[str]]
-) -> tuple[list[SparkSource], tuple[str, ...]]:
+) -> tuple[list[SourceStart], tuple[str, ...]]:
     """Make a separate plan for each Spark source.
 
     Args:
@@ -65,7 +65,7 @@ def plan_streams(
         raise Refused(refusals)
     only_some = request.policies.partitions is not None
     sources = [
-        SparkSource(number, plan.next_offsets, only_some)
+        SourceStart(number, plan.next_offsets, only_some)
         for number, plan in zip(assignment.by_number, move.plans, strict=True)
     ]
     return sources, warnings
@@ -176,7 +176,7 @@ def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator
 def _unassigned_topic_refusals(
     sources: Sequence[Source], assignment: Assignment, policies: Policies
 ) -> Iterator[str]:
-    """Yield refusals of topics that these Flink sources read, but that go to no Spark source."""
+    """Yield refusals of topics that should move, but go to no Spark source."""
     taken = {
         (part.operator_id, topic)
         for part in chain.from_iterable(assignment.by_number.values())

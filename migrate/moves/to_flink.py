@@ -103,7 +103,7 @@ def to_flink(
     old = read(str(savepoint), allow_external_files=request.allow_external_files)
     if is_within(path, old.checkpoint.pointer):
         raise Refused(f"{path} lies in the savepoint itself; name a directory elsewhere")
-    chosen, unknown = choose_leniently(old, request)
+    chosen, ignored = choose_leniently(old, request)
     side = side_input(
         parse_side(from_side),
         request.kafka.broker,
@@ -114,8 +114,8 @@ def to_flink(
         # Keep only the findings about single partitions; ``check_savepoint`` examines the rest.
         findings = (finding for finding in side.findings if finding.code.policy.by_partition)
         side = replace(side, findings=tuple(findings))
-    all_side_sources, unknown_to_side = choose_leniently(side, request)
-    if unknown & unknown_to_side:
+    all_side_sources, ignored_by_side = choose_leniently(side, request)
+    if ignored & ignored_by_side:
         choose(old, request)  # raises, with the names that exist
     policies = request.job_policies
     if request.to_kafka.is_given and policies.partitions is not None:
@@ -147,7 +147,7 @@ def to_flink(
     refusals += left_out_topic_refusals(from_side, all_side_sources, matches, request)
     refusals += _plan_refusals(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
-    mismatches, moved = state_mismatches(changes, old, side.origin, allowed=allow_state_mismatch)
+    mismatches, accepted = state_mismatches(changes, old, side.origin, allowed=allow_state_mismatch)
     refusals += mismatches
     if request.to_kafka.is_given:
         changes = [
@@ -156,7 +156,7 @@ def to_flink(
         ]
         refusals += [refusal for change in changes for refusal in change.refusals]
     shared = shared_topics(match.source for match in matches)
-    warnings += [*one_cluster_warnings(shared, policies), *of_others, *moved]
+    warnings += [*one_cluster_warnings(shared, policies), *of_others, *accepted]
     names = [f"operator {match.source.operator_id}" if parts[1:] else "" for match in matches]
     all_warnings = report_plans(move.plans, names, (*warnings, *move.warnings))
     if refusals:

@@ -19,7 +19,7 @@ from migrate.planning import Plan
 from migrate.state.taken_states import log_states
 from migrate.targets.location import Location
 from migrate.targets.seed import check_free, write_seed
-from migrate.targets.source_options import IsolationLevel, SparkSource, spark_streams
+from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams
 from migrate.targets.spark_start import SparkStart
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def to_spark(
     if isolation_level is not None:
         level = parse_choice(IsolationLevel, "--isolation-level", isolation_level)
     request = move_request(SPARK, arguments)
-    sources: Sequence[SparkSource]
+    sources: Sequence[SourceStart]
     if keep_state is not None:
         if request.to_kafka.is_given:
             raise UsageError("--keep-state: a copy of a query goes on in the query's own cluster")
@@ -103,7 +103,7 @@ def to_spark(
             move = plan_move(chosen_input, request)
     if move is not None:
         move.check()
-        sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
+        sources = [SourceStart(0, move.next_offsets, move.only_some_partitions)]
         warnings = move.warnings
     streams = spark_streams(sources, request.target_kafka.broker, level, seeded=target is not None)
     if states is not None:

@@ -44,26 +44,26 @@ def translate_plan(plan: Plan, request: Request) -> Plan:
     old, new = request.kafka.config(), request.to_kafka.config()
     topics = frozenset(names.get(topic, topic) for topic in plan.topics)
     question = Question(topics, target_group=request.target.group)
-    there = ask_broker(new, question)
-    if refusals := tuple(topic_refusals(plan, there, names)):
+    target = ask_broker(new, question)
+    if refusals := tuple(topic_refusals(plan, target, names)):
         return replace(plan, refusals=refusals)
     translated = translate_positions(plan.next_offsets, old, new, names, wait=request.wait)
-    there = ask_broker(new, question)  # the logs have grown meanwhile
-    return translated_plan(plan, translated, there, request.policies)
+    target = ask_broker(new, question)  # the logs have grown meanwhile
+    return translated_plan(plan, translated, target, request.policies)
 
 
-def check_target_kafka(plan: Plan, there: Kafka) -> None:
+def check_target_kafka(plan: Plan, target_kafka: Kafka) -> None:
     """Check that the user names the target's cluster if it is not the job's, and only then.
 
     Raises:
         UsageError: the target's cluster is not named, or must not be.
     """
-    if plan.is_translated and not there.is_given:
+    if plan.is_translated and not target_kafka.is_given:
         raise UsageError(
             "the target of this plan reads another cluster: add --to-kafka-config FILE or "
             "--to-bootstrap-servers HOST:PORT"
         )
-    if there.is_given and not plan.is_translated:
+    if target_kafka.is_given and not plan.is_translated:
         raise UsageError(
             "the target of this plan reads the job's cluster: leave out --to-kafka-config and "
             "--to-bootstrap-servers, or make a new plan with them"
@@ -92,12 +92,12 @@ def translate_side(
         names: the topics' names in the new cluster, by their names in the old one.
     """
     logs = ask_logs(old, left.topics)
-    there = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
+    new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))
     positions = {}
     for (topic, partition), start in left.starts.items():
         log = log_of(logs, topic, partition)
         offset = resolve(start, log)
-        same_numbers = len(there.get(names.get(topic, topic), {})) == len(logs.get(topic, {}))
+        same_numbers = len(new_logs.get(names.get(topic, topic), {})) == len(logs.get(topic, {}))
         if log is not None and offset is not None and log.covers(offset) and same_numbers:
             positions[topic, partition] = offset
     translated = translate_positions(positions, old, new, names)

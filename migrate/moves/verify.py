@@ -112,11 +112,11 @@ def verify(
     moved = os.fspath(moved)
     _check_order(moved, target)
     job, to_kafka = kafka(arguments, SideArguments), target_connection(arguments)
-    chosen = choice(arguments)
+    source_choice = choice(arguments)
     if moved.startswith(_PLAN):
-        expected = _expected_by_plan(moved, chosen, one_cluster)
+        expected = _expected_by_plan(moved, source_choice, one_cluster)
     else:
-        expected = _expected_by_checkpoint(moved, chosen, one_cluster)
+        expected = _expected_by_checkpoint(moved, source_choice, one_cluster)
     plan = expected.plan
     if plan is None and to_kafka.is_given:
         raise _translated_error(target)
@@ -136,7 +136,7 @@ def verify(
     else:
         verification = _verify_group(side, expected, snapshot)
     if plan is not None:
-        check = compare_with_origin(plan, allow_external_files=chosen.allow_external_files)
+        check = compare_with_origin(plan, allow_external_files=source_choice.allow_external_files)
         if to_kafka.is_given:
             differences = (*check.differences, *_compare_records(plan, job, to_kafka))
             check = replace(check, differences=differences)
@@ -162,7 +162,7 @@ def verify(
             conf=spark_conf or {},
             ttl_ms=ttl_ms,
             stopped_at_ms=stopped_at_ms,
-            allow_external_files=chosen.allow_external_files,
+            allow_external_files=source_choice.allow_external_files,
         )
     return replace(verification, state=proof)
 
@@ -210,12 +210,12 @@ class _Expected(NamedTuple):
     """The expected start of a target.
 
     Attributes:
-        positions: the expected position of each partition.
+        starts: the expected position of each partition.
         new_at_earliest: whether a new partition must start at the log start.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
     """
 
-    positions: PositionSet
+    starts: PositionSet
     new_at_earliest: bool
     plan: Plan | None = None
 
@@ -280,7 +280,7 @@ def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> Cluster
     if broker is None:
         return None
     group = side.what if side.kind is SideKind.GROUP else None
-    snapshot = ask_broker(broker, Question(valid_topics(expected.positions.topics), group))
+    snapshot = ask_broker(broker, Question(valid_topics(expected.starts.topics), group))
     if expected.plan is not None and expected.plan.cluster_id is not None:
         check_cluster(expected.plan.in_target_cluster(), snapshot)
     return snapshot
@@ -299,8 +299,8 @@ def _only_planned(
     """Drop the partitions that the plan does not move, if the user chose partitions."""
     if not plan.only_some_partitions:
         return partitions
-    moved = plan.next_offsets
-    return tuple(row for row in partitions if row.topic_partition in moved)
+    planned = plan.next_offsets
+    return tuple(row for row in partitions if row.topic_partition in planned)
 
 
 def _compare_records(plan: Plan, job: Kafka, to_kafka: Kafka) -> Sequence[str]:
@@ -340,7 +340,7 @@ def _verify_query(
     if snapshot is None:
         warn(WarningCode.NOT_CHECKED, NOT_CHECKED)
     return verify_query(
-        expected.positions,
+        expected.starts,
         query,
         snapshot.topics if snapshot is not None else None,
         new_at_earliest=expected.new_at_earliest,
@@ -371,7 +371,7 @@ def _verify_group(
     if note := group_positions(side.label, group).note:
         warn(WarningCode.NO_SUCH_GROUP, f"{side.label}: {note}")
     return verify_group(
-        expected.positions,
+        expected.starts,
         group,
         snapshot.topics,
         new_at_earliest=expected.new_at_earliest,

@@ -62,7 +62,7 @@ class _Comparison:
             return not_found_match("some records are there twice, or in another order")
         if self._old.before and not self.before and not self._new.is_from_start:
             return not_found_match("no copy of the records before it")
-        lacking = self._lacking(both)
+        lacking = self._count_lacking(both)
         is_copied_to_end = self._new.is_to_end and both[-1] == len(self._new_run) - 1
         if lacking and is_copied_to_end and not self.after:
             return Match(MatchOutcome.LAGGING, records=lacking)
@@ -89,7 +89,7 @@ class _Comparison:
         elif self._is_copied(self._old.position - 1):
             # The record below the position came last, so no record after its copy was consumed.
             high = low
-        next_offset = run[low].offset if low < len(run) else self._new.next_offset
+        next_offset = run[low].offset if low < len(run) else self._new.first_unread
         lowest = run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
         if high > low and self._old.after:
@@ -103,7 +103,7 @@ class _Comparison:
         """Return whether the old log has a record at this offset, and the new log has its copy."""
         return any(record.offset == offset and self._copies(record) for record in self._old_run)
 
-    def _lacking(self, both: Sequence[int]) -> int:
+    def _count_lacking(self, both: Sequence[int]) -> int:
         """Count the old records without a copy, except those that compaction explains.
 
         Compaction of the new log explains a missing record only by a later record of the same key
@@ -117,7 +117,7 @@ class _Comparison:
         removed_to = end
         if self._new.is_to_end and both[-1] == len(self._new_run) - 1:
             end = max(copied[-1], len(self._old.before))
-            if self._new.next_offset == self._new_run[-1].offset + 1:
+            if self._new.first_unread == self._new_run[-1].offset + 1:
                 removed_to = copied[-1]
         last_of_key = {record.key: index for index, record in enumerate(self._old_run[:end])}
         lacking, place = 0, both[0]

@@ -83,7 +83,7 @@ def match_records(old: Surroundings, new: Surroundings) -> Match:
     """
     if not (old.before or old.after):
         if not new.records and new.is_from_start and new.is_to_end:
-            return Match(MatchOutcome.AT_END, new.next_offset)
+            return Match(MatchOutcome.AT_END, new.first_unread)
         return not_found_match("the job's log holds no record to compare")
     search = _Search(old, new)
     places = search.places()
@@ -98,7 +98,7 @@ def match_records(old: Surroundings, new: Surroundings) -> Match:
         return Match(MatchOutcome.LAGGING, records=lacking)
     places = search.drop_equal_records(places)
     if len(places) > 1:
-        return search.match(MatchOutcome.AMBIGUOUS, places[0], places[-1] - places[0])
+        return search.make_match(MatchOutcome.AMBIGUOUS, places[0], places[-1] - places[0])
     return search.match_at(places[0])
 
 
@@ -187,7 +187,7 @@ class _Search:
         """Return the match at the only place that was found."""
         _, after = self._agreement(place)
         if after:
-            return self.match(MatchOutcome.PROVED, place)
+            return self.make_match(MatchOutcome.PROVED, place)
         rest = self._new_run[place:]
         if rest and rest[-1].digest in self._consumed:
             # The mirror went back, and is copying consumed records a second time.
@@ -195,7 +195,7 @@ class _Search:
             return Match(MatchOutcome.LAGGING, records=digests[::-1].index(rest[-1].digest))
         if not rest and not self._new.is_to_end:
             return not_found_match("too many records have the same time")
-        return self.match(MatchOutcome.AT_END, place)
+        return self.make_match(MatchOutcome.AT_END, place)
 
     def lacking(self, place: int) -> int:
         """Return how many of the last consumed records have no copy, if a place is the log end.
@@ -210,10 +210,10 @@ class _Search:
         agreeing = [_count_equal(consumed[lacking:], copies) for lacking in range(len(consumed))]
         return agreeing.index(max(agreeing)) if agreeing else 0
 
-    def match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
+    def make_match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
         before, after = self._agreement(place)
         is_end = place == len(self._new_run)
-        next_offset = self._new.next_offset if is_end else self._new_run[place].offset
+        next_offset = self._new.first_unread if is_end else self._new_run[place].offset
         lowest = self._new_run[place - 1].offset + 1 if place else None
         return Match(outcome, next_offset, before, after, records, lowest=lowest)
 

@@ -38,7 +38,7 @@ def plan_position(
         return _plan_unresolved(position, log, resolved, snapshot, policies)
     verdict, next_offset = resolved
     planned = _plan_in_range(position, next_offset, verdict, log, policies)
-    return replace(planned, reached=next_offset)  # even if a policy chose another next offset
+    return replace(planned, job_reached=next_offset)  # even if a policy chose another next offset
 
 
 def _resolve(
@@ -75,7 +75,7 @@ def _verdict(position: Position) -> Verdict:
 
 def _plan_without_broker(position: Position) -> PlannedPartition:
     if isinstance(position.start, int):
-        return _planned(position, _verdict(position), position.start, reached=position.start)
+        return _planned(position, _verdict(position), position.start, job_reached=position.start)
     problem = (
         f"it has read no record and is still at the '{position.start.value}' marker, which only a "
         "broker can resolve"
@@ -152,23 +152,23 @@ def _plan_in_range(
 def _looks_recreated(position: Position, next_offset: int, log: LogRange) -> bool:
     if log.first_since is None or position.next_offset != next_offset:
         return False
-    below = next_offset - log.first_since
-    return below > 0 and below >= (next_offset - log.start) * _SUSPECT_PART
+    newer_below = next_offset - log.first_since
+    return newer_below > 0 and newer_below >= (next_offset - log.start) * _SUSPECT_PART
 
 
 def new_partition(
     topic: str,
     partition: int,
     log: LogRange,
-    as_flink: bool,
+    at_log_start: bool,
     policies: Policies,
     *,
     from_position_list: bool = False,
 ) -> PlannedPartition:
     """Plan a partition that is in no chosen source.
 
-    ``as_flink``: whether Flink would start it at the log start. ``from_position_list``: whether the
-    positions are not from a checkpoint.
+    ``at_log_start``: whether Flink would start it at the log start. ``from_position_list``: whether
+    the positions are not from a checkpoint.
     """
     size = log.end - log.start
     new = PlannedPartition(
@@ -184,17 +184,17 @@ def new_partition(
         return replace(
             new,
             next_offset=next_offset,
-            reached=log.start,
+            job_reached=log.start,
             lost=lost,
             repeated=repeated,
-            undiscovered=older,
+            older_offsets=older,
         )
 
     def refused(verdict: Verdict, problem: str) -> PlannedPartition:
         return replace(new, verdict=verdict, lost=None, repeated=None, problem=problem)
 
     match policies.new_partitions:
-        case NewPartitions.AS_FLINK if as_flink:
+        case NewPartitions.AS_FLINK if at_log_start:
             return planned(log.start, 0, 0)
         case NewPartitions.AS_FLINK:
             return refused(
@@ -207,12 +207,12 @@ def new_partition(
         case NewPartitions.EARLIEST:
             # If it is not certain that Flink would start it at the log start, the job may have read
             # any part of it, so all of it counts as possibly repeated.
-            return planned(log.start, 0, 0 if as_flink else size)
+            return planned(log.start, 0, 0 if at_log_start else size)
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)
         case NewPartitions.FAIL:
-            there = "among the positions" if from_position_list else "in the checkpoint"
-            return refused(Verdict.NEW_PARTITION, f"it is not {there}")
+            where = "among the positions" if from_position_list else "in the checkpoint"
+            return refused(Verdict.NEW_PARTITION, f"it is not {where}")
 
 
 def _plan_gone(
@@ -233,7 +233,7 @@ def _planned(
     *,
     lost: int | None = 0,
     repeated: int | None = 0,
-    reached: int | None = None,
+    job_reached: int | None = None,
     problem: str = "",
 ) -> PlannedPartition:
     return PlannedPartition(
@@ -247,7 +247,7 @@ def _planned(
         log_end=log.end if log is not None else None,
         lost=lost,
         repeated=repeated,
-        reached=reached,
+        job_reached=job_reached,
         problem=problem,
     )
 

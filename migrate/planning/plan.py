@@ -80,11 +80,11 @@ class PlannedPartition(PartitionRow):
             (lost) or reads again (repeated); None if not known. For a refused partition, they refer
             to the start that was refused; for ``EXPIRED``, to a start at the log start. Records
             that the job has emitted since it last committed offsets are not counted.
-        reached: the job's next offset at this checkpoint, the highest of all sources; None if the
-            next offset of any source is not known. Not saved.
+        job_reached: the job's next offset at this checkpoint, the highest of all sources; None if
+            the next offset of any source is not known. Not saved.
         unknown_to_some: whether a source reads the topic, but does not have this partition. That
             source may have read none of the partition's records. Not saved.
-        undiscovered: for a partition that is in no source, the number of offsets that are known to
+        older_offsets: for a partition that is in no source, the number of offsets that are known to
             be older than the checkpoint. Not saved.
         problem: why the partition is refused; empty if it is not. Not saved, because a plan with a
             problem is not saved.
@@ -102,9 +102,9 @@ class PlannedPartition(PartitionRow):
     flink_committed: int | None = None
     lost: int | None = 0
     repeated: int | None = 0
-    reached: int | None = None
+    job_reached: int | None = None
     unknown_to_some: bool = False
-    undiscovered: int = 0
+    older_offsets: int = 0
     problem: str = ""
     translation: Translation | None = None
 
@@ -118,16 +118,16 @@ class PlannedPartition(PartitionRow):
 
         Without a translation, the log range stays that of the target's cluster.
         """
-        there = self.translation
-        if there is None:
+        translation = self.translation
+        if translation is None:
             return replace(self, topic=topic, current=None)
         return replace(
             self,
             topic=topic,
-            next_offset=there.next_offset,
+            next_offset=translation.next_offset,
             current=None,
-            log_start=there.log_start,
-            log_end=there.log_end,
+            log_start=translation.log_start,
+            log_end=translation.log_end,
             translation=None,
         )
 
@@ -143,16 +143,16 @@ class PlannedPartition(PartitionRow):
 
     @property
     def ran_on_by(self) -> int:
-        """Number of offsets from ``reached`` up to ``flink_committed``.
+        """Number of offsets from ``job_reached`` up to ``flink_committed``.
 
         0 if either is not known, or if the partition has no ``next_offset``.
 
         A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
         the job ran on.
         """
-        if self.reached is None or self.flink_committed is None or self.next_offset is None:
+        if self.job_reached is None or self.flink_committed is None or self.next_offset is None:
             return 0
-        return max(0, self.flink_committed - self.reached)
+        return max(0, self.flink_committed - self.job_reached)
 
     @property
     def read_already(self) -> int:
@@ -160,9 +160,9 @@ class PlannedPartition(PartitionRow):
 
         0 if this is not known.
         """
-        if self.reached is None or self.job_next_offset is None:
+        if self.job_reached is None or self.job_next_offset is None:
             return 0
-        return max(0, self.reached - self.job_next_offset)
+        return max(0, self.job_reached - self.job_next_offset)
 
     @property
     def records_left(self) -> int | None:

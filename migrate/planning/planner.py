@@ -131,7 +131,7 @@ def make_plan(
     if not refusals and all(partition.next_offset is None for partition in partitions):
         refusals.append(_empty_refusal(chosen, policies))
     planned_topics = {partition.topic for partition in partitions}
-    there = snapshot if snapshot is not None else ClusterSnapshot({})
+    cluster = snapshot if snapshot is not None else ClusterSnapshot({})
     return Plan(
         plan_input.origin,
         target,
@@ -147,9 +147,9 @@ def make_plan(
             *other_brokers_warnings(moved, bootstrap_servers),
             *(partial_topic_warnings(chosen, snapshot, policies) if target == SPARK else ()),
         ),
-        cluster_id=there.cluster_id,
-        topic_ids={topic: n for topic, n in there.topic_ids.items() if topic in planned_topics},
-        source_group=there.source_group.name if there.source_group is not None else None,
+        cluster_id=cluster.cluster_id,
+        topic_ids={topic: n for topic, n in cluster.topic_ids.items() if topic in planned_topics},
+        source_group=cluster.source_group.name if cluster.source_group is not None else None,
         allow_ran_on=policies.allow_ran_on,
         only_some_partitions=policies.partitions is not None,
         topic_pattern=policies.topic_pattern.text if policies.topic_pattern is not None else None,
@@ -228,15 +228,15 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
     start = min(next_offsets)
     lowest = plans[next_offsets.index(start)]
     above = [(planned, at - start) for planned, at in zip(plans, next_offsets, strict=True)]
-    reached = [planned.reached for planned in plans if planned.reached is not None]
+    reached = [planned.job_reached for planned in plans if planned.job_reached is not None]
     lost: int | None = max(max(0, (planned.lost or 0) - by) for planned, by in above)
     if unknown_to_some:
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # None if the ``reached`` of one source is not known. That source may be the furthest, so a
-        # commit beyond the other sources does not prove that the job ran on.
-        reached=max(reached) if len(reached) == len(plans) else None,
+        # None if the ``job_reached`` of one source is not known. That source may be the furthest,
+        # so a commit beyond the other sources does not prove that the job ran on.
+        job_reached=max(reached) if len(reached) == len(plans) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
         repeated=max((planned.repeated or 0) + by for planned, by in above),
@@ -255,13 +255,13 @@ def _new_partitions(
         for topic, partitions in (policies.partitions or {}).items()
     }
     for topic, readers in readers_by_topic.items():
-        as_flink = all(source.starts_absent_partitions_at_log_start for source in readers)
+        at_log_start = all(source.starts_absent_partitions_at_log_start for source in readers)
         from_list = any(source.is_from_position_list for source in readers)
         for partition, log in snapshot.topics.get(topic, {}).items():
             is_selected = policies.partitions is None or partition in selected.get(topic, ())
             if is_selected and (topic, partition) not in known:
                 yield new_partition(
-                    topic, partition, log, as_flink, policies, from_position_list=from_list
+                    topic, partition, log, at_log_start, policies, from_position_list=from_list
                 )
 
 

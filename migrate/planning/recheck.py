@@ -50,12 +50,12 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
         yield "the plan has been applied already: the group holds its offsets"
         return
     known = {planned.topic_partition: planned for planned in plan.partitions}
-    there = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
+    now = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
     if not plan.only_some_partitions:
-        for topic, partition in sorted(there.keys() - known.keys()):
+        for topic, partition in sorted(now.keys() - known.keys()):
             yield f"{topic}-{partition} is new since the plan was made"
     for topic_partition, planned in known.items():
-        log = there.get(topic_partition)
+        log = now.get(topic_partition)
         yield from _find_log_changes(planned, log)
         if log is not None and snapshot.target_group is not None:
             current = snapshot.target_group.next_offset(*topic_partition)

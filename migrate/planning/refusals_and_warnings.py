@@ -107,11 +107,11 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
             f"{counted(len(suspects), 'partition')} may be of a topic that was deleted and created "
             f"again (the first is {suspects[0].name}): the records there may be others",
         )
-    if older := [planned for planned in partitions if planned.undiscovered]:
+    if older := [planned for planned in partitions if planned.older_offsets]:
         yield warning_text(
             WarningCode.UNLISTED_PARTITION,
             f"{counted(len(older), 'partition')} held records before the checkpoint, which does "
-            f"not list them (the first is {older[0].name}: up to {older[0].undiscovered})",
+            f"not list them (the first is {older[0].name}: up to {older[0].older_offsets})",
         )
     if beyond := _describe_ran_on(partitions):
         yield warning_text(Code.RAN_ON, f"{beyond}: these records will be emitted again")
@@ -121,7 +121,7 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
             f"--merge-sources min: {counted(sum(p.read_already for p in merged), 'record')} of "
             f"{counted(len(merged), 'partition')} will be read again (the first is "
             f"{merged[0].name}: from {merged[0].next_offset}, and one source had reached "
-            f"{merged[0].reached})",
+            f"{merged[0].job_reached})",
         )
     if partly := [planned for planned in partitions if planned.unknown_to_some]:
         yield warning_text(
@@ -259,8 +259,8 @@ def partial_topic_warnings(
     incomplete = []
     for old, moving in policies.partitions.items():
         new = policies.topic_map.get(old, old)
-        there = snapshot.topics.get(new, {}) if snapshot is not None else {}
-        if ({number for topic, number in known if topic == old} | there.keys()) - moving:
+        logs = snapshot.topics.get(new, {}) if snapshot is not None else {}
+        if ({number for topic, number in known if topic == old} | logs.keys()) - moving:
             incomplete.append(new)
     if incomplete:
         yield warning_text(

@@ -13,7 +13,7 @@ from migrate.model.wording import printable
 from migrate.planning.plan import Refusal
 
 # For each partition of a topic in one source: the state and the start of its position.
-_Starts = dict[int, tuple[PositionState, int | Marker | None]]
+_StartByPartition = dict[int, tuple[PositionState, int | Marker | None]]
 
 
 class SharedTopic(NamedTuple):
@@ -27,7 +27,7 @@ class SharedTopic(NamedTuple):
 
     name: str
     sources: list[Source]
-    starts: list[_Starts]
+    starts: list[_StartByPartition]
     differing: list[int]
 
     @property
@@ -76,9 +76,9 @@ class SharedTopic(NamedTuple):
 
 def shared_topics(sources: Iterable[Source]) -> list[SharedTopic]:
     """Return the topics that several of these sources read, sorted by name."""
-    topics: dict[str, tuple[list[Source], list[_Starts]]] = {}
+    topics: dict[str, tuple[list[Source], list[_StartByPartition]]] = {}
     for source in sources:
-        by_topic: dict[str, _Starts] = {}
+        by_topic: dict[str, _StartByPartition] = {}
         for position in source.positions:
             starts = by_topic.setdefault(position.topic, {})
             starts[position.partition] = position.state, position.start
@@ -93,7 +93,7 @@ def shared_topics(sources: Iterable[Source]) -> list[SharedTopic]:
     ]
 
 
-def _differing(starts: Sequence[_Starts]) -> list[int]:
+def _differing(starts: Sequence[_StartByPartition]) -> list[int]:
     first = starts[0]
     return sorted(
         partition
@@ -103,7 +103,10 @@ def _differing(starts: Sequence[_Starts]) -> list[int]:
 
 
 def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
-    """Yield refusals of topics with different positions, or that may be two, unless allowed."""
+    """Yield refusals of topics that several sources read at different positions.
+
+    Also refuse topics that may be two topics of the same name. The policies may allow either.
+    """
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.disagreement_refusal(one_cluster=policies.one_cluster)

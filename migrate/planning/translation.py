@@ -39,23 +39,23 @@ class Translated(NamedTuple):
 
 
 def topic_refusals(
-    plan: Plan, there: ClusterSnapshot, names: Mapping[str, str]
+    plan: Plan, target: ClusterSnapshot, names: Mapping[str, str]
 ) -> Iterator[Refusal]:
     """Yield refusals of topics that the other cluster lacks, or has with other partition counts.
 
     Args:
         plan: the plan for the job's cluster.
-        there: the snapshot of the other cluster.
+        target: the snapshot of the other cluster.
         names: the topics' names there, by their names in the job's cluster.
     """
     here = plan.snapshot.topics if plan.snapshot is not None else {}
     for topic in sorted({planned.topic for planned in plan.partitions if planned.topic in here}):
         name = names.get(topic, topic)
-        logs = there.topics.get(name)
+        logs = target.topics.get(name)
         if logs is None:
             yield Refusal(
                 f"topic {topic}: the cluster that the target reads has no topic {name}"
-                f"{did_you_mean(there.alike.get(name, ()))}",
+                f"{did_you_mean(target.alike.get(name, ()))}",
                 f"name the copy with --topic-map {topic}=NAME",
             )
         elif len(logs) != len(here[topic]):
@@ -70,7 +70,7 @@ def topic_refusals(
 def translated_plan(
     plan: Plan,
     translated: Mapping[TopicPartition, Translated],
-    there: ClusterSnapshot,
+    target: ClusterSnapshot,
     policies: Policies,
 ) -> Plan:
     """Return the plan with the offsets of the other cluster.
@@ -78,11 +78,11 @@ def translated_plan(
     Args:
         plan: the plan for the job's cluster, without refusals.
         translated: the place of each partition that has a next offset.
-        there: the snapshot of the other cluster.
+        target: the snapshot of the other cluster.
         policies: what the user allows; ``topic_map`` has the topics' names there.
     """
     partitions = tuple(
-        _translate(planned, translated.get(planned.topic_partition), there, policies)
+        _translate(planned, translated.get(planned.topic_partition), target, policies)
         for planned in plan.partitions
     )
     topics = {planned.topic for planned in partitions}
@@ -91,11 +91,11 @@ def translated_plan(
         plan,
         partitions=partitions,
         refusals=tuple(_translation_refusals(partitions, translated)),
-        warnings=(*plan.warnings, *target_group_warnings(plan.origin, there, partitions)),
+        warnings=(*plan.warnings, *target_group_warnings(plan.origin, target, partitions)),
         topic_map=policies.topic_map,
-        to_cluster_id=there.cluster_id,
-        to_topic_ids={t: there.topic_ids[t] for t in sorted(topics & there.topic_ids.keys())},
-        snapshot=replace(there, source_group=source_group),
+        to_cluster_id=target.cluster_id,
+        to_topic_ids={t: target.topic_ids[t] for t in sorted(topics & target.topic_ids.keys())},
+        snapshot=replace(target, source_group=source_group),
         notes=(*plan.notes, *_notes(partitions)),
     )
 
@@ -103,12 +103,12 @@ def translated_plan(
 def _translate(
     planned: PlannedPartition,
     translated: Translated | None,
-    there: ClusterSnapshot,
+    target: ClusterSnapshot,
     policies: Policies,
 ) -> PlannedPartition:
     topic = policies.topic_map.get(planned.topic, planned.topic)
-    log = log_of(there.topics, topic, planned.partition)
-    group = there.target_group
+    log = log_of(target.topics, topic, planned.partition)
+    group = target.target_group
     new = replace(
         planned,
         topic=topic,
@@ -148,8 +148,8 @@ def _translation_refusals(
     """Yield one refusal for each kind of problem of the translated partitions."""
     alike: dict[tuple[MatchOutcome, str], list[tuple[PlannedPartition, Match]]] = {}
     for planned in partitions:
-        if planned.problem and (there := planned.translation) is not None:
-            match = translated[there.topic, planned.partition].match
+        if planned.problem and (proof := planned.translation) is not None:
+            match = translated[proof.topic, planned.partition].match
             alike.setdefault((match.outcome, match.reason), []).append((planned, match))
     for (outcome, reason), same in alike.items():
         names = join_some((planned.name for planned, _ in same), _MAX_NAMED)
@@ -178,7 +178,7 @@ def _translation_refusals(
 
 def _notes(partitions: tuple[PlannedPartition, ...]) -> Iterator[str]:
     """Yield a line about all translated partitions, and one about proofs of incomplete searches."""
-    proofs = [there for planned in partitions if (there := planned.translation) is not None]
+    proofs = [proof for planned in partitions if (proof := planned.translation) is not None]
     if not proofs:
         return
     outcomes = Counter(proof.outcome for proof in proofs)

@@ -202,12 +202,12 @@ def verify_query(
         }
         starts |= query.start_positions.next_offsets
     resumes_at = query.resumes_at.next_offsets if query.resumes_at is not None else {}
-    target = _Target(starts, resumes_at, logs, recreated, unknown=query.continuous)
+    target = _Target(starts, resumes_at, logs, recreated, starts_unknown=query.continuous)
     partitions = target.verify(expected, new_at_earliest)
     passed = [
         partition.topic_partition
         for partition in partitions
-        if query.has_run
+        if query.has_begun_batch
         and partition.outcome is StartOutcome.OK
         and partition.started is not None
         and (log := log_of(logs or {}, partition.topic, partition.partition)) is not None
@@ -216,7 +216,7 @@ def verify_query(
     verification = Verification(
         query.start_positions.label,
         partitions,
-        query.has_run,
+        query.has_begun_batch,
         query.continuous,
         passed_by_log_start=tuple(passed),
         other_topics=() if reads & expected.topics else tuple(sorted(reads)),
@@ -308,7 +308,7 @@ class _Target:
         starts: the offsets at which the target started, or will start.
         resumes_at: the offsets that the target reads next, as far as they are known.
         logs, recreated: as for ``verify_query``.
-        unknown: whether the start of every partition is unknown.
+        starts_unknown: whether the start of every partition is unknown.
         committed_by_others: the partitions whose last commit is not this tool's.
     """
 
@@ -316,7 +316,7 @@ class _Target:
     resumes_at: Mapping[TopicPartition, int]
     logs: Logs | None
     recreated: Container[str]
-    unknown: bool = False
+    starts_unknown: bool = False
     committed_by_others: Container[TopicPartition] = ()
 
     def verify(self, expected: PositionSet, new_at_earliest: bool) -> tuple[VerifiedPartition, ...]:
@@ -345,7 +345,7 @@ class _Target:
         """
         if topic_partition[0] in self.recreated:
             return StartOutcome.RECREATED, 0
-        if self.unknown:
+        if self.starts_unknown:
             return StartOutcome.UNKNOWN, 0
         log = log_of(self.logs or {}, *topic_partition)
         outcome, records = _compare(expected, self.starts.get(topic_partition), log)

@@ -108,15 +108,15 @@ def _row(row: DiffRow) -> RowReport:
         topic=row.topic,
         partition=row.partition,
         relation=row.relation,
-        left=StartReport(state=_state(row.left), next_offset=row.left_offset),
-        right=StartReport(state=_state(row.right), next_offset=row.right_offset),
+        left=StartReport(state=_start_state(row.left), next_offset=row.left_offset),
+        right=StartReport(state=_start_state(row.right), next_offset=row.right_offset),
         difference=row.difference,
         records_between=row.records_between,
         log=LogReport(start=row.log.start, end=row.log.end) if row.log is not None else None,
     )
 
 
-def _state(start: Start) -> _State:
+def _start_state(start: Start) -> _State:
     return start.value if not isinstance(start, int) else "next"
 
 
@@ -131,8 +131,8 @@ _CSV_COLUMNS: dict[str, Callable[[DiffRow], object]] = {
     "right": lambda row: row.right_offset,
     "difference": lambda row: row.difference,
     "relation": lambda row: row.relation.value,
-    "left_state": lambda row: _state(row.left),
-    "right_state": lambda row: _state(row.right),
+    "left_state": lambda row: _start_state(row.left),
+    "right_state": lambda row: _start_state(row.right),
     "records_between": lambda row: row.records_between,
     "log_start": lambda row: row.log.start if row.log is not None else None,
     "log_end": lambda row: row.log.end if row.log is not None else None,

@@ -9,7 +9,7 @@ from itertools import islice
 
 from migrate.model.wording import printable
 
-ROWS_AT_ONCE = 1000  # the maximum number of lines in a piece of text
+ROWS_AT_ONCE = 1000  # the maximum number of rows in a piece of text
 
 
 def difference_text(difference: int | None) -> str:

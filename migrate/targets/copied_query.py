@@ -28,7 +28,7 @@ from migrate.inputs.offsets_json import NotOffsets, parse_json, starting_offsets
 from migrate.inputs.spark_log import (
     newest_committed_batch,
     newest_uncommitted_batch,
-    oldest_batch_is_continuous,
+    oldest_is_continuous,
 )
 from migrate.inputs.spark_log_entries import entry_numbers, entry_offsets, read_entry
 from migrate.model.errors import InputError, Refused
@@ -52,7 +52,7 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     batch = newest_committed_batch(directory, files)
     if batch is None:
         raise Refused(f"{directory}: the query has not committed a batch yet; seed a new one")
-    if oldest_batch_is_continuous(directory, files):
+    if oldest_is_continuous(directory, files):
         raise Refused(f"{directory}: the query runs with the continuous trigger")
     begun = newest_uncommitted_batch(directory, files, batch)
     if begun is not None:

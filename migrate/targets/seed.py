@@ -30,7 +30,7 @@ from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.errors import Refused
 from migrate.storage.new_file import new_directory, write_pieces
 from migrate.targets.location import LocalDirectory, Location
-from migrate.targets.source_options import SparkSource
+from migrate.targets.source_options import SourceStart
 
 _METADATA = "metadata"
 # This is not JSON: StreamMetadata.read throws an exception, and the query does not start.
@@ -86,7 +86,7 @@ def _check_outside_flink(location: Location) -> None:
 
 
 def write_seed(
-    sources: Iterable[SparkSource], location: Location, query_id: str | None = None
+    sources: Iterable[SourceStart], location: Location, query_id: str | None = None
 ) -> None:
     """Write the seed of a query with these Kafka sources; Spark never starts from a partial seed.
 

@@ -48,7 +48,7 @@ class IsolationLevel(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class SparkSource:
+class SourceStart:
     """The start of one Kafka source of a Spark query.
 
     Attributes:
@@ -100,7 +100,7 @@ class SparkStream:
 
 
 def spark_streams(
-    sources: Iterable[SparkSource],
+    sources: Iterable[SourceStart],
     kafka: KafkaConfig | None,
     isolation_level: IsolationLevel | None,
     *,
@@ -185,7 +185,7 @@ def _login(kafka: KafkaConfig) -> Iterator[KafkaOption]:
     )
 
 
-def _subscription(source: SparkSource) -> KafkaOption:
+def _subscription(source: SourceStart) -> KafkaOption:
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(source.next_offsets):
         topics.setdefault(topic, []).append(partition)

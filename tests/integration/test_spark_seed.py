@@ -19,7 +19,7 @@ from py4j.protocol import Py4JJavaError
 from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import UNFINISHED
 from migrate.targets.seed import write_seed as write_seed_of_sources
-from migrate.targets.source_options import SparkSource
+from migrate.targets.source_options import SourceStart
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker, Record
@@ -302,7 +302,7 @@ def test_a_seed_written_in_place_starts_a_query(
     servers: str, spark: Spark, checkpoint_dir: Path
 ) -> None:
     positions = {0: 37, 1: 90, 2: 50}
-    source = SparkSource(0, {(TOPIC, partition): start for partition, start in positions.items()})
+    source = SourceStart(0, {(TOPIC, partition): start for partition, start in positions.items()})
     write_seed_of_sources([source], LocalDirectory("a mount", checkpoint_dir, mounted=True))
     assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == _records_from(positions)
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from migrate.targets.location import location
 from migrate.targets.seed import write_seed as write_seed_of_sources
-from migrate.targets.source_options import SparkSource
+from migrate.targets.source_options import SourceStart
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
 from tests.support.kafka import Broker
@@ -397,7 +397,7 @@ def test_a_frame_joined_with_itself_may_be_one_stream_or_two(
     sides = [of(ORDERS), of(ORDERS, OTHER_POSITIONS)]
     checkpoint_dir = world.folder / "checkpoint"
     write_seed_of_sources(
-        [SparkSource(number, side) for number, side in enumerate(sides)],
+        [SourceStart(number, side) for number, side in enumerate(sides)],
         location(str(checkpoint_dir)),
     )
     rows = collected(joined(world.orders()), checkpoint_dir)

@@ -619,9 +619,9 @@ def test_how_a_command_ended(content: bytes, ended: int | str, tmp_path: Path) -
     ("content", "process"), [(b"began 71\n", 71), (b"began\n", None), (b"7\n", None)]
 )
 def test_the_process_of_a_command(content: bytes, process: int | None, tmp_path: Path) -> None:
-    assert Command(tmp_path, "query").process() is None
+    assert Command(tmp_path, "query").process_id() is None
     (tmp_path / "query.state").write_bytes(content)
-    assert Command(tmp_path, "query").process() == process
+    assert Command(tmp_path, "query").process_id() == process
 
 
 def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> None:
@@ -651,7 +651,7 @@ def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(prime
         == "the command that primes the location runs with it"
     )
     back = _run(spec, "--back")
-    process = open_context(spec).prime_command.process()
+    process = open_context(spec).prime_command.process_id()
     assert process is not None and os.getpgid(process) == process
     runs = f"the command that primes still runs (process {process}; kill -- -{process} ends it); "
     assert back.code == 4 and f"{runs}stop it first" in back.stderr

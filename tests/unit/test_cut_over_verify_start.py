@@ -15,8 +15,8 @@ from migrate.report.cut_over import PartitionReport
 
 _PLACE = ("orders", 0)
 # A group whose commit is ours still, or somebody else's.
-_OURS: dict[str, Any] = {"has_committed_batch": False}
-_OTHERS: dict[str, Any] = {"has_committed_batch": False, "committed_by_others": {_PLACE}}
+_OURS: dict[str, Any] = {"query_has_committed": False}
+_OTHERS: dict[str, Any] = {"query_has_committed": False, "committed_by_others": {_PLACE}}
 
 
 def _row(**fields: Any) -> PartitionReport:
@@ -43,7 +43,7 @@ def _judge(
     started = {StartOutcome.OK: 80, StartOutcome.REPEATED: 70}.get(outcome, 80 + records)
     verification = Verification("t", (VerifiedPartition(*_PLACE, 80, started, outcome, records),))
     verification = replace(verification, first_batches_gone=gone)
-    base = {"has_begun": True, "has_committed_batch": True, "log_starts": {_PLACE: 10}}
+    base = {"has_begun": True, "query_has_committed": True, "log_starts": {_PLACE: 10}}
     return verify_start([row], verification, Evidence(**{**base, **seen}))
 
 
@@ -52,7 +52,7 @@ def _judge(
     [
         ({}, StartOutcome.OK, {}, True, True),
         ({}, StartOutcome.OK, {"has_begun": False}, True, False),
-        ({}, StartOutcome.OK, {"has_committed_batch": False}, True, False),
+        ({}, StartOutcome.OK, {"query_has_committed": False}, True, False),
         # Others have committed for the group.
         ({}, StartOutcome.MOVED_ON, _OTHERS, False, False),
         ({"members_seen": True}, StartOutcome.MOVED_ON, _OTHERS, True, True),
@@ -128,7 +128,7 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
         VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),
         VerifiedPartition("orders", 1, 5, 9, StartOutcome.LOST, 4),
     )
-    seen = Evidence(has_begun=True, has_committed_batch=True, log_starts={})
+    seen = Evidence(has_begun=True, query_has_committed=True, log_starts={})
     judgement = verify_start([_row()], Verification("t", partitions), seen)
     assert (judgement.report.verified, judgement.report.lost, len(judgement.rows)) == (False, 4, 1)
     moved_on = VerifiedPartition("orders", 1, 5, 9, StartOutcome.MOVED_ON, 4)
@@ -139,7 +139,7 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
         Verification(
             "t", (VerifiedPartition("orders", 1, Unknown.UNRESOLVED, None, StartOutcome.UNKNOWN),)
         ),
-        Evidence(has_begun=False, has_committed_batch=False, log_starts={}),
+        Evidence(has_begun=False, query_has_committed=False, log_starts={}),
     )
     assert before.text == (
         "1 cannot tell; where 1 partition will begin cannot be told: orders-1 is not in the plan, "

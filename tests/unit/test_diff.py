@@ -531,7 +531,7 @@ def outcomes(
 ) -> dict[int, tuple[StartOutcome, int]]:
     checked = verify_query(
         side(expected),
-        query or QueryStart(side(started), has_run=True),
+        query or QueryStart(side(started), has_begun_batch=True),
         logs(ranges) if ranges is not None else None,
         new_at_earliest=new_at_earliest,
     )
@@ -631,7 +631,7 @@ def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
         8: (StartOutcome.OK, 0),
     }
     # One that has run on may leave its start to retention.
-    has_run = QueryStart(side({1: 5}), side({1: 8}), has_run=True)
+    has_run = QueryStart(side({1: 5}), side({1: 8}), has_begun_batch=True)
     assert outcomes({1: 5}, {}, {1: (8, 9)}, query=has_run) == {1: (StartOutcome.OK, 0)}
 
 
@@ -642,7 +642,7 @@ def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
 def test_what_retention_took_before_the_first_batch_cannot_be_told(
     log_start: int, has_run: bool, passed: tuple[tuple[str, int], ...]
 ) -> None:
-    query = QueryStart(side({0: 5}), side({0: 8}), has_run=has_run)
+    query = QueryStart(side({0: 5}), side({0: 8}), has_begun_batch=has_run)
     checked = verify_query(side({0: 5}), query, logs({0: (log_start, 9)}), new_at_earliest=True)
     assert checked.passed_by_log_start == passed
     assert checked.verified
@@ -665,7 +665,7 @@ def test_retention_may_pass_the_start_of_a_partition_without_an_offset(
     expected: Mapping[int, Start],
 ) -> None:
     """Seen: where the checkpoint had no offset, the answer was 'verified'."""
-    query = QueryStart(side({0: 5, 1: 100}), side({0: 8, 1: 200}), has_run=True)
+    query = QueryStart(side({0: 5, 1: 100}), side({0: 8, 1: 200}), has_begun_batch=True)
     ranges = logs({0: (5, 300), 1: (150, 300)})
     verification = verify_query(side(expected), query, ranges, new_at_earliest=True)
     assert verification.passed_by_log_start == (("t", 1),)
@@ -674,7 +674,7 @@ def test_retention_may_pass_the_start_of_a_partition_without_an_offset(
 
 def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> None:
     """The continuous trigger does not heed a seed, and its first epochs may be gone."""
-    query = QueryStart(side({0: 3}), side({0: 9}), has_run=True)
+    query = QueryStart(side({0: 3}), side({0: 9}), has_begun_batch=True)
     checked = verify_query(side({0: 3}), query, None, new_at_earliest=True)
     seeds = {"0": {("t", 0): 3}}
     whole = verify_log(checked, seeds, [(0, {"0": {("t", 0): 5}}), (1, {"0": {("t", 0): 9}})])
@@ -690,17 +690,17 @@ def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> 
 
 def test_a_query_of_other_topics_is_told_by_them() -> None:
     expected, clicks = side({0: 3}), side({0: 3}, "clicks")
-    query = QueryStart(clicks, clicks, has_run=True)
+    query = QueryStart(clicks, clicks, has_begun_batch=True)
     checked = verify_query(expected, query, None, new_at_earliest=True)
     gone = verify_log(checked, {"0": {("clicks", 0): 3}}, [(1, {"0": {("clicks", 0): 9}})])
     (line,) = outcome_lines(gone)
     assert line.startswith("the query reads clicks, and none of these topics")
-    query = QueryStart(expected, expected, has_run=True)
+    query = QueryStart(expected, expected, has_begun_batch=True)
     assert not verify_query(expected, query, None, new_at_earliest=True).other_topics
 
 
 def test_where_a_continuous_query_started_cannot_be_told() -> None:
-    query = QueryStart(side({0: 5}), side({0: 5}), has_run=True, continuous=True)
+    query = QueryStart(side({0: 5}), side({0: 5}), has_begun_batch=True, continuous=True)
     assert outcomes({0: 5}, {}, {0: (0, 9)}, query=query) == {0: (StartOutcome.UNKNOWN, 0)}
     (told,) = verify_query(side({0: 5}), query, None, new_at_earliest=True).partitions
     assert told.started is None

@@ -73,7 +73,7 @@ def test_rocksdbs_files(size: int | None, handle_id: str | None) -> None:
 def test_changes_of_the_changelog_backend_are_counted(handle: object) -> None:
     found = _read(handle)[0]
     assert isinstance(found, ChangelogState)
-    assert found.changes > 0
+    assert found.change_count > 0
 
 
 def test_the_base_of_a_changelog() -> None:

@@ -212,7 +212,7 @@ def test_the_group_of_the_job_that_has_committed_nothing_of_it() -> None:
         "group 'g' has committed nothing for these topics, so it does not show whether the job ran "
         "on [source-group-empty]"
     )
-    planned = [_planned(0, 5, reached=5), _planned(1, 5, reached=5)]
+    planned = [_planned(0, 5, job_reached=5), _planned(1, 5, job_reached=5)]
     for committed, told in (
         ({}, [nothing]),
         ({("other", 0): 3}, [nothing]),
@@ -233,15 +233,15 @@ def test_costs_are_told_by_the_first_of_them() -> None:
         "records there may be others [maybe-recreated]"
     ]
     assert _warned(
-        _planned(0, 5), _planned(1, 6, undiscovered=1), _planned(2, 6, undiscovered=9)
+        _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
     ) == [
         "2 partitions held records before the checkpoint, which does not list them (the first is "
         "t-1: up to 1) [unlisted-partition]"
     ]
     ran_on = [
-        _planned(0, 5, reached=5, flink_committed=5),
-        _planned(1, 5, reached=5, flink_committed=7),
-        _planned(2, 5, reached=6, flink_committed=7),
+        _planned(0, 5, job_reached=5, flink_committed=5),
+        _planned(1, 5, job_reached=5, flink_committed=7),
+        _planned(2, 5, job_reached=6, flink_committed=7),
     ]
     how = (
         "the job ran on after this checkpoint: Flink's group has committed 3 records beyond 2 "
@@ -254,7 +254,7 @@ def test_costs_are_told_by_the_first_of_them() -> None:
     ]
     assert not list(messages.ran_on_refusals(ran_on[:1]))
     assert _warned(
-        _planned(0, 5, reached=5), _planned(1, 5, reached=6), _planned(2, 5, reached=9)
+        _planned(0, 5, job_reached=5), _planned(1, 5, job_reached=6), _planned(2, 5, job_reached=9)
     ) == [
         "--merge-sources min: 5 records of 2 partitions will be read again (the first is t-1: from "
         "5, and one source had reached 6) [merged-positions]"

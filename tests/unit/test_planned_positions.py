@@ -80,16 +80,16 @@ def _planned(
     ],
 )
 def test_a_next_offset_is_within_the_log_or_refused(start: int, expected: dict[str, Any]) -> None:
-    assert _planned(_at(start)) == _found(position=start, reached=start, **expected)
+    assert _planned(_at(start)) == _found(position=start, job_reached=start, **expected)
 
 
 def test_what_the_user_allows_goes_on_at_the_logs_bound() -> None:
     policies = Policies(on_expired=OnExpired.EARLIEST, on_beyond_end=OnBeyondEnd.LATEST)
     assert _planned(_at(4), policies=policies) == _found(
-        verdict=Verdict.EXPIRED, next_offset=10, position=4, reached=4, lost=6
+        verdict=Verdict.EXPIRED, next_offset=10, position=4, job_reached=4, lost=6
     )
     assert _planned(_at(44), policies=policies) == _found(
-        verdict=Verdict.BEYOND_END, next_offset=30, position=44, reached=44, lost=20
+        verdict=Verdict.BEYOND_END, next_offset=30, position=44, job_reached=44, lost=20
     )
 
 
@@ -97,10 +97,10 @@ def test_a_finished_position_goes_on_at_its_end() -> None:
     finished = _at(12, PositionState.FINISHED)
     assert _planned(finished).verdict is Verdict.FINISHED
     assert plan_position(finished, None, Policies()) == PlannedPartition(
-        "t", 0, Verdict.FINISHED, 12, 12, subtask=2, reached=12
+        "t", 0, Verdict.FINISHED, 12, 12, subtask=2, job_reached=12
     )
     assert plan_position(_at(12), None, Policies()) == PlannedPartition(
-        "t", 0, Verdict.OK, 12, 12, subtask=2, reached=12
+        "t", 0, Verdict.OK, 12, 12, subtask=2, job_reached=12
     )
 
 
@@ -173,7 +173,7 @@ def test_a_marker_that_the_broker_resolves(start: Marker, next_offset: int) -> N
         verdict=Verdict.MARKER_RESOLVED,
         next_offset=next_offset,
         position=start,
-        reached=next_offset,
+        job_reached=next_offset,
     )
 
 
@@ -195,7 +195,7 @@ def test_what_a_choice_for_the_unresolved_may_cost(
     told = _planned(_at(None), policies=Policies(unresolved=choice), committed=committed)
     assert (told.next_offset, told.lost, told.repeated) == (next_offset, lost, repeated)
     assert bool(told.problem) is (next_offset is None)
-    assert told.reached is None
+    assert told.job_reached is None
     if next_offset is not None:
         assert told.verdict is Verdict.UNRESOLVED
 
@@ -283,8 +283,8 @@ def test_a_partition_that_no_source_knows(
         log_end=30,
         lost=lost,
         repeated=repeated,
-        reached=None if problem else 10,
-        undiscovered=0 if problem else 4,
+        job_reached=None if problem else 10,
+        older_offsets=0 if problem else 4,
         problem=problem,
     )
 
@@ -293,17 +293,17 @@ def test_a_partition_that_no_source_knows(
     ("fields", "difference", "ran_on", "read_already", "left"),
     [
         ({}, None, 0, 0, None),
-        ({"next_offset": 5, "current": 5, "log_end": 5, "reached": 5}, 0, 0, 0, 0),
-        ({"next_offset": 5, "current": 7, "log_end": 4, "reached": 4}, -2, 0, 0, 0),
-        ({"next_offset": 5, "current": 2, "log_end": 9, "reached": 8}, 3, 0, 3, 4),
-        ({"next_offset": 0, "current": 0, "log_end": 0, "reached": 0}, 0, 0, 0, 0),
-        ({"current": 2, "log_end": 9, "reached": 8}, None, 0, 0, None),
-        ({"next_offset": 5, "reached": 5, "flink_committed": 9}, None, 4, 0, None),
-        ({"next_offset": 5, "reached": 5, "flink_committed": 5}, None, 0, 0, None),
-        ({"next_offset": 5, "reached": 5, "flink_committed": 4}, None, 0, 0, None),
-        ({"reached": 5, "flink_committed": 9}, None, 0, 0, None),
+        ({"next_offset": 5, "current": 5, "log_end": 5, "job_reached": 5}, 0, 0, 0, 0),
+        ({"next_offset": 5, "current": 7, "log_end": 4, "job_reached": 4}, -2, 0, 0, 0),
+        ({"next_offset": 5, "current": 2, "log_end": 9, "job_reached": 8}, 3, 0, 3, 4),
+        ({"next_offset": 0, "current": 0, "log_end": 0, "job_reached": 0}, 0, 0, 0, 0),
+        ({"current": 2, "log_end": 9, "job_reached": 8}, None, 0, 0, None),
+        ({"next_offset": 5, "job_reached": 5, "flink_committed": 9}, None, 4, 0, None),
+        ({"next_offset": 5, "job_reached": 5, "flink_committed": 5}, None, 0, 0, None),
+        ({"next_offset": 5, "job_reached": 5, "flink_committed": 4}, None, 0, 0, None),
+        ({"job_reached": 5, "flink_committed": 9}, None, 0, 0, None),
         ({"next_offset": 5, "flink_committed": 9}, None, 0, 0, None),
-        ({"next_offset": 0, "reached": 0, "flink_committed": 1}, None, 1, 0, None),
+        ({"next_offset": 0, "job_reached": 0, "flink_committed": 1}, None, 1, 0, None),
     ],
 )
 def test_what_follows_from_the_fields_of_a_partition(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from migrate.targets import source_options as connectors
-from migrate.targets.source_options import IsolationLevel, SparkSource, spark_streams
+from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
@@ -301,7 +301,7 @@ _JAAS = {"kafka.sasl.jaas.config": "KAFKA_SASL_JAAS_CONFIG"}
 def test_what_spark_is_told_of_a_connection(
     kafka: Any, told: dict[str, str], asked_for: dict[str, str]
 ) -> None:
-    (stream,) = spark_streams([SparkSource(0, {("t", 0): 5})], kafka, None, seeded=False)
+    (stream,) = spark_streams([SourceStart(0, {("t", 0): 5})], kafka, None, seeded=False)
     of_kafka = [one for one in stream.options if one.name.startswith("kafka.")]
     plain = {one.name: one.value for one in of_kafka if not one.from_environment}
     servers = plain["kafka.bootstrap.servers"]
@@ -317,7 +317,7 @@ def test_what_spark_is_told_to_read() -> None:
         (False, ("subscribe", "t,u")),
         (True, ("assign", '{"t":[2,10],"u":[0]}')),
     ):
-        source = SparkSource(0, offsets, only_some)
+        source = SourceStart(0, offsets, only_some)
         (stream,) = spark_streams([source], None, IsolationLevel.READ_COMMITTED, seeded=True)
         told = stream.options
         assert [(one.name, one.value) for one in told] == [

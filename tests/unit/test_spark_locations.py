@@ -27,11 +27,11 @@ from migrate.targets.seed import (
     remove_seed,
     write_seed,
 )
-from migrate.targets.source_options import SparkSource
+from migrate.targets.source_options import SourceStart
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
-SOURCES = [SparkSource(0, {("a", 0): 1}), SparkSource(2, {("b", 0): 2})]
+SOURCES = [SourceStart(0, {("a", 0): 1}), SourceStart(2, {("b", 0): 2})]
 FILES = {"sources/0/0": b'\0v1\n{"a":{"0":1}}', "sources/2/0": b'\0v1\n{"b":{"0":2}}'}
 
 

@@ -18,10 +18,10 @@ import pytest
 from decoder.storage import LocalFiles
 from migrate.inputs.spark_log import (
     committed_positions,
-    has_run,
+    has_begun_batch,
     kafka_seeds,
     logged_batches,
-    oldest_batch_is_continuous,
+    oldest_is_continuous,
     starting_positions,
 )
 from migrate.inputs.spark_query import query_positions
@@ -65,8 +65,8 @@ def test_a_query_of_the_continuous_trigger_has_no_metadata_in_its_log(
 ) -> None:
     files = {f"offsets/{name}": text for name, text in offsets.items()}
     where = str(spark_directory(tmp_path, files))
-    assert oldest_batch_is_continuous(where, LocalFiles()) is continuous
-    assert has_run(where, LocalFiles()) is bool(offsets)
+    assert oldest_is_continuous(where, LocalFiles()) is continuous
+    assert has_begun_batch(where, LocalFiles()) is bool(offsets)
 
 
 # -- what each Spark wrote -----------------------------------------------------------------------

@@ -42,7 +42,7 @@ class Choice:
 ANY_SOURCE = Choice()
 
 
-def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
+def choose(plan_input: PlanInput, choice: Choice) -> list[Source]:
     """Return the chosen sources, restricted to the chosen cluster.
 
     If the user named no source, and none of the checkpoint's Kafka sources can be read, the list is
@@ -52,14 +52,14 @@ def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
         NoSuchName: no source has the chosen name, or reads the chosen cluster; or the checkpoint
             has no Kafka source.
     """
-    named = _sources_named(extraction, choice.source)
+    named = _sources_named(plan_input, choice.source)
     chosen = _in_cluster(named, choice.cluster)
     if not chosen:
-        _refuse_choice(extraction, named, choice)
+        _refuse_choice(plan_input, named, choice)
     return chosen
 
 
-def choose_leniently(extraction: PlanInput, choice: Choice) -> tuple[list[Source], set[str]]:
+def choose_leniently(plan_input: PlanInput, choice: Choice) -> tuple[list[Source], set[str]]:
     """Return the chosen sources; ignore a name or a cluster that this checkpoint does not have.
 
     Returns:
@@ -69,9 +69,9 @@ def choose_leniently(extraction: PlanInput, choice: Choice) -> tuple[list[Source
         NoSuchName: the checkpoint has no Kafka source.
     """
     ignored: set[str] = set()
-    sources = _sources_named(extraction, choice.source)
+    sources = _sources_named(plan_input, choice.source)
     if not sources:
-        sources = choose(extraction, ANY_SOURCE)
+        sources = choose(plan_input, ANY_SOURCE)
         if choice.source is not None:
             ignored.add("source")
     in_cluster = _in_cluster(sources, choice.cluster)
@@ -80,9 +80,9 @@ def choose_leniently(extraction: PlanInput, choice: Choice) -> tuple[list[Source
     return in_cluster or sources, ignored
 
 
-def _sources_named(extraction: PlanInput, name: str | None) -> list[Source]:
+def _sources_named(plan_input: PlanInput, name: str | None) -> list[Source]:
     """Return the sources with this name, or all sources for None."""
-    return [source for source in extraction.sources if name is None or _has_name(source, name)]
+    return [source for source in plan_input.sources if name is None or _has_name(source, name)]
 
 
 def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
@@ -102,16 +102,16 @@ def _in_cluster(sources: list[Source], cluster: str | None) -> list[Source]:
     ]
 
 
-def _refuse_choice(extraction: PlanInput, named: Sequence[Source], choice: Choice) -> None:
+def _refuse_choice(plan_input: PlanInput, named: Sequence[Source], choice: Choice) -> None:
     """Raise the error of a choice that leaves no source.
 
     Raise nothing if the user named no source, and none of the checkpoint's Kafka sources can be
     read.
     """
-    unread = any(finding.code.policy.unread for finding in extraction.findings)
-    if not named and choice.source is not None and (extraction.sources or unread):
-        there_are = "; ".join(map(_describe, extraction.sources))
-        known = _suggested_names(extraction.sources)
+    unread = any(finding.code.policy.unread for finding in plan_input.findings)
+    if not named and choice.source is not None and (plan_input.sources or unread):
+        there_are = "; ".join(map(_describe, plan_input.sources))
+        known = _suggested_names(plan_input.sources)
         raise NoSuchName(
             f"no Kafka source answers to {choice.source!r}",
             choice.source.removeprefix(TOPIC_PREFIX),
@@ -130,7 +130,7 @@ def _refuse_choice(extraction: PlanInput, named: Sequence[Source], choice: Choic
     if not unread:
         others = {
             f"; {finding.text}"
-            for finding in extraction.findings
+            for finding in plan_input.findings
             if finding.code is Code.ANOTHER_SOURCE_KIND
         }
         raise NoSuchName(

@@ -28,12 +28,12 @@ class NewerCheckpoints:
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order of ``Siblings.newer``.
-        interval: the job's checkpoint interval in seconds, as estimated by ``checkpoint_interval``
-            from the last checkpoints; None if fewer than two of these have a known time.
+        interval_s: the job's checkpoint interval in seconds, as ``checkpoint_interval`` estimates
+            it from the last checkpoints; None if fewer than two of these have a known time.
     """
 
     newer: tuple[int, ...]
-    interval: float | None
+    interval_s: float | None
 
 
 def find_newer_checkpoints(

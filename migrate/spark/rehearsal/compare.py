@@ -110,12 +110,12 @@ def compare_state(
     return comparison
 
 
-def _without_expired(state: SparkState, earlier: DataFrame, later: DataFrame) -> SparkState:
-    """Return Spark's state without the keys that are in ``earlier`` and not in ``later``."""
+def _without_expired(state: SparkState, flink_then: DataFrame, flink_now: DataFrame) -> SparkState:
+    """Return Spark's state without the keys that are in ``flink_then`` and not in ``flink_now``."""
     key = F.struct(*state.key_columns)
     same_key = F.col("expired_key").eqNullSafe(F.col("later_key"))
-    expired = earlier.select(key.alias("expired_key")).join(
-        later.select(key.alias("later_key")), same_key, "left_anti"
+    expired = flink_then.select(key.alias("expired_key")).join(
+        flink_now.select(key.alias("later_key")), same_key, "left_anti"
     )
     kept = state.frame.join(expired, key.eqNullSafe(F.col("expired_key")), "left_anti")
     return replace(state, frame=kept)

@@ -139,7 +139,7 @@ def rehearse(
         events = [kafka_stream.events for kafka_stream in streams]
         files = FileQuery(query, work / "query", work / "streams", output_mode)
         output_files = work / "output" if rows is None or output is not None else None
-        start = state = time = None
+        start_proof = comparison = time_column = None
         if rows is None:
             files.run(events, sink=_writer(output_files), empty_batch=True)
             if (files.location / "state").exists():
@@ -153,11 +153,11 @@ def rehearse(
                 )
             )
             notes.not_compared.extend(other_states(pair.later, last.rows))
-            start, state = _run_stateful(
+            start_proof, comparison = _run_stateful(
                 files, first, last, events, watermark_ms, output_files, notes
             )
             times = {stream.time for stream in state_rows_of(last.rows)} - {None}
-            time = times.pop() if len(times) == 1 else None
+            time_column = times.pop() if len(times) == 1 else None
         written = None if output_files is None else spark.read.parquet(str(output_files))
         result = make_rehearsal(
             pair,
@@ -166,11 +166,11 @@ def rehearse(
                 spark.read.schema(frame.schema).parquet(str(files.files / str(stream_number)))
                 for stream_number, frame in enumerate(events)
             ],
-            start,
-            state,
+            start_proof,
+            comparison,
             None if written is None or output is None else compare_output(written, output),
             None if written is None else written.count(),
-            time,
+            time_column,
             notes,
         )
     print(result)

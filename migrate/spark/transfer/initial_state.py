@@ -72,9 +72,9 @@ def initial_state(
         )
     directory, files = location(checkpoint_location).to_read
     exists = files.list_directory(directory) is not None
-    has_run = exists and newest_committed_batch(directory, files) is not None
+    has_committed = exists and newest_committed_batch(directory, files) is not None
     if state is None:
-        if not has_run:
+        if not has_committed:
             raise Refused(
                 f"{checkpoint_location} has committed no batch: the query would begin without the "
                 "state; give it"
@@ -86,7 +86,7 @@ def initial_state(
             f"{checkpoint_location} is not seeded: the query would not begin where Flink stopped; "
             "seed it with to_spark(…, checkpoint_dir=…)"
         )
-    if has_run:
+    if has_committed:
         raise Refused(
             f"{checkpoint_location} is past batch 0: Spark would ignore the state in silence; a "
             "query that goes on has its own, give None for it"

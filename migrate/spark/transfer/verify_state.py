@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from migrate.inputs.spark_log import has_run, kafka_seeds, logged_batches
+from migrate.inputs.spark_log import has_begun_batch, kafka_seeds, logged_batches
 from migrate.model.errors import Refused, UsageError
 from migrate.planning.state_proof import StateProof
 from migrate.spark.frames import read_keyed_state
@@ -125,7 +125,7 @@ def primed_batch(directory: str) -> int:
         InputError: the directory is not a checkpoint location, or is damaged.
     """
     files = Files()
-    if not has_run(directory, files):
+    if not has_begun_batch(directory, files):
         raise Refused(f"{directory}: no query has run from it, so it holds no state")
     seeds, primed = kafka_seeds(directory, files), None
     for batch, ended in logged_batches(directory, files):

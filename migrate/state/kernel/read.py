@@ -61,7 +61,7 @@ class FastReader:
         constants: Mapping[str, object],
         plain: Plain,
     ) -> None:
-        if part.layout is None or part.source.head.unread is not None:
+        if part.layout is None or part.state_source.head.error is not None:
             raise CannotCompile("no key groups in a known form")
         info = part.info
         if (info.key, info.namespace, info.map_key, info.value, info.kind, info.ttl) != (
@@ -75,7 +75,7 @@ class FastReader:
         self._plain = plain
         self._max_parallelism = state.max_parallelism
         self._program = compile_program(
-            part.source.head.states, part.number, state.max_parallelism, self._heap
+            part.state_source.head.states, part.number, state.max_parallelism, self._heap
         )
         self._starts = np.array(self._program.starts, np.int64)
         self._buffers = Buffers(self._program, _ROWS, _TEXT_BYTES)

@@ -69,7 +69,7 @@ def source_change(
                 continue  # Flink discovers the partition, and starts it at the same offset
         if planned.problem or (position is None and planned.next_offset is None):
             continue
-        partitions.append(replace(planned, current=_current(position, planned)))
+        partitions.append(replace(planned, current=_old_next_offset(position, planned)))
         if position is None or position.start != planned.next_offset:
             new_offsets[ClusterPartition(cluster, *partition)] = planned.next_offset
     known = {planned.topic_partition for planned in plan.partitions}
@@ -137,7 +137,7 @@ def change_cluster(
     return SourceChange(change.operator_id, new_offsets, tuple(partitions), refusals)
 
 
-def _current(position: Position | None, planned: PlannedPartition) -> int | None:
+def _old_next_offset(position: Position | None, planned: PlannedPartition) -> int | None:
     """Return the first offset whose record the savepoint's state does not include.
 
     None if it is unknown.

@@ -64,7 +64,7 @@ def copies_of(
         DecodeError: a file is missing, or does not belong to the savepoint.
     """
     names: dict[tuple[str, int, int | None], str] = {}
-    taken = {METADATA_FILE}
+    used_names = {METADATA_FILE}
     handles: dict[int, bytes] = {}
 
     def add_copy(stream: FileState | RelativeFileState | SegmentState, name: str) -> str:
@@ -72,8 +72,8 @@ def copies_of(
         size = stream.size if isinstance(stream, SegmentState) else stream.stored_size
         source = files.find(stream, f"the handle {name}"), start, size
         if source not in names:
-            names[source] = _free_name(name, taken)
-            taken.add(names[source])
+            names[source] = _free_name(name, used_names)
+            used_names.add(names[source])
         return names[source]
 
     # Files that keep their names come first, so that no other copy gets one of these names.
@@ -101,10 +101,10 @@ def copies_of(
     return [Copy(*source, name) for source, name in names.items()], handles
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _free_name(name: str, used_names: set[str]) -> str:
     """Return a free name: ``name``, or if it is taken ``name-2``, ``name-3`` and so on."""
     free, number = name, 1
-    while free in taken:
+    while free in used_names:
         number += 1
         free = f"{name}-{number}"
     return free

@@ -170,14 +170,14 @@ def _read(
 
 
 def _new_element(
-    source: Source, key: ClusterPartition, next_offset: int, known: Sequence[bytes]
+    source: Source, key: ClusterPartition, next_offset: int, elements: Sequence[bytes]
 ) -> bytes:
     """Return the element of an added partition.
 
-    ``known`` are the source's elements: for a FlinkKafkaConsumer, the first is the template.
+    ``elements`` are the source's elements: for a FlinkKafkaConsumer, the first is the template.
     """
     if isinstance(source, LegacyConsumer):
-        return legacy_element(known[0], key.topic, key.partition, next_offset)
+        return legacy_element(elements[0], key.topic, key.partition, next_offset)
     current = source.current if isinstance(source, HybridSource) else source
     version = 1
     if isinstance(current, DynamicKafkaSource) and current.enumerator is not None:
