@@ -85,7 +85,7 @@ def read_pair(earlier: AnyPath, later: AnyPath, choice: Choice) -> CheckpointPai
         raise Refused([*problems, *more])
     if not ranges:
         raise Refused(
-            f"{_title(first)} and {_title(last)}: the job read no record between them; take a "
+            f"{_label(first)} and {_label(last)}: the job read no record between them; take a "
             "later checkpoint"
         )
     return CheckpointPair(
@@ -105,14 +105,14 @@ def _pair_problems(earlier: Extraction, later: Extraction) -> Iterator[str]:
     ]
     if different := sorted(ids[0] ^ ids[1]):
         yield (
-            f"{_title(earlier)} and {_title(later)} are not of one job: only one of them has the "
+            f"{_label(earlier)} and {_label(later)} are not of one job: only one of them has the "
             f"operators {join_some(different, _MOST_SHOWN)}"
         )
         return
     numbers = earlier.checkpoint.checkpoint_id, later.checkpoint.checkpoint_id
     if numbers[0] >= numbers[1]:
         yield (
-            f"earlier is {_title(earlier)}, and later is {_title(later)}: the number of the later "
+            f"earlier is {_label(earlier)}, and later is {_label(later)}: the number of the later "
             "one must be higher"
         )
 
@@ -140,12 +140,12 @@ def _in_flight(extraction: Extraction) -> Iterator[str]:
     for finding in extraction.findings:
         if finding.code is Code.IN_FLIGHT_RECORDS:
             yield (
-                f"{_title(extraction)}: {finding.text}; the state lacks these records, and the "
+                f"{_label(extraction)}: {finding.text}; the state lacks these records, and the "
                 "positions are after them"
             )
 
 
-def _title(extraction: Extraction) -> str:
+def _label(extraction: Extraction) -> str:
     return f"{extraction.origin.title} ({extraction.checkpoint.pointer})"
 
 

@@ -229,7 +229,7 @@ class _Compiler:
             )
         return self._make_node(form, first, constants=constants)
 
-    def _add_hash(self) -> bool:
+    def _maybe_add_hash(self) -> bool:
         """Add a column for the previous column's hashes, if key groups are computed from them.
 
         Returns:
@@ -324,7 +324,7 @@ class _Compiler:
     def _add_scalar(self, kind: Kind, not_null: bool) -> Node:
         if kind is Kind.STRING:
             column = self._add_column(operations.TEXT)
-            self._add_op(operations.STRING, column, needs=1, a=self._add_hash(), b=not_null)
+            self._add_op(operations.STRING, column, needs=1, a=self._maybe_add_hash(), b=not_null)
             return self._make_node("text", column)
         if kind in (Kind.VOID_NAMESPACE, Kind.GLOBAL_WINDOW):
             return self._add_number("nothing", 1)
@@ -400,7 +400,7 @@ class _Compiler:
         column = self._add_column(operations.STRUCT)
         width = (len(fields) + 8 + 63) // 64 * 8
         fixed = width + 8 * len(fields)
-        self._add_op(operations.ROW, column, needs=4, a=fixed, b=self._add_hash())
+        self._add_op(operations.ROW, column, needs=4, a=fixed, b=self._maybe_add_hash())
         parts = tuple(
             self._add_slot(part, 8 + index, width + 8 * index)
             for index, (_, part) in enumerate(fields)
