@@ -1,6 +1,7 @@
-"""How fast checkpoints are read, beside Flink's own readers: `make bench`.
+"""Benchmarks of checkpoint reading, compared with Flink's own readers; `make bench` runs them.
 
-``checkpoints`` has Flink's serializers write what is read, ``readers`` are the processes that read
-it, ``measuring`` runs them in turn and ``growth`` along larger and larger ones; ``results`` is what
-docs/performance.json holds of it, and ``page`` and ``plots`` make docs/performance.md of that.
+``checkpoints`` creates the checkpoints with Flink's serializers, and ``readers`` has the commands
+that read them. ``measuring`` runs these commands in turn, ``growth`` with checkpoints of increasing
+size. ``results`` defines docs/performance.json. ``page`` and ``plots`` write docs/performance.md
+and its plot from it.
 """

@@ -1,11 +1,11 @@
-"""`make bench`: measures everything in one go, and writes docs/performance.md anew.
+"""The command of `make bench`, which measures all parts and writes docs/performance.md.
 
 python -m benchmarks           measure all parts, and write the page
 python -m benchmarks PART ...  measure only these parts, and write the page: cases, scans, states,
                                state_on_spark, priming, rehearsed
-python -m benchmarks page      write the page and its plot of the figures that are there
+python -m benchmarks page      write the page and its plot from the saved figures
 
-Each part is saved when it is measured, with its date and the commit that is checked out.
+Each part is saved as soon as it is measured, with its date and the commit that is checked out.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from benchmarks import page
-from benchmarks.checkpoints import A, B, C, D, make
+from benchmarks.checkpoints import A, B, C, D, create_missing
 from benchmarks.growth import HANDLES, PARTITIONS, measure_growth
-from benchmarks.machine import Others, commit_here, machine
+from benchmarks.machine import OtherProcesses, current_commit, describe_machine
 from benchmarks.measuring import measure
 from benchmarks.plots import plot_growth
 from benchmarks.priming import measure_priming
@@ -30,7 +30,7 @@ from benchmarks.results import load, save
 from benchmarks.scans import measure_scans
 from benchmarks.states import measure_on_spark, measure_states
 
-# A case -> what is read, by whom, how often: the quicker ones more often.
+# By case: the dataset, its readers, and the number of rounds. Cases with quick readers have more.
 _CASES = {
     "a": (A, (OURS, BARE, PROCESSOR), 7),
     "b": (B, (OURS, BARE), 5),
@@ -45,37 +45,37 @@ def main() -> None:
         if unknown := set(names) - _PARTS.keys():
             sys.exit(f"no part of the benchmarks: {', '.join(sorted(unknown))}\n{__doc__}")
         for name in names:
-            _say(name)
-            commit, figures = commit_here(), _PARTS[name]()
+            _print_step(name)
+            commit, figures = current_commit(), _PARTS[name]()
             results: dict[str, Any] = {**load()}
-            measured = {"date": datetime.now(timezone.utc).date().isoformat(), "commit": commit}
-            results["measured"][name] = measured
+            measurement = {"date": datetime.now(timezone.utc).date().isoformat(), "commit": commit}
+            results["measured"][name] = measurement
             save({**results, **figures})
-    kept = load()  # of the digits that are kept
-    page.write(kept)
-    plot_growth(kept)
+    saved = load()  # loaded again, because saving rounds the figures
+    page.write(saved)
+    plot_growth(saved)
 
 
 def _measure_cases() -> dict[str, Any]:
-    began, others = time.monotonic(), Others()
-    make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
+    start, others = time.monotonic(), OtherProcesses()
+    create_missing([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
     cases = {}
-    for name, (made, readers, rounds) in _CASES.items():
-        _say(f"({name}): {', '.join(reader.name for reader in readers)}, {rounds} rounds")
-        cases[name] = measure(made, readers, rounds)
-    _say("growth with partitions and with files, and profiles")
+    for name, (dataset, readers, rounds) in _CASES.items():
+        _print_step(f"({name}): {', '.join(reader.name for reader in readers)}, {rounds} rounds")
+        cases[name] = measure(dataset, readers, rounds)
+    _print_step("growth with partitions and with files, and profiles")
     return {
         "cases": cases,
         "growth": {"partitions": measure_growth(PARTITIONS), "handles": measure_growth(HANDLES)},
         "profiles": {
-            name: profile(made, readers[0]) for name, (made, readers, _) in _CASES.items()
+            name: profile(dataset, readers[0]) for name, (dataset, readers, _) in _CASES.items()
         },
-        "machine": machine(others),
-        "seconds": time.monotonic() - began,
+        "machine": describe_machine(others),
+        "seconds": time.monotonic() - start,
     }
 
 
-# In this order.
+# The function that measures each part, in the order in which they run.
 _PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "cases": _measure_cases,
     "scans": lambda: {"scans": measure_scans()},
@@ -86,7 +86,7 @@ _PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-def _say(step: str) -> None:
+def _print_step(step: str) -> None:
     print(f"{datetime.now():%H:%M:%S} {step}", file=sys.stderr, flush=True)
 
 

@@ -1,17 +1,17 @@
-"""The same checkpoint larger and larger: how time and memory grow with what is in it."""
+"""Time and memory as functions of a checkpoint's size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.checkpoints import A, B, Made, handles, source
+from benchmarks.checkpoints import A, B, Dataset, handles, source
 from benchmarks.measuring import measure
 from benchmarks.readers import BARE, OURS
-from benchmarks.results import Growth, Point, line
+from benchmarks.results import Growth, Point, fit_line
 
 _ROUNDS = 3
 
-PARTITIONS: Mapping[int, Made] = {
+PARTITIONS: Mapping[int, Dataset] = {
     1_000: source("partitions-1000", 1_000, 10),
     10_000: source("partitions-10000", 10_000, 100),
     30_000: source("partitions-30000", 30_000, 300),
@@ -19,7 +19,7 @@ PARTITIONS: Mapping[int, Made] = {
     300_000: source("partitions-300000", 300_000, 3_000),
 }
 # By the number of files of keyed state.
-HANDLES: Mapping[int, Made] = {
+HANDLES: Mapping[int, Dataset] = {
     10_240: handles("handles-1x256", 1, 256),
     102_400: handles("handles-10x256", 10, 256),
     307_200: handles("handles-15x512", 15, 512),
@@ -27,25 +27,26 @@ HANDLES: Mapping[int, Made] = {
 }
 
 
-def measure_growth(sizes: Mapping[int, Made]) -> Growth:
-    """Ours and the bare reader at each size."""
+def measure_growth(datasets: Mapping[int, Dataset]) -> Growth:
+    """Measure our reader and the bare reader with each dataset."""
     points: list[Point] = []
-    for count, made in sizes.items():
-        case = measure(made, (OURS, BARE), _ROUNDS)
+    for count, dataset in datasets.items():
+        case = measure(dataset, (OURS, BARE), _ROUNDS)
         points.append(
             {"count": count, "file_bytes": case["file_bytes"], "readers": case["readers"]}
         )
     counts = [point["count"] for point in points]
+    figures = [point["readers"] for point in points]
     names = (OURS.name, BARE.name)
     return {
         "points": points,
-        # The quickest runs: what stands in the way of the others is not of the checkpoint's size.
+        # The minimum, since other processes only make a run slower.
         "seconds": {
-            name: line(counts, [point["readers"][name]["seconds"]["min"] for point in points])
+            name: fit_line(counts, [by_reader[name]["seconds"]["min"] for by_reader in figures])
             for name in names
         },
         "peak_bytes": {
-            name: line(counts, [point["readers"][name]["peak_bytes"]["max"] for point in points])
+            name: fit_line(counts, [by_reader[name]["peak_bytes"]["max"] for by_reader in figures])
             for name in names
         },
     }

@@ -1,4 +1,4 @@
-"""Where it is measured, and how much of the machine others use meanwhile."""
+"""The machine, and its use by other processes during a measurement."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from benchmarks.results import Machine
 from tests.support.jdk import find_jdk
 
 
-class Others:
-    """How many cores others kept busy, from its making until asked."""
+class OtherProcesses:
+    """A counter of the CPU time of other processes, from its construction on."""
 
     def __init__(self) -> None:
-        self._uptime, self._busy, self._own = _uptime(), _busy(), _own()
+        self._uptime, self._busy, self._own = _uptime(), _busy_seconds(), _own_cpu_seconds()
 
     def cores(self) -> float:
-        """On average, this process and those it started and waited for left out."""
-        theirs = (_busy() - self._busy) - (_own() - self._own)
-        return max(0.0, theirs / (_uptime() - self._uptime))
+        """Return the average number of cores that other processes have kept busy.
+
+        Other processes are all except this one and the children for which it has waited.
+        """
+        cpu_seconds = (_busy_seconds() - self._busy) - (_own_cpu_seconds() - self._own)
+        return max(0.0, cpu_seconds / (_uptime() - self._uptime))
 
 
-def machine(others: Others) -> Machine:
+def describe_machine(others: OtherProcesses) -> Machine:
     release, _, _ = platform.release().partition("-")
     return {
         "cpu": _cpu(),
@@ -41,13 +44,16 @@ def machine(others: Others) -> Machine:
 
 
 def peak_of_process(number: int | str = "self") -> int:
-    """Return the largest resident set of a process since it runs its program, in bytes.
+    """Return the largest resident set of a process since it executed its program, in bytes.
 
-    ``ru_maxrss`` would also count the process that started it: Linux keeps that maximum when the
-    new process begins its own program.
+    ``ru_maxrss`` would include the memory of the parent process: Linux keeps that maximum when the
+    new process executes its own program.
 
     Args:
         number: the process id; by default this process.
+
+    Raises:
+        ProcessLookupError: the process has ended.
     """
     for line in Path(f"/proc/{number}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
@@ -55,8 +61,8 @@ def peak_of_process(number: int | str = "self") -> int:
     raise ProcessLookupError(f"process {number} has no memory of its own any more")
 
 
-def commit_here() -> str:
-    """Return the commit of this repository that is checked out, as git shortens it."""
+def current_commit() -> str:
+    """Return the abbreviated hash of the commit that is checked out."""
     command = ["git", "rev-parse", "--short=12", "HEAD"]
     return subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent
@@ -64,9 +70,9 @@ def commit_here() -> str:
 
 
 def _cpu() -> str:
-    for text in Path("/proc/cpuinfo").read_text().splitlines():
-        if text.startswith("model name"):
-            return text.partition(":")[2].strip()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
     return platform.machine()
 
 
@@ -80,14 +86,14 @@ def _uptime() -> float:
     return float(Path("/proc/uptime").read_text().split()[0])
 
 
-def _busy() -> float:
-    """Seconds that all cores together spent on anything but waiting."""
+def _busy_seconds() -> float:
+    """Return the seconds since boot in which cores were not idle, summed over all cores."""
     user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (
         int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     )
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def _own() -> float:
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
+def _own_cpu_seconds() -> float:
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

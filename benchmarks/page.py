@@ -1,20 +1,20 @@
-"""docs/performance.md, of docs/performance.json alone: no figure is written by hand."""
+"""The content of docs/performance.md, made from docs/performance.json alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from benchmarks import words
-from benchmarks.priming import moved_state
-from benchmarks.rehearsing import rehearsed_query
-from benchmarks.results import DOCS, Case, Growth, Results, Scan, times_as_fast
-from benchmarks.states_page import keyed_state
+from benchmarks.priming import moved_state_section
+from benchmarks.rehearsing import rehearsal_section
+from benchmarks.results import DOCS, Case, Growth, Results, Scan, cpu_speedup
+from benchmarks.states_page import keyed_state_section
 from benchmarks.targets import verdicts
 from benchmarks.words import paragraph, table
 
 PAGE = DOCS / "performance.md"
 
-# What the figures depend on.
+# The code on which the figures depend.
 MEASURED_PATHS = (
     *("decoder", "migrate/cli", "migrate/fleet", "migrate/inputs"),
     *("migrate/report", "migrate/spark", "migrate/state"),
@@ -32,13 +32,15 @@ _READERS = {
     "processor": "State Processor API",
     "bytes": "the bytes alone",
 }
-# What grows -> one of them, and many.
+# By the name of a growth: the singular and the plural of what is counted.
 _GROWTHS = {
     "partitions": ("partition", "partitions"),
     "handles": ("file of keyed state", "files of keyed state"),
 }
-# Others' use of the machine, in cores, from which on the page says that it was shared.
-_NOTICEABLE = 0.1
+_ON_SPARK = "on Spark, Parquet"
+_SCAN_HEAD = ("", "checkpoints", "cores", "least", "median", "most", "times as fast")
+# The page mentions other processes if they kept at least this many cores busy.
+_NOTICEABLE_CORES = 0.1
 
 
 def write(results: Results) -> None:
@@ -46,20 +48,20 @@ def write(results: Results) -> None:
 
 
 def render(results: Results) -> str:
-    """The page."""
-    parts = (
+    """Return the text of the page."""
+    sections = (
         _opening(results),
         _targets(results),
         _cases(results),
         _profiles(results),
         _growth(results),
         _scans(results),
-        keyed_state(results),
-        moved_state(results),
-        rehearsed_query(results),
+        keyed_state_section(results),
+        moved_state_section(results),
+        rehearsal_section(results),
         _method(),
     )
-    return "\n".join(line for part in parts for line in (*part, "")).rstrip("\n") + "\n"
+    return "\n".join(line for section in sections for line in (*section, "")).rstrip("\n") + "\n"
 
 
 def _opening(results: Results) -> Iterator[str]:
@@ -94,7 +96,7 @@ def _opening(results: Results) -> Iterator[str]:
     )
     yield ""
     others = machine["others_cores"]
-    if others >= _NOTICEABLE:
+    if others >= _NOTICEABLE_CORES:
         yield from paragraph(
             f"Other processes kept {words.digits(others)} cores busy on average, so the ratios, "
             "of runs side by side, say more than the seconds."
@@ -121,9 +123,9 @@ def _targets(results: Results) -> Iterator[str]:
         f"bare reader takes {words.seconds(growth['bare']['slope'])} and prints none."
     )
     yield ""
-    many = results["cases"]["d"]
+    case = results["cases"]["d"]
     ours, read, bare = (
-        words.seconds(many["readers"][name]["cpu_seconds"]["median"] / many["checkpoints"])
+        words.seconds(case["readers"][name]["cpu_seconds"]["median"] / case["checkpoints"])
         for name in ("ours", "bytes", "bare")
     )
     yield from paragraph(
@@ -156,16 +158,16 @@ def _cases(results: Results) -> Iterator[str]:
 def _case(case: Case) -> list[str]:
     rows = []
     for name, figures in case["readers"].items():
-        clock = figures["seconds"]
+        seconds = figures["seconds"]
         ratios = [
-            words.ratio(of_time[name]) if name in of_time else ""
-            for of_time in (case["ratios"], case["cpu_ratios"])
+            words.ratio(by_reader[name]) if name in by_reader else ""
+            for by_reader in (case["ratios"], case["cpu_ratios"])
         ]
         row = (
             _READERS[name],
-            words.seconds(clock["min"]),
-            f"**{words.seconds(clock['median'])}**",
-            words.seconds(clock["max"]),
+            words.seconds(seconds["min"]),
+            f"**{words.seconds(seconds['median'])}**",
+            words.seconds(seconds["max"]),
             words.seconds(figures["cpu_seconds"]["median"]),
             words.size(figures["peak_bytes"]["max"]),
             *ratios,
@@ -183,7 +185,7 @@ def _profiles(results: Results) -> Iterator[str]:
     )
     yield ""
     rows = [
-        (f"({name})", ", ".join(f"{one['module']} {one['share']:.0%}" for one in shares))
+        (f"({name})", ", ".join(f"{share['module']} {share['share']:.0%}" for share in shares))
         for name, shares in results["profiles"].items()
     ]
     yield from table(("", "share of the time"), rows, numbers_from=2)
@@ -218,7 +220,7 @@ def _growth(results: Results) -> Iterator[str]:
         yield from _points(_GROWTHS[kind][1], growth)
 
 
-def _points(counted: str, growth: Growth) -> list[str]:
+def _points(unit: str, growth: Growth) -> list[str]:
     rows = []
     for point in growth["points"]:
         row = [f"{point['count']:,}", words.size(point["file_bytes"])]
@@ -226,7 +228,7 @@ def _points(counted: str, growth: Growth) -> list[str]:
             row.append(words.seconds(figures["seconds"]["min"]))
             row.append(words.size(figures["peak_bytes"]["max"]))
         rows.append(row)
-    head = (counted, "`_metadata`", "ours", "memory", "bare reader", "memory")
+    head = (unit, "`_metadata`", "ours", "memory", "bare reader", "memory")
     return table(head, rows, numbers_from=0)
 
 
@@ -240,7 +242,7 @@ def _scans(results: Results) -> Iterator[str]:
         "for each checkpoint, and one `_metadata`, or from a store up to 8 of at most 4 MiB each."
     )
     others = max(scan["others_cores"] for scan in scans)
-    if others >= _NOTICEABLE:
+    if others >= _NOTICEABLE_CORES:
         yield ""
         yield from paragraph(
             f"Other processes kept up to {words.digits(others)} cores busy meanwhile. CPU is what "
@@ -250,13 +252,13 @@ def _scans(results: Results) -> Iterator[str]:
     yield ""
     rows = [
         (
-            *_scanned(scan, scans),
+            *_scan_row(scan, scans),
             words.seconds(scan["cpu_seconds"]["median"]),
-            words.digits(times_as_fast(scan, _on_one_core(scan, scans))),
+            words.digits(cpu_speedup(scan, _on_one_core(scan, scans))),
         )
         for scan in scans
     ]
-    yield from table((*_OF_A_SCAN, "CPU", "times as fast by CPU"), rows)
+    yield from table((*_SCAN_HEAD, "CPU", "times as fast by CPU"), rows)
     yield from _scans_on_spark([scan for scan in results["scans"] if scan["where"] == _ON_SPARK])
 
 
@@ -273,44 +275,42 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
         f"({words.seconds(max(scan['first_seconds']['median'] for scan in scans))})."
     )
     yield ""
-    rows = [_scanned(scan, scans) for scan in scans]
+    rows = [_scan_row(scan, scans) for scan in scans]
     least = min(scan["checkpoints"] for scan in scans)
-    each = {
-        scan["cores"]: _each(scan, next(one for one in scans if _smaller(one, scan)))
+    smallest = {scan["cores"]: scan for scan in scans if scan["checkpoints"] == least}
+    seconds_by_cores = {
+        scan["cores"]: _seconds_per_thousand(smallest[scan["cores"]], scan)
         for scan in scans
         if scan["checkpoints"] > least
     }
-    for cores, seconds in each.items():
+    for cores, seconds in seconds_by_cores.items():
         name = "on Spark, each further thousand"
-        faster = words.digits(each[1] / seconds)
-        rows.append((name, "1,000", str(cores), "", words.seconds(seconds), "", faster))
-    yield from table(_OF_A_SCAN, rows)
+        speedup = words.digits(seconds_by_cores[1] / seconds)
+        rows.append((name, "1,000", str(cores), "", words.seconds(seconds), "", speedup))
+    yield from table(_SCAN_HEAD, rows)
 
 
-_ON_SPARK = "on Spark, Parquet"
-_OF_A_SCAN = ("", "checkpoints", "cores", "least", "median", "most", "times as fast")
-
-
-def _scanned(scan: Scan, scans: list[Scan]) -> tuple[str, ...]:
+def _scan_row(scan: Scan, scans: list[Scan]) -> tuple[str, ...]:
     seconds = scan["seconds"]
-    faster = words.digits(_on_one_core(scan, scans)["seconds"]["median"] / seconds["median"])
+    speedup = words.digits(_on_one_core(scan, scans)["seconds"]["median"] / seconds["median"])
     spread = (words.seconds(value) for value in (seconds["min"], seconds["median"], seconds["max"]))
-    return scan["where"], f"{scan['checkpoints']:,}", str(scan["cores"]), *spread, faster
+    return scan["where"], f"{scan['checkpoints']:,}", str(scan["cores"]), *spread, speedup
 
 
 def _on_one_core(scan: Scan, scans: list[Scan]) -> Scan:
-    alike = (scan["where"], scan["checkpoints"], 1)
-    return next(one for one in scans if (one["where"], one["checkpoints"], one["cores"]) == alike)
+    """Return the same scan on one core."""
+    return next(
+        other
+        for other in scans
+        if (other["where"], other["checkpoints"]) == (scan["where"], scan["checkpoints"])
+        and other["cores"] == 1
+    )
 
 
-def _smaller(one: Scan, scan: Scan) -> bool:
-    return one["cores"] == scan["cores"] and one["checkpoints"] < scan["checkpoints"]
-
-
-def _each(scan: Scan, smaller: Scan) -> float:
-    """Seconds of each further thousand."""
-    more = scan["seconds"]["median"] - smaller["seconds"]["median"]
-    return more / (scan["checkpoints"] - smaller["checkpoints"]) * 1_000
+def _seconds_per_thousand(smaller: Scan, larger: Scan) -> float:
+    """Return the seconds for each thousand of the checkpoints that only the larger scan has."""
+    seconds = larger["seconds"]["median"] - smaller["seconds"]["median"]
+    return seconds / (larger["checkpoints"] - smaller["checkpoints"]) * 1_000
 
 
 def _method() -> Iterator[str]:

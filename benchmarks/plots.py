@@ -9,56 +9,56 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks import words
 from benchmarks.results import DOCS, Growth, Results
-from benchmarks.targets import memory_bound
+from benchmarks.targets import memory_limit
 
 GROWTH = DOCS / "img" / "performance-growth.svg"
 
 _READERS = {"ours": ("migrate inspect", "#0b6e4f"), "bare": ("Flink's bare reader", "#b3541e")}
-_COUNTED = {"partitions": "partitions of one source", "handles": "files of keyed state"}
+_X_LABELS = {"partitions": "partitions of one source", "handles": "files of keyed state"}
 _MB = 1e6
 
 
 def plot_growth(results: Results) -> None:
-    """Write ``GROWTH``: a row of time and one of memory, a column per kind of growth."""
-    # The same bytes for the same figures: no time of writing, no ids by chance.
+    """Write ``GROWTH``: time in the first row and memory in the second, a column for each kind."""
+    # Without a date and with constant ids, the same figures give the same bytes.
     mpl.rcParams["svg.hashsalt"] = "performance"
     figure = Figure(figsize=(10, 7), layout="constrained")
-    rows = figure.subplots(2, len(_COUNTED), squeeze=False)
-    for column, (kind, counted) in enumerate(_COUNTED.items()):
+    rows = figure.subplots(2, len(_X_LABELS), squeeze=False)
+    for column, (kind, label) in enumerate(_X_LABELS.items()):
         growth = results["growth"][kind]
-        _times(rows[0][column], growth)
-        _memory(rows[1][column], growth)
+        _plot_times(rows[0][column], growth)
+        _plot_memory(rows[1][column], growth)
         for axes in (rows[0][column], rows[1][column]):
-            axes.set_xlabel(counted)
+            axes.set_xlabel(label)
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_major_formatter(FuncFormatter(_plainly))
-            axes.xaxis.set_major_formatter(FuncFormatter(_plainly))
+            axes.yaxis.set_major_formatter(FuncFormatter(_tick_label))
+            axes.xaxis.set_major_formatter(FuncFormatter(_tick_label))
             axes.yaxis.set_minor_formatter(NullFormatter())
             axes.grid(True, which="major", color="#dddddd")
             axes.legend(frameon=False, fontsize=8)
     figure.savefig(GROWTH, metadata={"Date": None}, facecolor="white")
 
 
-def _times(axes: Axes, growth: Growth) -> None:
+def _plot_times(axes: Axes, growth: Growth) -> None:
     axes.set_ylabel("seconds, start-up included")
     counts = [point["count"] for point in growth["points"]]
     for name, (label, colour) in _READERS.items():
-        seconds = [point["readers"][name]["seconds"] for point in growth["points"]]
-        middle = [one["median"] for one in seconds]
-        axes.plot(counts, middle, marker="o", color=colour, label=label)
+        spreads = [point["readers"][name]["seconds"] for point in growth["points"]]
+        medians = [spread["median"] for spread in spreads]
+        axes.plot(counts, medians, marker="o", color=colour, label=label)
         axes.fill_between(
             counts,
-            [one["min"] for one in seconds],
-            [one["max"] for one in seconds],
+            [spread["min"] for spread in spreads],
+            [spread["max"] for spread in spreads],
             color=colour,
             alpha=0.2,
             linewidth=0,
         )
 
 
-def _memory(axes: Axes, growth: Growth) -> None:
+def _plot_memory(axes: Axes, growth: Growth) -> None:
     axes.set_ylabel("peak memory, MB")
     counts = [point["count"] for point in growth["points"]]
     for name, (label, colour) in _READERS.items():
@@ -66,12 +66,12 @@ def _memory(axes: Axes, growth: Growth) -> None:
         axes.plot(counts, peaks, marker="o", color=colour, label=label)
     files = [point["file_bytes"] for point in growth["points"]]
     for label, style, sizes in (
-        ("1.5 times the file and 60 MB", "--", [memory_bound(size) for size in files]),
+        ("1.5 times the file and 60 MB", "--", [memory_limit(size) for size in files]),
         ("the file itself", ":", files),
     ):
         megabytes = [size / _MB for size in sizes]
         axes.plot(counts, megabytes, linestyle=style, color="#555555", label=label)
 
 
-def _plainly(value: float, _: int | None) -> str:
+def _tick_label(value: float, _: int | None) -> str:
     return words.digits(value)

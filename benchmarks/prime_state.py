@@ -1,5 +1,9 @@
-"""Moves a keyed state of Flink's into Spark's, in a process of its own: a savepoint, `prime` or
-`initial`, how many keys of it. Prints as JSON how long it took, and the most memory of Spark's JVM.
+"""A command that moves a keyed state from Flink to Spark.
+
+python -m benchmarks.prime_state SAVEPOINT METHOD KEYS
+
+METHOD is "prime", which moves all keys, or "initial", which moves this number of keys. The command
+prints the duration, the peak memory of Spark's JVM, and the numbers of keys and records as JSON.
 """
 
 from __future__ import annotations
@@ -24,22 +28,22 @@ STREAM = "customer STRING, amount BIGINT"
 
 
 def main() -> None:
-    savepoint, way, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    savepoint, method, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with Spark() as spark, tempfile.TemporaryDirectory() as folder:
         session = spark.session
         session.conf.set("spark.sql.streaming.stateStore.providerClass", STORE)
         session.conf.set("spark.sql.shuffle.partitions", "2")
-        session.range(10).count()  # Spark's own start is no part of it
+        session.range(10).count()  # so that Spark's start is not measured
         state = read_keyed_state(session, savepoint, state="state")
-        began = time.perf_counter()
-        if way == "prime":
-            moved = _prime(state, Path(folder))
+        start = time.perf_counter()
+        if method == "prime":
+            keys_moved = _prime(state, Path(folder))
         else:
             state = state.limit(keys).persist()
-            moved = _initial(session, state, Path(folder))
-        figures = {"seconds": time.perf_counter() - began, "peak_bytes": peak_memory(session)}
+            keys_moved = _initial(session, state, Path(folder))
+        figures = {"seconds": time.perf_counter() - start, "peak_bytes": peak_memory(session)}
         (records,) = state.agg(F.sum("value")).collect()[0]
-    print(json.dumps({**figures, "keys": moved, "records": records}))
+    print(json.dumps({**figures, "keys": keys_moved, "records": records}))
 
 
 def _prime(state: DataFrame, folder: Path) -> int:
@@ -57,7 +61,10 @@ def _prime(state: DataFrame, folder: Path) -> int:
 
 
 def _initial(session: SparkSession, state: DataFrame, folder: Path) -> int:
-    """Without Kafka: a stream of one row, of a key of its own."""
+    """Move a state as the initial state of a query; return the number of keys in Spark's state.
+
+    The query does not read Kafka: its stream is a file with one row, which has another key.
+    """
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Counts(StatefulProcessor):
@@ -92,8 +99,8 @@ def _initial(session: SparkSession, state: DataFrame, folder: Path) -> int:
         .trigger(availableNow=True)
         .start()
     )
-    kept = session.read.format("statestore").option("stateVarName", "count")
-    return kept.load(str(folder / "checkpoint")).count()
+    reader = session.read.format("statestore").option("stateVarName", "count")
+    return reader.load(str(folder / "checkpoint")).count()
 
 
 def peak_memory(session: SparkSession) -> int:

@@ -1,5 +1,8 @@
-"""Keyed state moved to Spark: a million keys of ten million records primed and read back, and
-beside it fewer keys by Spark's initial state; and what the page tells of it."""
+"""Measurement of keyed state moved to Spark, and its section of docs/performance.md.
+
+`prime` moves a million keys, which have counted ten million records, and compares Spark's state
+with Flink's. For comparison, Spark's initial state takes fewer keys.
+"""
 
 from __future__ import annotations
 
@@ -8,51 +11,51 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks import words
-from benchmarks.machine import Others
+from benchmarks.machine import OtherProcesses
 from benchmarks.processes import BenchmarkError, output_of
-from benchmarks.results import Moved, Priming, Results
-from benchmarks.state_files import Shape, encoded, make
+from benchmarks.results import MovedState, Priming, Results
+from benchmarks.state_files import Shape, create_missing, encoded_state
 from benchmarks.words import paragraph, table
 from tests.support.encoder import keyed_values as of
 
 _KEYS = 1_000_000
 _INITIAL_KEYS = 50_000
-# Of two quiet cores.
-_AIM_SECONDS = 60
+# The target for two cores without other processes.
+_TARGET_SECONDS = 60
 
-# Every key has counted one record or 19, ten on average.
+# Each key has counted 1 or 19 records: 10 on average.
 COUNTED = Shape(
     "counted",
     "`ValueState<Long>`, canonical",
-    encoded("canonical", "VALUE", of.LONG, _KEYS, lambda number: number % 2 * 18 + 1),
+    encoded_state("canonical", "VALUE", of.LONG, _KEYS, lambda number: number % 2 * 18 + 1),
 )
 
 
 def measure_priming() -> Priming:
-    """Both ways, each in a process of its own.
+    """Measure ``prime`` and the initial state, each in a process of its own.
 
     Raises:
-        BenchmarkError: one failed.
+        BenchmarkError: a process failed, or did not move all keys.
     """
-    make(COUNTED)
-    others = Others()
+    create_missing(COUNTED)
+    others = OtherProcesses()
     return {
-        "primed": _moved("prime", _KEYS),
-        "initial": _moved("initial", _INITIAL_KEYS),
+        "primed": _move("prime", _KEYS),
+        "initial": _move("initial", _INITIAL_KEYS),
         "others_cores": others.cores(),
     }
 
 
-def _moved(way: str, keys: int) -> Moved:
-    script = [sys.executable, "-m", "benchmarks.prime_state"]
-    moved: Moved = json.loads(output_of([*script, str(COUNTED.directory), way, str(keys)]))
+def _move(method: str, keys: int) -> MovedState:
+    command = [sys.executable, "-m", "benchmarks.prime_state", str(COUNTED.directory)]
+    moved: MovedState = json.loads(output_of([*command, method, str(keys)]))
     if moved["keys"] != keys:
-        raise BenchmarkError(f"{way}: {moved['keys']} keys of {keys}")
+        raise BenchmarkError(f"{method}: {moved['keys']} keys of {keys}")
     return moved
 
 
-def moved_state(results: Results) -> Iterator[str]:
-    """What docs/performance.md tells of it."""
+def moved_state_section(results: Results) -> Iterator[str]:
+    """Yield the lines of the section."""
     priming = results["priming"]
     primed, initial = priming["primed"], priming["initial"]
     yield from ("## Keyed state moved to Spark", "")
@@ -79,8 +82,8 @@ def moved_state(results: Results) -> Iterator[str]:
         ),
     )
     yield ""
-    reached = "reached" if primed["seconds"] <= _AIM_SECONDS else "not reached by this run"
+    reached = "reached" if primed["seconds"] <= _TARGET_SECONDS else "not reached by this run"
     yield from paragraph(
-        f"The aim is a million keys within {words.seconds(_AIM_SECONDS)} on two quiet cores: "
+        f"The aim is a million keys within {words.seconds(_TARGET_SECONDS)} on two quiet cores: "
         f"{reached}."
     )

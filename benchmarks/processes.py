@@ -1,9 +1,10 @@
-"""One run of a command, as a whole process: its time, start-up included, and its memory."""
+"""Commands as processes, with their time and memory."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,17 +18,17 @@ _TIMEOUT_SECONDS = 1_800
 
 
 class BenchmarkError(RuntimeError):
-    """A command that failed, or one that read something else than the others."""
+    """A command that failed, or whose result differs from the expected one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the kernel counted of one process.
+    """The resource usage of a process.
 
     Attributes:
-        seconds: from its start to its end, by the clock.
-        cpu_seconds: of all its threads, its own and the kernel's for it.
-        peak_bytes: the most of its memory that was resident at once.
+        seconds: the wall-clock time from its start to its end.
+        cpu_seconds: the CPU time of all threads, in user and kernel mode.
+        peak_bytes: the largest resident set.
     """
 
     seconds: float
@@ -36,26 +37,27 @@ class Run:
 
 
 def run(command: Sequence[str], stdout: Path) -> Run:
-    """Run a command to its end; the first word is a path.
+    """Run a command in the project's root, and return its resource usage.
+
+    Args:
+        command: the command; its first word is a path.
+        stdout: the absolute path of the file for the command's standard output.
 
     Raises:
-        BenchmarkError: it failed.
+        BenchmarkError: the command failed.
     """
+    # As for an installed package, Python must save the modules that it compiles, even if the user's
+    # environment forbids it. Otherwise it would compile them at each start.
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache_dir() / "bench" / "pyc")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     launch = [sys.executable, "-I", "-S", str(_LAUNCH), str(stdout), *command]
-    done = subprocess.run(
-        launch,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-        env=_environment(),
-    )
+    done = _run_in_root(launch, environment)
     if done.returncode:
         raise BenchmarkError(f"{command[0]}: cannot be started\n{done.stderr}")
-    counted = json.loads(done.stdout)
-    if counted.pop("exit_code"):
+    figures = json.loads(done.stdout)
+    if figures.pop("exit_code"):
         raise BenchmarkError(f"{' '.join(command)[-500:]}: failed\n{done.stderr[-4000:]}")
-    return Run(**counted)
+    return Run(**figures)
 
 
 def output_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
@@ -63,29 +65,32 @@ def output_of(command: Sequence[str], environment: Mapping[str, str] | None = No
 
     Args:
         command: the command; its first word is a path.
-        environment: variables beside those of this process.
+        environment: variables that are set in addition to those of this process.
 
     Raises:
-        BenchmarkError: it failed.
+        BenchmarkError: the command failed.
     """
-    done = subprocess.run(
+    done = _run_in_root(command, {**os.environ, **(environment or {})})
+    if done.returncode:
+        raise BenchmarkError(f"{' '.join(command)[-300:]}: failed\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def pin_to(cores: int) -> list[str]:
+    """Return the beginning of a command that may use only this number of cores."""
+    numbers = sorted(os.sched_getaffinity(0))[:cores]
+    return [str(shutil.which("taskset")), "-c", ",".join(map(str, numbers))]
+
+
+def _run_in_root(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command,
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_SECONDS,
         check=False,
         cwd=Path(__file__).parents[1],
-        env={**os.environ, **(environment or {})},
+        env=environment,
     )
-    if done.returncode:
-        raise BenchmarkError(f"{' '.join(command)[-300:]}: failed\n{done.stderr[-4000:]}")
-    return done.stdout
-
-
-def _environment() -> dict[str, str]:
-    """Ours, but that Python keeps the modules it has compiled, as for an installed package: where
-    this runs it may have been told not to, and would compile them at every start."""
-    environment = dict(os.environ)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment["PYTHONPYCACHEPREFIX"] = str(cache_dir() / "bench" / "pyc")
-    return environment

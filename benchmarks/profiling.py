@@ -1,4 +1,4 @@
-"""Where our time goes: the modules of this project that a reading spends it in."""
+"""Profiles of our readers, by module."""
 
 from __future__ import annotations
 
@@ -8,63 +8,65 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from benchmarks.checkpoints import Made
+from benchmarks.checkpoints import Dataset
 from benchmarks.processes import run
 from benchmarks.readers import Reader
 from benchmarks.results import Share
 
 _ROOT = Path(__file__).parent.parent
-# A smaller share is left out.
-_LEAST = 0.02
-# What cProfile calls the file of functions that are written in C.
+# Smaller shares are left out.
+_LEAST_SHARE = 0.02
+# The file name that cProfile has for functions that are written in C.
 _C = "~"
-# File, line, name.
+# The file, line and name of a function.
 _Function = tuple[str, int, str]
 _Callers = dict[_Function, tuple[int, int, float, float]]
-_ELSEWHERE = "Python and its libraries"
+_OTHER = "Python and its libraries"
 
 
-def profile(made: Made, reader: Reader) -> list[Share]:
-    """The largest shares of the time of one of our readers, the largest first.
+def profile(dataset: Dataset, reader: Reader) -> list[Share]:
+    """Return the modules with the largest shares of a reader's time, the largest first.
 
-    Functions written in C count for the module that calls them. The profiler itself makes many
-    small calls look dearer than they are.
+    Functions written in C count for the module that calls them. The profiler adds time to each
+    call, so the shares of modules with many small calls are too large.
     """
-    # Without the interpreter where the command names it: the profiler runs in its place.
-    command = reader.command(made)
+    command = reader.command(dataset)
+    # The interpreter of the profiler replaces that of the command.
     arguments = command[1:] if command[0] == sys.executable else command
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        found = Path(folder) / "profile"
-        profiler = [sys.executable, "-m", "cProfile", "-o", str(found)]
+        file = Path(folder) / "profile"
+        profiler = [sys.executable, "-m", "cProfile", "-o", str(file)]
         run([*profiler, *arguments], Path(folder) / "stdout")
-        return _shares(pstats.Stats(str(found)))
+        return _shares(pstats.Stats(str(file)))
 
 
 def _shares(stats: pstats.Stats) -> list[Share]:
     seconds: dict[str, float] = defaultdict(float)
     for (file, _, _), (_, _, own, _, callers) in _table(stats).items():
         if file == _C:
-            for (caller, _, _), (_, _, of_caller, _) in callers.items():
-                seconds[_module(caller)] += of_caller
+            for (caller, _, _), (_, _, own_for_caller, _) in callers.items():
+                seconds[_module(caller)] += own_for_caller
         else:
             seconds[_module(file)] += own
-    whole = sum(seconds.values())
-    shares = {module: spent / whole for module, spent in seconds.items() if spent > _LEAST * whole}
+    total = sum(seconds.values())
     return [
-        {"module": module, "share": share}
-        for module, share in sorted(shares.items(), key=lambda item: -item[1])
+        {"module": module, "share": spent / total}
+        for module, spent in sorted(seconds.items(), key=lambda item: -item[1])
+        if spent > _LEAST_SHARE * total
     ]
 
 
 def _table(stats: pstats.Stats) -> dict[_Function, tuple[int, int, float, float, _Callers]]:
-    """Of each function: calls (twice), its own seconds, those below it too; the same by caller."""
-    table: dict[_Function, tuple[int, int, float, float, _Callers]]
-    table = stats.stats  # type: ignore[attr-defined]  # pstats has no other way to them
-    return table
+    """Return the figures of each function.
+
+    They are the number of calls (twice), its own seconds, the seconds including the functions that
+    it calls, and the same four figures by caller.
+    """
+    return stats.stats  # type: ignore[attr-defined, no-any-return]  # it is not public
 
 
 def _module(file: str) -> str:
     path = Path(file)
     if path.is_relative_to(_ROOT) and path.relative_to(_ROOT).parts[0] in ("decoder", "migrate"):
         return path.relative_to(_ROOT).as_posix()
-    return _ELSEWHERE
+    return _OTHER

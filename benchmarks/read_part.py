@@ -1,8 +1,8 @@
-"""Reads a part of an estate, and nothing else: what two processes that share nothing come to.
+"""A command that reads a part of a folder's checkpoints, independently of other processes.
 
-python -m benchmarks.read_part ESTATE 0 2   (the first of two parts)
+python -m benchmarks.read_part FOLDER 0 2   (the first of two parts)
 
-Prints how many it read, the clock's seconds of that, and the CPU's.
+Prints the number of checkpoints, the wall-clock time and the CPU time as JSON.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from migrate.fleet.discovery import discover
 from migrate.storage.files import Files
 
 
-def main(estate: str, part: int, parts: int) -> None:
+def main(folder: str, part: int, parts: int) -> None:
     files = Files()
-    candidates = discover([estate], files)[part::parts]
-    begun, used = time.perf_counter(), time.process_time()
+    candidates = discover([folder], files)[part::parts]
+    start, cpu_start = time.perf_counter(), time.process_time()
     for candidate in candidates:
         read_candidate(candidate, files)
-    seconds, used = time.perf_counter() - begun, time.process_time() - used
-    print(json.dumps({"read": len(candidates), "seconds": seconds, "cpu_seconds": used}))
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
+    print(json.dumps({"read": len(candidates), "seconds": seconds, "cpu_seconds": cpu_seconds}))
 
 
 if __name__ == "__main__":

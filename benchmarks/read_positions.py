@@ -1,6 +1,6 @@
-"""Ours for many small checkpoints: one process that reads the positions of all, by the library.
+"""A command that reads the positions of many small checkpoints with the library.
 
-python -m benchmarks.read_positions FOLDER   (of <job id>/chk-42/_metadata)
+python -m benchmarks.read_positions FOLDER   (with files <job id>/chk-42/_metadata)
 
 Prints the number of partitions and the sum of their offsets.
 """

@@ -1,5 +1,10 @@
-"""Reads a keyed state into Arrow, again and again: a checkpoint directory, the state's name,
-`kernel` or `plain`, how often. Prints as JSON what the start took, and what each time did."""
+"""A command that reads a keyed state into Arrow several times.
+
+python -m benchmarks.read_state CHECKPOINT STATE READER TIMES
+
+READER is "kernel" or "plain". Prints the CPU time of the kernel's start, the figures of each read,
+and the peak memory as JSON.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +22,18 @@ from migrate.state import arrow
 
 
 def main() -> None:
-    chk, name, way, times = sys.argv[1:]
-    if way == "plain":  # as where the extra `fast` is not installed
+    checkpoint, state, reader, times = sys.argv[1:]
+    if reader == "plain":  # the reader without the extra `fast`
         arrow._fast_reader = lambda *_: None
-    began = time.process_time()
-    if way == "kernel":
-        import_module("migrate.state.kernel.kernel")  # compiles it, or takes it from the cache
-    start = time.process_time() - began
+    cpu_start = time.process_time()
+    if reader == "kernel":
+        import_module("migrate.state.kernel.kernel")  # compiles the kernel, or loads its cache
+    start_seconds = time.process_time() - cpu_start
     rounds = []
     for _ in range(int(times)):
-        before, clock = time.process_time(), time.perf_counter()
+        cpu_start, start = time.process_time(), time.perf_counter()
         entries = total = 0
-        for batch in migrate.read_state(chk, state=name):
+        for batch in migrate.read_state(checkpoint, state=state):
             entries += batch.num_rows
             if pa.types.is_int64(batch.schema.field("value").type):
                 total += pc.sum(batch.column("value")).as_py() or 0
@@ -36,11 +41,11 @@ def main() -> None:
             {
                 "entries": entries,
                 "total": total,
-                "cpu_seconds": time.process_time() - before,
-                "seconds": time.perf_counter() - clock,
+                "cpu_seconds": time.process_time() - cpu_start,
+                "seconds": time.perf_counter() - start,
             }
         )
-    print(json.dumps({"start": start, "rounds": rounds, "peak_bytes": peak_of_process()}))
+    print(json.dumps({"start": start_seconds, "rounds": rounds, "peak_bytes": peak_of_process()}))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The processes that read positions: ours, Flink's own, and one that only reads the bytes.
+"""The commands that read positions: ours, Flink's own, and one that only reads the bytes.
 
-Each of them tells how many partitions it found and the sum of their offsets; what does not tell
-the same as the others is no measurement.
+All except the last print the number of partitions and the sum of the offsets, or all positions.
+These must be equal for all readers of a dataset.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.checkpoints import Made, java_classpath
+from benchmarks.checkpoints import Dataset, java_classpath
 from tests.support.jdk import find_jdk
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reader found: how many partitions, and the sum of their next offsets."""
+    """The number of partitions that a reader found, and the sum of their next offsets."""
 
     partitions: int
     offsets: int
@@ -27,53 +27,55 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A whole process that reads what was made.
+    """A command that reads a dataset.
 
     Attributes:
-        name: in docs/performance.json.
-        command: what runs it.
-        answer: what it found, from its standard output; None of one that looks for nothing.
+        name: the name in docs/performance.json.
+        command: a function that returns the command for a dataset.
+        answer: a function that parses the command's output; None if there is no answer to compare.
     """
 
     name: str
-    command: Callable[[Made], list[str]]
+    command: Callable[[Dataset], list[str]]
     answer: Callable[[str], Answer] | None
 
 
-def _inspect(made: Made) -> list[str]:
+def _inspect_command(dataset: Dataset) -> list[str]:
     migrate = Path(sys.executable).with_name("migrate")
-    return [str(migrate), "inspect", str(made.target), "--format", "json"]
+    return [str(migrate), "inspect", str(dataset.target), "--format", "json"]
 
 
-def _inspected(stdout: str) -> Answer:
+def _parse_inspect(stdout: str) -> Answer:
     sources = json.loads(stdout)["sources"]
     offsets = [position["next_offset"] for source in sources for position in source["positions"]]
     return Answer(len(offsets), sum(offsets))
 
 
-def _java(main: str, arguments: Sequence[str]) -> list[str]:
-    # As anybody would run it: the JVM's own choice of heap and collector. Only the log is off.
+def _java_command(main: str, arguments: Sequence[str]) -> list[str]:
+    # With the JVM's default heap and collector, but without a log.
     java = find_jdk() / "bin" / "java"
     classpath = os.pathsep.join(map(str, java_classpath()))
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-    return [str(java), quiet, "-cp", classpath, f"bench.{main}", *arguments]
+    no_log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+    return [str(java), no_log, "-cp", classpath, f"bench.{main}", *arguments]
 
 
-def _two_numbers(stdout: str) -> Answer:
+def _parse_numbers(stdout: str) -> Answer:
     partitions, offsets = stdout.split()
     return Answer(int(partitions), int(offsets))
 
 
-def _script(name: str) -> Callable[[Made], list[str]]:
-    return lambda made: [sys.executable, "-m", f"benchmarks.{name}", str(made.target)]
+def _module_command(name: str) -> Callable[[Dataset], list[str]]:
+    return lambda dataset: [sys.executable, "-m", f"benchmarks.{name}", str(dataset.target)]
 
 
-OURS = Reader("ours", _inspect, _inspected)
-OURS_MANY = Reader("ours", _script("read_positions"), _two_numbers)
-BARE = Reader("bare", lambda made: _java("BareReader", [str(made.target)]), _two_numbers)
+OURS = Reader("ours", _inspect_command, _parse_inspect)
+OURS_MANY = Reader("ours", _module_command("read_positions"), _parse_numbers)
+BARE = Reader(
+    "bare", lambda dataset: _java_command("BareReader", [str(dataset.target)]), _parse_numbers
+)
 PROCESSOR = Reader(
     "processor",
-    lambda made: _java("StateProcessorReader", [str(made.target), *made.uids]),
-    _two_numbers,
+    lambda dataset: _java_command("StateProcessorReader", [str(dataset.target), *dataset.uids]),
+    _parse_numbers,
 )
-BYTES = Reader("bytes", _script("read_bytes"), None)
+BYTES = Reader("bytes", _module_command("read_bytes"), None)

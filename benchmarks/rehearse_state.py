@@ -1,5 +1,9 @@
-"""Rehearses a query that counts, in a process of its own: brokers, and two checkpoints. Prints as
-JSON how long it took, and the most memory of Spark's JVM and of this process.
+"""A command that rehearses a query that counts and sums.
+
+python -m benchmarks.rehearse_state BOOTSTRAP_SERVERS EARLIER_CHECKPOINT LATER_CHECKPOINT
+
+Prints the numbers of keys and records, the duration, and the peak memory of Spark's JVM and of this
+process as JSON.
 """
 
 from __future__ import annotations
@@ -26,14 +30,14 @@ def main() -> None:
         session = spark.session
         session.conf.set("spark.sql.streaming.stateStore.providerClass", STORE)
         session.conf.set("spark.sql.shuffle.partitions", "2")
-        session.range(10).count()  # Spark's own start is no part of it
+        session.range(10).count()  # so that Spark's start is not measured
 
         def rows(checkpoint: str) -> list[StateRows]:
             state = read_keyed_state(session, checkpoint, state="state")
             keys, sums = {"customer": "key"}, {"amount": "value"}
             return [aggregate_rows(state, STREAM, keys=keys, count="value", sums=sums)]
 
-        began = time.perf_counter()
+        start = time.perf_counter()
         with contextlib.redirect_stdout(sys.stderr):
             result = rehearse(
                 lambda stream: stream.groupBy("customer").agg(F.count("*"), F.sum("amount")),
@@ -47,7 +51,7 @@ def main() -> None:
         figures = {
             "keys": result.proof.right,
             "records": result.records,
-            "seconds": time.perf_counter() - began,
+            "seconds": time.perf_counter() - start,
             "peak_bytes": peak_memory(session),
             "python_peak_bytes": peak_of_process(),
         }

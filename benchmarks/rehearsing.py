@@ -1,4 +1,4 @@
-"""A query rehearsed on ten million records of a million keys, and what the page tells of it."""
+"""Measurement of a rehearsal with ten million records and a million keys, and its section."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import cast
 from confluent_kafka import Producer
 
 from benchmarks import words
-from benchmarks.machine import Others
+from benchmarks.machine import OtherProcesses
 from benchmarks.processes import BenchmarkError, output_of
-from benchmarks.results import Rehearsed, Results
-from benchmarks.state_files import Shape, encoded, make
+from benchmarks.results import Rehearsal, Results
+from benchmarks.state_files import Shape, create_missing, encoded_state
 from benchmarks.words import paragraph, table
 from tests.support.checkpoints import SourceState, source_operator, splits
 from tests.support.encoder import keyed_values as of
@@ -23,15 +23,17 @@ TOPIC = "bench"
 _KEYS = 1_000_000
 _RECORDS = 10_000_000
 _PARTITIONS = 2
-# Of two quiet cores.
-_AIM_SECONDS = 180
-_AIM_BYTES = 2_000_000_000
+# The targets for two cores without other processes.
+_TARGET_SECONDS = 180
+_TARGET_BYTES = 2_000_000_000
 
 
 def _shape(name: str, checkpoint_id: int, count: int, next_offset: int) -> Shape:
-    """A checkpoint in which each key has counted so many records."""
+    """Return a checkpoint in which each key has counted ``count`` records."""
     source = source_operator(SourceState({0: splits(TOPIC, [next_offset] * _PARTITIONS)}))
-    write = encoded("canonical", "VALUE", of.LONG, _KEYS, lambda _: count, source, checkpoint_id)
+    write = encoded_state(
+        "canonical", "VALUE", of.LONG, _KEYS, lambda _: count, source, checkpoint_id
+    )
     return Shape(name, "`ValueState<Long>`, canonical", write)
 
 
@@ -39,25 +41,24 @@ EARLIER = _shape("rehearsed-earlier", 7, 1, 0)
 LATER = _shape("rehearsed-later", 8, 1 + _RECORDS // _KEYS, _RECORDS // _PARTITIONS)
 
 
-def measure_rehearsal() -> Rehearsed:
-    """In a process of its own, with a broker beside it.
+def measure_rehearsal() -> Rehearsal:
+    """Measure a rehearsal in a process of its own, with a broker on the same machine.
 
     Raises:
-        BenchmarkError: it failed.
+        BenchmarkError: the rehearsal failed, or did not use all keys and records.
     """
-    make(EARLIER)
-    make(LATER)
+    create_missing(EARLIER)
+    create_missing(LATER)
     with Broker() as broker:
         broker.create_topic(TOPIC, _PARTITIONS)
         _produce(broker.bootstrap_servers)
-        others = Others()
+        others = OtherProcesses()
         script = [sys.executable, "-m", "benchmarks.rehearse_state", broker.bootstrap_servers]
         output = output_of([*script, str(EARLIER.directory), str(LATER.directory)])
-    figures = {**json.loads(output), "others_cores": others.cores()}
-    rehearsed = cast(Rehearsed, figures)
-    if (rehearsed["keys"], rehearsed["records"]) != (_KEYS, _RECORDS):
-        raise BenchmarkError(f"rehearse: {rehearsed}")
-    return rehearsed
+    rehearsal = cast(Rehearsal, {**json.loads(output), "others_cores": others.cores()})
+    if (rehearsal["keys"], rehearsal["records"]) != (_KEYS, _RECORDS):
+        raise BenchmarkError(f"rehearse: {rehearsal}")
+    return rehearsal
 
 
 def _produce(servers: str) -> None:
@@ -75,36 +76,36 @@ def _produce(servers: str) -> None:
         raise BenchmarkError("records were not delivered")
 
 
-def rehearsed_query(results: Results) -> Iterator[str]:
-    """What docs/performance.md tells of it."""
-    rehearsed = results["rehearsed"]
+def rehearsal_section(results: Results) -> Iterator[str]:
+    """Yield the lines of the section."""
+    rehearsal = results["rehearsed"]
     yield from ("## A query rehearsed", "")
     yield from paragraph(
         "`rehearse` begins with the state of a checkpoint in which each key has counted one "
         "record, and reads the records up to a later one from a broker on the same machine. It "
         "uses RocksDB and two cores, with at most 1 GB of heap; Spark's start is left out. "
         f"Measured {words.measured(results, 'rehearsed')}; other processes, the broker among "
-        f"them, kept {words.digits(rehearsed['others_cores'])} cores busy. The workers that read "
+        f"them, kept {words.digits(rehearsal['others_cores'])} cores busy. The workers that read "
         "the state are not among the figures for memory."
     )
     yield ""
-    peaks = (words.size(rehearsed["peak_bytes"]), words.size(rehearsed["python_peak_bytes"]))
+    peaks = (words.size(rehearsal["peak_bytes"]), words.size(rehearsal["python_peak_bytes"]))
     yield from table(
         ("keys", "records", "time", "peak memory of the JVM", "of the driver's Python"),
         (
             (
-                f"{rehearsed['keys']:,}",
-                f"{rehearsed['records']:,}",
-                words.seconds(rehearsed["seconds"]),
+                f"{rehearsal['keys']:,}",
+                f"{rehearsal['records']:,}",
+                words.seconds(rehearsal["seconds"]),
                 *peaks,
             ),
         ),
     )
     yield ""
-    memory = rehearsed["peak_bytes"] + rehearsed["python_peak_bytes"]
-    is_reached = rehearsed["seconds"] <= _AIM_SECONDS and memory <= _AIM_BYTES
+    memory = rehearsal["peak_bytes"] + rehearsal["python_peak_bytes"]
+    is_reached = rehearsal["seconds"] <= _TARGET_SECONDS and memory <= _TARGET_BYTES
     reached = "reached" if is_reached else "not reached by this run"
     yield from paragraph(
-        f"The aim is {words.seconds(_AIM_SECONDS)} and {words.size(_AIM_BYTES)} on two quiet "
+        f"The aim is {words.seconds(_TARGET_SECONDS)} and {words.size(_TARGET_BYTES)} on two quiet "
         f"cores: {reached}."
     )

@@ -1,6 +1,8 @@
-"""The layout of docs/performance.json: everything that docs/performance.md tells.
+"""The layout of docs/performance.json, which has all figures of docs/performance.md.
 
-Seconds and bytes throughout; a ratio is ours divided by theirs.
+Durations are in seconds, and sizes in bytes. A ratio is the figure of our reader, divided by that
+of another reader in the same round. ``others_cores`` is the number of cores that other processes
+kept busy meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ RESULTS = DOCS / "performance.json"
 
 
 class Spread(TypedDict):
-    """Of several runs."""
+    """The minimum, median and maximum of several runs."""
 
     min: float
     median: float
@@ -24,7 +26,7 @@ class Spread(TypedDict):
 
 
 class Figures(TypedDict):
-    """Of one reader: whole processes, start-up included."""
+    """The figures of a reader, for whole processes with their start-up."""
 
     seconds: Spread
     cpu_seconds: Spread
@@ -32,27 +34,27 @@ class Figures(TypedDict):
 
 
 class Share(TypedDict):
-    """Of our time, what one module spends."""
+    """The share of our time that a module spends."""
 
     module: str
     share: float
 
 
 class Case(TypedDict):
-    """One checkpoint, or one folder of them, read by several readers in turn."""
+    """The figures of one dataset that several readers read in turn."""
 
     checkpoints: int
     partitions: int
     file_bytes: int
     rounds: int
     readers: dict[str, Figures]
-    # Of each reader but ours, the ratios of the clock's seconds and the CPU's, round by round.
+    # By the other reader: the ratios of wall-clock time, and those of CPU time.
     ratios: dict[str, Spread]
     cpu_ratios: dict[str, Spread]
 
 
 class Point(TypedDict):
-    """One size of the same checkpoint."""
+    """The figures of a checkpoint of one size."""
 
     count: int
     file_bytes: int
@@ -60,55 +62,56 @@ class Point(TypedDict):
 
 
 class Line(TypedDict):
-    """The straight line nearest to a growth: what each one more costs, and what none does."""
+    """A straight line that is fitted to the figures of several sizes."""
 
     slope: float
     intercept: float
 
 
 class Growth(TypedDict):
-    """Larger and larger checkpoints; the lines by reader, of the least time and the most memory."""
+    """Figures of checkpoints of increasing size; the lines are by reader."""
 
     points: list[Point]
+    # The least time, and the most memory, of the runs with each size.
     seconds: dict[str, Line]
     peak_bytes: dict[str, Line]
 
 
 class Scan(TypedDict):
-    """``migrate scan`` of a generated estate, by the number of cores."""
+    """The figures of a scan of generated checkpoints with a number of cores."""
 
-    # "this machine", and with ", Parquet" where all that was read was written as tables; "reading
-    # alone", by processes that share nothing; or "on Spark, Parquet".
+    # "this machine": `migrate scan`; "this machine, Parquet": the same with tables as output;
+    # "reading alone": processes that read the checkpoints and do nothing else; "on Spark, Parquet".
     where: str
     cores: int
     checkpoints: int
-    # Of the whole command; on Spark of the scan alone, and beside it of Spark's start, and of the
-    # first scan there, of a few checkpoints.
+    # The duration of the whole command; on Spark, of the scan without the two starts below.
     seconds: Spread
+    # On Spark: the start of the session, and the first scan, which is of a few checkpoints.
     start_seconds: Spread
     first_seconds: Spread
-    # Of all its processes, and of those what is not shared among them; 0 on Spark, not counted.
+    # The CPU time of all processes, and the part of it that only one process can do; 0 on Spark,
+    # where it is not measured.
     cpu_seconds: Spread
     alone_seconds: float
-    # How many cores others used meanwhile.
     others_cores: float
 
 
 class StateShape(TypedDict):
-    """A keyed state, read by the kernel, the plain reader and perhaps the State Processor API."""
+    """The figures of a keyed state, for the readers "kernel", "plain" and perhaps "processor"."""
 
     name: str
     entries: int
     file_bytes: int
-    # By reader: entries of a CPU's second, warm; the CPU's seconds before that.
+    # By reader: the entries per second of CPU once it is warm; the CPU time before that.
     rates: dict[str, Spread]
     starts: dict[str, Spread]
-    # How many times as fast the kernel is, round by round.
+    # By other reader: the kernel's rate, divided by that of the other reader.
     times_as_fast: dict[str, Spread]
 
 
 class LargeState(TypedDict):
-    """One of gigabytes, read once by the kernel."""
+    """The figures of a keyed state of gigabytes that the kernel reads once."""
 
     entries: int
     file_bytes: int
@@ -118,52 +121,49 @@ class LargeState(TypedDict):
 
 
 class States(TypedDict):
-    """Keyed state."""
+    """The figures of reading keyed state."""
 
     shapes: list[StateShape]
-    # The CPU's seconds of the kernel's first start on a machine.
+    # The CPU time of the kernel's first start on a machine, which compiles it.
     compiled_seconds: Spread
     large: LargeState
-    # How many cores others used meanwhile.
     others_cores: float
 
 
-class Moved(TypedDict):
-    """A keyed state that Spark has taken over."""
+class MovedState(TypedDict):
+    """The figures of a keyed state that was moved to Spark."""
 
     keys: int
-    # That its counts tell of.
+    # The sum of the state's counts.
     records: int
     seconds: float
-    # Of Spark's JVM.
+    # The memory of Spark's JVM.
     peak_bytes: int
 
 
 class Priming(TypedDict):
-    """By ``prime``, and fewer keys by Spark's initial state."""
+    """The figures of ``prime``, and of Spark's initial state with fewer keys."""
 
-    primed: Moved
-    initial: Moved
-    # How many cores others used meanwhile.
+    primed: MovedState
+    initial: MovedState
     others_cores: float
 
 
-class Rehearsed(TypedDict):
-    """A query that was rehearsed."""
+class Rehearsal(TypedDict):
+    """The figures of a rehearsed query."""
 
     keys: int
-    # Between the two checkpoints.
+    # The number of records between the two checkpoints.
     records: int
     seconds: float
-    # Of Spark's JVM, and of the driver's Python.
+    # The memory of Spark's JVM, and that of the driver's Python.
     peak_bytes: int
     python_peak_bytes: int
-    # How many cores others used meanwhile.
     others_cores: float
 
 
 class Machine(TypedDict):
-    """Where it was measured, and how much others used of it meanwhile."""
+    """The machine, and its use by other processes while the cases were measured."""
 
     cpu: str
     cores: int
@@ -176,17 +176,18 @@ class Machine(TypedDict):
     others_cores: float
 
 
-class Measured(TypedDict):
-    """When a part was measured, and the commit that was checked out."""
+class Measurement(TypedDict):
+    """The date when a part was measured, and the commit that was checked out."""
 
     date: str
     commit: str
 
 
 class Results(TypedDict):
-    """All of it; ``measured`` has the parts that `benchmarks.__main__` measures, by their names."""
+    """All figures."""
 
-    measured: dict[str, Measured]
+    # By the name of the part, as `benchmarks.__main__` takes it.
+    measured: dict[str, Measurement]
     seconds: float
     machine: Machine
     cases: dict[str, Case]
@@ -194,48 +195,49 @@ class Results(TypedDict):
     profiles: dict[str, list[Share]]
     scans: list[Scan]
     states: States
-    # By the number of Spark's cores, the clock's seconds of reading the large state.
+    # By the number of Spark's cores: the wall-clock time of reading the large state.
     state_on_spark: dict[str, Spread]
     priming: Priming
-    rehearsed: Rehearsed
+    rehearsed: Rehearsal
 
 
 def find_scan(results: Results, where: str, cores: int) -> Scan:
-    """That of the most checkpoints at ``where``, on so many cores."""
+    """Return the scan at ``where`` with this number of cores, and the most checkpoints."""
     scans = [scan for scan in results["scans"] if (scan["where"], scan["cores"]) == (where, cores)]
     return max(scans, key=lambda scan: scan["checkpoints"])
 
 
-def times_as_fast(scan: Scan, one: Scan) -> float:
-    """As one core, had it cores of its own: by the CPU's seconds, and what of them is not shared.
+def cpu_speedup(scan: Scan, on_one_core: Scan) -> float:
+    """Return how many times as fast a scan is as the same scan on one core, by CPU time.
 
-    Args:
-        one: the same scan on one core.
+    The result is for a machine without other processes: the CPU time, except the part that only one
+    process can do, is divided by the number of cores.
     """
-    used = scan["cpu_seconds"]["median"]
-    alone = min(scan["alone_seconds"], used)  # all of a small one's, which starts no process
-    return one["cpu_seconds"]["median"] / (alone + (used - alone) / scan["cores"])
+    cpu = scan["cpu_seconds"]["median"]
+    alone = min(scan["alone_seconds"], cpu)  # a small scan has only one process
+    return on_one_core["cpu_seconds"]["median"] / (alone + (cpu - alone) / scan["cores"])
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Least, middle and most of them."""
     return {"min": min(values), "median": statistics.median(values), "max": max(values)}
 
 
-def line(counts: Sequence[float], values: Sequence[float]) -> Line:
-    """The line through points of very different sizes, by least squares of what each misses in
-    proportion: otherwise the largest alone would tell where it starts."""
+def fit_line(counts: Sequence[float], values: Sequence[float]) -> Line:
+    """Fit a line by least squares of the relative errors.
+
+    With absolute errors, only the largest values would determine the intercept.
+    """
     weights = [1 / value**2 for value in values]
-    whole = sum(weights)
-    x = sum(w * c for w, c in zip(weights, counts, strict=True)) / whole
-    y = sum(w * v for w, v in zip(weights, values, strict=True)) / whole
-    above = sum(w * (c - x) * (v - y) for w, c, v in zip(weights, counts, values, strict=True))
-    below = sum(w * (c - x) ** 2 for w, c in zip(weights, counts, strict=True))
-    return {"slope": above / below, "intercept": y - above / below * x}
+    total = sum(weights)
+    x = sum(w * c for w, c in zip(weights, counts, strict=True)) / total
+    y = sum(w * v for w, v in zip(weights, values, strict=True)) / total
+    covariance = sum(w * (c - x) * (v - y) for w, c, v in zip(weights, counts, values, strict=True))
+    variance = sum(w * (c - x) ** 2 for w, c in zip(weights, counts, strict=True))
+    return {"slope": covariance / variance, "intercept": y - covariance / variance * x}
 
 
 def load() -> Results:
-    """What the last run left."""
+    """Read the saved figures."""
     return cast(Results, json.loads(RESULTS.read_text(encoding="ascii")))
 
 
@@ -245,7 +247,7 @@ def save(results: Mapping[str, object]) -> None:
 
 
 def _rounded(value: object) -> object:
-    """Four digits of every float: more would only be noise."""
+    """Return a JSON value with all floats rounded to four significant digits."""
     match value:
         case float():
             return float(f"{value:.4g}")

@@ -1,9 +1,10 @@
-"""Scans estates on one Spark of so many cores, whose start is told apart: a line of JSON.
+"""A command that scans folders of checkpoints on Spark, and prints the durations as JSON.
 
-python -m benchmarks.scan_on_spark OUTPUT 2 FIRST ESTATE…
+python -m benchmarks.scan_on_spark OUTPUT CORES SMALL_FOLDER FOLDER…
 
-The first scan of all, of a few checkpoints, starts Python on the executors: it is told apart too.
-The first estate is scanned once more before what counts, while the JVM compiles what it runs.
+The start of Spark counts separately, and so does the scan of the small folder, which starts Python
+on the executors. The first of the other folders is scanned twice, and its first scan is not
+counted, because the JVM still compiles its code then.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from migrate.spark.session import session
 from tests.support.jdk import find_jdk
 
 
-def measure(output: Path, cores: int, first: str, estates: list[str]) -> dict[str, object]:
-    """Clock seconds of Spark's start, of its first scan, and of each estate's; what was found."""
+def measure(output: Path, cores: int, small: str, folders: list[str]) -> dict[str, object]:
+    """Measure Spark's start and the scans, in seconds of wall-clock time; count the checkpoints."""
     os.environ.update(JAVA_HOME=str(find_jdk()), SPARK_LOCAL_IP="127.0.0.1")
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with session(f"local[{cores}]"):
-        start = time.perf_counter() - begun
-        seconds = []
-        found = []
-        for number, estate in enumerate((first, estates[0], *estates)):
-            begun = time.perf_counter()
-            inventory = scan(estate, output=output / str(number))
-            seconds.append(time.perf_counter() - begun)
-            found.append((inventory.checkpoints, inventory.unreadable))
-    first_seconds, _, *of_estates = seconds
+        start_seconds = time.perf_counter() - start
+        scan_seconds = []
+        counts = []
+        for number, folder in enumerate((small, folders[0], *folders)):
+            start = time.perf_counter()
+            inventory = scan(folder, output=output / str(number))
+            scan_seconds.append(time.perf_counter() - start)
+            counts.append((inventory.checkpoints, inventory.unreadable))
+    first_seconds, _, *seconds = scan_seconds
     return {
-        "start_seconds": start,
+        "start_seconds": start_seconds,
         "first_seconds": first_seconds,
-        "seconds": of_estates,
-        "found": found,
+        "seconds": seconds,
+        "counts": counts,
     }
 
 

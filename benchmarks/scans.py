@@ -1,36 +1,35 @@
-"""`migrate scan` of small and large estates, on one core and on two: whole commands, in turn.
+"""Measurement of `migrate scan` with many checkpoints, on one core and on two, in turn.
 
-The estates are those that the tests scan (``tests.support.many_jobs``). On a shared machine the
-clock tells more of the others than of the scan. So the CPU's seconds are counted too, and what of
-them only one process can do: its start, and the search for checkpoints.
+The checkpoints are those of ``tests.support.many_jobs``. On a shared machine, the wall-clock time
+depends on other processes. Therefore the CPU time is measured as well, and the part of it that only
+one process can do: the start, and the search for checkpoints.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.machine import Others
-from benchmarks.processes import BenchmarkError, Run, run
+from benchmarks.machine import OtherProcesses
+from benchmarks.processes import BenchmarkError, Run, pin_to, run
 from benchmarks.results import Scan, spread
 from migrate.fleet.discovery import discover
 from migrate.storage.files import Files
 from tests.support.many_jobs import generate
 
-# In this order, so that a machine that grows slower meanwhile does so for both.
+# The numbers of cores in the order of the runs: a slowdown of the machine affects both equally.
 _CORES = (1, 2, 2, 1)
 
 
 class _Case(NamedTuple):
-    """An estate of so many checkpoints; ``rounds``: how often ``_CORES`` are gone through."""
+    """A number of checkpoints, and the number of times that ``_CORES`` is repeated for them."""
 
     checkpoints: int
     rounds: int
@@ -38,145 +37,157 @@ class _Case(NamedTuple):
 
 
 _CASES = (_Case(20, 3), _Case(3_000, 2), _Case(10_000, 1, parquet=True))
-# What processes that share nothing read, and what is scanned on Spark; the first scan there of all.
-_READ = 3_000
+# The numbers of checkpoints that are only read, that are scanned on Spark, and that the first scan
+# on Spark has.
+_ONLY_READ = 3_000
 _ON_SPARK = (3_000, 10_000)
 _FIRST_ON_SPARK = 20
 
 
 def measure_scans() -> list[Scan]:
-    """One entry for each case and number of cores, in their order.
+    """Return an entry for each case and number of cores, in their order.
 
     Raises:
-        BenchmarkError: a scan failed, or the number of cores changed what it found.
+        BenchmarkError: a scan failed, or different numbers of cores had different results.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         work = Path(folder)
         (work / "empty").mkdir()
-        scans = [scan for case in _CASES for scan in _measured(case, work)]
-        return [*scans, *_reading(_estate(work, _READ)), *_on_spark(work)]
+        scans = [scan for case in _CASES for scan in _measure_case(case, work)]
+        return [*scans, *_measure_reading(_checkpoints(work, _ONLY_READ)), *_measure_spark(work)]
 
 
-def _estate(work: Path, checkpoints: int) -> Path:
-    estate = work / str(checkpoints)
-    if not estate.exists():
-        generate(estate, checkpoints)
-    return estate
+def _checkpoints(work: Path, count: int) -> Path:
+    """Return a folder with this number of checkpoints; generate it if it is missing."""
+    folder = work / str(count)
+    if not folder.exists():
+        generate(folder, count)
+    return folder
 
 
-def _measured(case: _Case, work: Path) -> Iterator[Scan]:
-    estate = _estate(work, case.checkpoints)
+def _measure_case(case: _Case, work: Path) -> Iterator[Scan]:
+    folder = _checkpoints(work, case.checkpoints)
     runs: dict[int, list[tuple[Run, float]]] = {}
-    found = set()
+    outputs = set()
     for cores in _CORES * case.rounds:
-        others = Others()
+        others = OtherProcesses()
         stdout = work / "stdout"
-        done = run(_command(case, cores, estate, work / "out"), stdout)
+        usage = run(_scan_command(case, cores, folder, work / "out"), stdout)
         shutil.rmtree(work / "out", ignore_errors=True)
-        found.add(stdout.read_text())
-        runs.setdefault(cores, []).append((done, others.cores()))
-    if len(found) != 1:
+        outputs.add(stdout.read_text())
+        runs.setdefault(cores, []).append((usage, others.cores()))
+    if len(outputs) != 1:
         raise BenchmarkError(f"{case}: the number of cores changed what was found")
-    alone = _alone(estate, work)
-    for cores, of_these in sorted(runs.items()):
-        yield {
-            "where": "this machine, Parquet" if case.parquet else "this machine",
-            "cores": cores,
-            "checkpoints": case.checkpoints,
-            "seconds": spread([done.seconds for done, _ in of_these]),
-            "cpu_seconds": spread([done.cpu_seconds for done, _ in of_these]),
-            "start_seconds": spread([0.0]),
-            "first_seconds": spread([0.0]),
-            "alone_seconds": alone,
-            "others_cores": max(others for _, others in of_these),
-        }
+    alone_seconds = _alone_seconds(folder, work)
+    for cores, runs_on_cores in sorted(runs.items()):
+        yield _entry(
+            "this machine, Parquet" if case.parquet else "this machine",
+            cores,
+            case.checkpoints,
+            [others_cores for _, others_cores in runs_on_cores],
+            [usage.seconds for usage, _ in runs_on_cores],
+            cpu_seconds=[usage.cpu_seconds for usage, _ in runs_on_cores],
+            alone_seconds=alone_seconds,
+        )
 
 
-def _reading(estate: Path) -> Iterator[Scan]:
-    """The checkpoints read by one process, and half of them by each of two that share nothing."""
+def _measure_reading(folder: Path) -> Iterator[Scan]:
+    """Measure one process that reads all checkpoints, and two that read half of them each."""
     runs: dict[int, list[tuple[float, float, float]]] = {}
     for processes in _CORES * 2:
-        others = Others()
+        others = OtherProcesses()
+        command = [sys.executable, "-m", "benchmarks.read_part", str(folder)]
         parts = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "benchmarks.read_part",
-                    str(estate),
-                    str(part),
-                    str(processes),
-                ],
-                stdout=subprocess.PIPE,
-            )
+            subprocess.Popen([*command, str(part), str(processes)], stdout=subprocess.PIPE)
             for part in range(processes)
         ]
-        told = [json.loads(part.communicate()[0] or "{}") for part in parts]
-        if sum(one.get("read", 0) for one in told) != _READ:
-            raise BenchmarkError(f"{_READ} checkpoints in {processes} parts: not all were read")
-        seconds = max(one["seconds"] for one in told)
-        cpu = sum(one["cpu_seconds"] for one in told)
-        runs.setdefault(processes, []).append((seconds, cpu, others.cores()))
-    for processes, of_these in sorted(runs.items()):
-        yield {
-            "where": "reading alone",
-            "cores": processes,
-            "checkpoints": _READ,
-            "seconds": spread([seconds for seconds, _, _ in of_these]),
-            "cpu_seconds": spread([cpu for _, cpu, _ in of_these]),
-            "start_seconds": spread([0.0]),
-            "first_seconds": spread([0.0]),
-            "alone_seconds": 0.0,
-            "others_cores": max(others for _, _, others in of_these),
-        }
+        figures = [json.loads(part.communicate()[0] or "{}") for part in parts]
+        if sum(part.get("read", 0) for part in figures) != _ONLY_READ:
+            raise BenchmarkError(
+                f"{_ONLY_READ} checkpoints in {processes} parts: not all were read"
+            )
+        seconds = max(part["seconds"] for part in figures)
+        cpu_seconds = sum(part["cpu_seconds"] for part in figures)
+        runs.setdefault(processes, []).append((seconds, cpu_seconds, others.cores()))
+    for processes, figures_of_runs in sorted(runs.items()):
+        seconds_of_runs, cpu_of_runs, others_of_runs = zip(*figures_of_runs, strict=True)
+        yield _entry(
+            "reading alone",
+            processes,
+            _ONLY_READ,
+            others_of_runs,
+            seconds_of_runs,
+            cpu_seconds=cpu_of_runs,
+        )
 
 
-def _on_spark(work: Path) -> Iterator[Scan]:
-    estates = [str(_estate(work, checkpoints)) for checkpoints in _ON_SPARK]
-    first = str(_estate(work, _FIRST_ON_SPARK))
+def _measure_spark(work: Path) -> Iterator[Scan]:
+    folders = [str(_checkpoints(work, count)) for count in _ON_SPARK]
+    small = str(_checkpoints(work, _FIRST_ON_SPARK))
     runs: dict[int, list[tuple[dict[str, Any], float]]] = {}
     for cores in _CORES:
-        others = Others()
+        others = OtherProcesses()
         out = work / "out"
-        module = "benchmarks.scan_on_spark"
-        command = [sys.executable, "-m", module, str(out), str(cores), first, *estates]
-        run(command, work / "stdout")
+        command = [sys.executable, "-m", "benchmarks.scan_on_spark", str(out), str(cores)]
+        run([*command, small, *folders], work / "stdout")
         shutil.rmtree(out, ignore_errors=True)
-        told = json.loads((work / "stdout").read_text().splitlines()[-1])
-        runs.setdefault(cores, []).append((told, others.cores()))
-    if len({str(told["found"]) for of_these in runs.values() for told, _ in of_these}) != 1:
+        figures = json.loads((work / "stdout").read_text().splitlines()[-1])
+        runs.setdefault(cores, []).append((figures, others.cores()))
+    if len({str(figures["counts"]) for on_cores in runs.values() for figures, _ in on_cores}) != 1:
         raise BenchmarkError("on Spark: the number of cores changed what was found")
     for number, checkpoints in enumerate(_ON_SPARK):
-        for cores, of_these in sorted(runs.items()):
-            yield {
-                "where": "on Spark, Parquet",
-                "cores": cores,
-                "checkpoints": checkpoints,
-                "seconds": spread([told["seconds"][number] for told, _ in of_these]),
-                "cpu_seconds": spread([0.0]),
-                "start_seconds": spread([told["start_seconds"] for told, _ in of_these]),
-                "first_seconds": spread([told["first_seconds"] for told, _ in of_these]),
-                "alone_seconds": 0.0,
-                "others_cores": max(others for _, others in of_these),
-            }
+        for cores, runs_on_cores in sorted(runs.items()):
+            yield _entry(
+                "on Spark, Parquet",
+                cores,
+                checkpoints,
+                [others_cores for _, others_cores in runs_on_cores],
+                [figures["seconds"][number] for figures, _ in runs_on_cores],
+                start_seconds=[figures["start_seconds"] for figures, _ in runs_on_cores],
+                first_seconds=[figures["first_seconds"] for figures, _ in runs_on_cores],
+            )
 
 
-def _command(case: _Case, cores: int, estate: Path, out: Path) -> list[str]:
-    mine = sorted(os.sched_getaffinity(0))[:cores]
-    command = [str(shutil.which("taskset")), "-c", ",".join(map(str, mine))]
-    command += [sys.executable, "-m", "migrate", "scan", str(estate)]
+def _entry(
+    where: str,
+    cores: int,
+    checkpoints: int,
+    others_cores: Sequence[float],
+    seconds: Sequence[float],
+    *,
+    cpu_seconds: Sequence[float] = (0.0,),
+    start_seconds: Sequence[float] = (0.0,),
+    first_seconds: Sequence[float] = (0.0,),
+    alone_seconds: float = 0.0,
+) -> Scan:
+    """Return the entry for docs/performance.json, with 0 for figures that were not measured."""
+    return {
+        "where": where,
+        "cores": cores,
+        "checkpoints": checkpoints,
+        "seconds": spread(seconds),
+        "cpu_seconds": spread(cpu_seconds),
+        "start_seconds": spread(start_seconds),
+        "first_seconds": spread(first_seconds),
+        "alone_seconds": alone_seconds,
+        "others_cores": max(others_cores),
+    }
+
+
+def _scan_command(case: _Case, cores: int, folder: Path, out: Path) -> list[str]:
+    command = [*pin_to(cores), sys.executable, "-m", "migrate", "scan", str(folder)]
     return [*command, "--output", str(out)] if case.parquet else command
 
 
-def _alone(estate: Path, work: Path) -> float:
-    """Of the CPU's seconds, what is not shared: the start of a scan, and its search."""
+def _alone_seconds(folder: Path, work: Path) -> float:
+    """Return the CPU time of the part that only one process can do: the start and the search."""
     starts = [
         run([sys.executable, "-m", "migrate", "scan", str(work / "empty")], work / "stdout")
         for _ in _CORES
     ]
     searches = []
     for _ in _CORES:
-        begun = time.process_time()
-        discover([str(estate)], Files())
-        searches.append(time.process_time() - begun)
-    return min(one.cpu_seconds for one in starts) + min(searches)
+        cpu_start = time.process_time()
+        discover([str(folder)], Files())
+        searches.append(time.process_time() - cpu_start)
+    return min(start.cpu_seconds for start in starts) + min(searches)

@@ -1,7 +1,7 @@
 """Savepoints with much keyed state, kept in the cache.
 
-The tests' own encoder writes them, whose bytes Flink restores. Of shapes that it does not know,
-they hold the entries of a golden savepoint again and again.
+The tests' encoder writes them; the integration tests check that Flink restores its bytes. For
+shapes that the encoder does not know, the savepoints repeat the entries of a golden savepoint.
 """
 
 from __future__ import annotations
@@ -56,14 +56,15 @@ _Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A savepoint of one state.
+    """A savepoint with one state.
 
     Attributes:
-        name: its folder below the cache's.
-        title: its name on the page.
-        write: writes it.
-        processor: how the State Processor API reads it, if it can without classes of a job.
-        state: its name.
+        name: the name of its folder in the cache.
+        title: the name on the page.
+        write: a function that writes the savepoint to a directory.
+        processor: the kind of state that the State Processor API reads; None if it needs classes of
+            the job to read it.
+        state: the name of the state.
     """
 
     name: str
@@ -77,12 +78,12 @@ class Shape:
         return cache_dir() / "bench" / f"state-{self.name}" / "savepoint"
 
     def size(self) -> int:
-        """Of all its files in bytes."""
+        """Return the total size of the files in bytes."""
         return sum(file.stat().st_size for file in self.directory.iterdir())
 
 
-def make(shape: Shape) -> None:
-    """Write it, if it is not there."""
+def create_missing(shape: Shape) -> None:
+    """Write the savepoint, unless it is in the cache."""
     done = shape.directory.parent / "done"
     if not done.exists():
         shutil.rmtree(shape.directory.parent, ignore_errors=True)
@@ -90,7 +91,7 @@ def make(shape: Shape) -> None:
         done.touch()
 
 
-def encoded(
+def encoded_state(
     form: _Form,
     kind: Kind,
     value: of.Serializer,
@@ -99,7 +100,7 @@ def encoded(
     source: Operator | None = None,
     checkpoint_id: int = 7,
 ) -> Callable[[Path], None]:
-    """What writes a state by text of so many keys, and a source beside it."""
+    """Return a function that writes a savepoint of ``count`` text keys, and perhaps a source."""
 
     def write(directory: Path) -> None:
         groups: dict[int, list[Entry]] = {}
@@ -111,26 +112,32 @@ def encoded(
         head = encode_head(of.STRING, [state])
         parts = []
         for group in range(_MAX_PARALLELISM):
-            some = [replace(state, entries=tuple(groups.get(group, ())))]
-            alone = range(group, group + 1)
+            states = [replace(state, entries=tuple(groups.get(group, ())))]
+            key_groups = range(group, group + 1)
             if form == "heap":
-                data, _ = encode_heap(of.STRING, some, alone)
+                data, _ = encode_heap(of.STRING, states, key_groups)
             else:
-                data, _ = encode_canonical(of.STRING, some, alone, _MAX_PARALLELISM)
+                data, _ = encode_canonical(of.STRING, states, key_groups, _MAX_PARALLELISM)
             parts.append(data[len(head) :])
         if form == "rocksdb":
-            _store_rocksdb(directory, head, (pair for part in parts for pair in pairs(part, 0)))
+            pairs = (pair for part in parts for pair in read_pairs(part, 0))
+            _write_rocksdb(directory, head, pairs)
         else:
             others = (source,) if source is not None else ()
             heap = form == "heap"
-            _store(directory, head, parts, heap=heap, others=others, checkpoint_id=checkpoint_id)
+            _write(directory, head, parts, heap=heap, others=others, checkpoint_id=checkpoint_id)
 
     return write
 
 
-def pairs(group: bytes, wanted: int) -> list[_Pair]:
-    """Keys, without the flag, and values of the state of that number in canonical form."""
-    found = []
+def read_pairs(group: bytes, state: int) -> list[_Pair]:
+    """Return the keys, without the flag, and the values of a state in a canonical key group.
+
+    Args:
+        group: the bytes of the key group.
+        state: the number of the state.
+    """
+    pairs = []
     position = 2
     number = int.from_bytes(group[:2], "big") if group else 0xFFFF
     while number != 0xFFFF:
@@ -140,17 +147,17 @@ def pairs(group: bytes, wanted: int) -> list[_Pair]:
         (size,) = unpack_from(">i", group, position)
         value = group[position + 4 : position + 4 + size]
         position += 4 + size
-        follows = key[0] & _FLAG
-        if number == wanted:
-            found.append((bytes((key[0] & ~_FLAG,)) + key[1:], value))
-        if follows:
+        is_last_of_state = key[0] & _FLAG
+        if number == state:
+            pairs.append((bytes((key[0] & ~_FLAG,)) + key[1:], value))
+        if is_last_of_state:
             number = int.from_bytes(group[position : position + 2], "big")
             position += 2
-    return found
+    return pairs
 
 
-def _again(golden: str, operator: str, name: str, times: int) -> Callable[[Path], None]:
-    """The entries of a golden savepoint's state, of its first subtask, so many times each."""
+def _repeated_state(golden: str, operator: str, name: str, times: int) -> Callable[[Path], None]:
+    """Return a function that writes each entry of a golden savepoint's first subtask repeatedly."""
 
     def write(directory: Path) -> None:
         (pointer,) = (_GOLDEN / golden).glob("*/_metadata")
@@ -159,9 +166,9 @@ def _again(golden: str, operator: str, name: str, times: int) -> Callable[[Path]
         groups = []
         for group in range(state.max_parallelism):
             data = b"".join(part.frames(group)) if group in part.key_groups else b""
-            some = [(part.number, *pair) for pair in pairs(data, part.number)]
-            groups.append(canonical_group(*some * times) if some else b"")
-        _store(directory, _head(part), groups, parallelism=state.max_parallelism)
+            entries = [(part.number, *pair) for pair in read_pairs(data, part.number)]
+            groups.append(canonical_group(*entries * times) if entries else b"")
+        _write(directory, _head(part), groups, parallelism=state.max_parallelism)
 
     return write
 
@@ -172,7 +179,7 @@ def _head(part: Part) -> bytes:
     return stream.stream.read(0, min(offset for offset in stream.handle.byte_offsets if offset))
 
 
-def _store(
+def _write(
     directory: Path,
     head: bytes,
     groups: Iterable[bytes],
@@ -196,15 +203,15 @@ def _store(
         *("handle" if heap else None, not heap),
     )
     subtask = Subtask(0, managed_keyed=handle)
-    counting = Operator(bytes.fromhex(OPERATOR), 1, parallelism, subtasks=(subtask,))
-    write_checkpoint(directory, counting, *others, checkpoint_id=checkpoint_id)
+    keyed = Operator(bytes.fromhex(OPERATOR), 1, parallelism, subtasks=(subtask,))
+    write_checkpoint(directory, keyed, *others, checkpoint_id=checkpoint_id)
     file.rename(directory / "state")
 
 
-def _store_rocksdb(directory: Path, head: bytes, rows: Iterator[_Pair]) -> None:
+def _write_rocksdb(directory: Path, head: bytes, pairs: Iterator[_Pair]) -> None:
     from tests.support.rocksdb_files import write_rocksdb
 
-    files = write_rocksdb(directory.parent / "database", "state", rows)
+    files = write_rocksdb(directory.parent / "database", "state", pairs)
     private = tuple(
         (file.name, FileHandle(f"file:/flink/savepoint/{file.name}", file.stat().st_size))
         for file in files
@@ -220,9 +227,9 @@ def _store_rocksdb(directory: Path, head: bytes, rows: Iterator[_Pair]) -> None:
         file.rename(directory / file.name)
 
 
-def _large(directory: Path) -> None:
-    """The entries of the first shape in canonical form, again and again up to 2 GB."""
-    make(SHAPES[0])
+def _write_large(directory: Path) -> None:
+    """Write the entries of the first shape repeatedly, until there are 2 GB."""
+    create_missing(SHAPES[0])
     (state,) = read_keyed_states(SHAPES[0].directory).states
     (part,) = state.parts
     times = -(-_LARGE_BYTES // SHAPES[0].size())
@@ -230,14 +237,13 @@ def _large(directory: Path) -> None:
     def groups() -> Iterator[bytes]:
         for group in part.key_groups:
             (data,) = part.frames(group)
-            some = pairs(data, 0)
-            last = canonical_group(*((0, *pair) for pair in some))
-            # Without the end, and without the flag that tells of it.
-            body = canonical_group(*((0, *pair) for pair in (*some, some[0])))
-            body = body[2 : len(last) - 2]
+            entries = [(0, *pair) for pair in read_pairs(data, 0)]
+            last = canonical_group(*entries)
+            # The entries without the flag of the last one, and without the end of the group.
+            body = canonical_group(*entries, entries[0])[2 : len(last) - 2]
             yield last[:2] + body * (times - 1) + last[2:]
 
-    _store(directory, _head(part), groups())
+    _write(directory, _head(part), groups())
 
 
 _LARGE_BYTES = 2_000_000_000
@@ -256,19 +262,19 @@ SHAPES = (
     Shape(
         "value",
         "`ValueState<Long>`, canonical",
-        encoded("canonical", "VALUE", of.LONG, _KEYS, lambda number: number),
+        encoded_state("canonical", "VALUE", of.LONG, _KEYS, lambda number: number),
         "value",
     ),
     Shape(
         "value-heap",
         "`ValueState<Long>`, heap's own",
-        encoded("heap", "VALUE", of.LONG, _KEYS, lambda number: number),
+        encoded_state("heap", "VALUE", of.LONG, _KEYS, lambda number: number),
         "value",
     ),
     Shape(
         "map",
         "`MapState<String, Long>`, canonical",
-        encoded(
+        encoded_state(
             *("canonical", "MAP", of.MapOf(of.STRING, of.LONG), _KEYS // 5),
             lambda number: {f"item-{n}": number for n in range(5)},
         ),
@@ -277,24 +283,24 @@ SHAPES = (
     Shape(
         "pojo",
         "a POJO of ten fields, canonical",
-        encoded("canonical", "VALUE", _POJO, _KEYS // 4, _customer),
+        encoded_state("canonical", "VALUE", _POJO, _KEYS // 4, _customer),
     ),
     Shape(
         "sql",
         "SQL `GROUP BY`, canonical",
-        _again("2.2/sql-groups/canonical", "GroupAggregate[9]", "accState", 50_000),
+        _repeated_state("2.2/sql-groups/canonical", "GroupAggregate[9]", "accState", 50_000),
         state="accState",
     ),
     Shape(
         "timers",
         "timers, canonical",
-        _again("2.2/kinds/canonical", "kinds", "_timer_state/event_user-timers", 15_000),
+        _repeated_state("2.2/kinds/canonical", "kinds", "_timer_state/event_user-timers", 15_000),
         state="_timer_state/event_user-timers",
     ),
     Shape(
         "rocksdb",
         "`ValueState<Long>`, RocksDB's files",
-        encoded("rocksdb", "VALUE", of.LONG, _KEYS, lambda number: number),
+        encoded_state("rocksdb", "VALUE", of.LONG, _KEYS, lambda number: number),
     ),
 )
-LARGE = Shape("large", "`ValueState<Long>`, canonical", _large)
+LARGE = Shape("large", "`ValueState<Long>`, canonical", _write_large)

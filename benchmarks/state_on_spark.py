@@ -1,6 +1,8 @@
-"""Reads a keyed state on a Spark of so many cores, whose start is told apart: a line of JSON.
+"""A command that reads a keyed state on Spark, and prints the duration as JSON.
 
 python -m benchmarks.state_on_spark CHECKPOINT STATE SMALL_CHECKPOINT CORES
+
+The start of Spark and the read of the small checkpoint are not counted.
 """
 
 from __future__ import annotations
@@ -17,21 +19,21 @@ from migrate.spark import FlinkStateDataSource
 from tests.support.jdk import find_jdk
 
 
-def measure(directory: str, state: str, small: str, cores: int) -> dict[str, float]:
-    """The wall time of the read in seconds, after one of a small state; entries, and their sum."""
+def measure(checkpoint: str, state: str, small: str, cores: int) -> dict[str, float]:
+    """Return a state's number of entries, their sum, and the wall-clock time of reading them."""
     os.environ.update(JAVA_HOME=str(find_jdk()), SPARK_LOCAL_IP="127.0.0.1")
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
     spark.dataSource.register(FlinkStateDataSource)
     reader = spark.read.format("flink_state").option("state", state)
     entries = total = 0
-    begun = ended = 0.0
-    for chk in (small, directory):
-        begun = time.perf_counter()
-        ((entries, total),) = reader.load(chk).agg(count("*"), sum("value")).collect()
-        ended = time.perf_counter()
+    seconds = 0.0
+    for path in (small, checkpoint):
+        start = time.perf_counter()
+        ((entries, total),) = reader.load(path).agg(count("*"), sum("value")).collect()
+        seconds = time.perf_counter() - start
     spark.stop()
-    return {"entries": entries, "total": total, "seconds": ended - begun}
+    return {"entries": entries, "total": total, "seconds": seconds}
 
 
 if __name__ == "__main__":

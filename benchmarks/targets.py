@@ -1,4 +1,4 @@
-"""What was to be reached, and whether it was."""
+"""The targets of the benchmarks, and whether the figures reach them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from benchmarks import words
 from benchmarks.results import Results, find_scan
 
-# Peak memory: this many times the file, and so much for Python itself.
-MEMORY_OF_FILE = 1.5
-MEMORY_BESIDE = 60_000_000
+# The limit of peak memory: a multiple of the file's size, and an amount for Python itself.
+_MEMORY_FACTOR = 1.5
+_MEMORY_OF_PYTHON = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """At most this ratio of our CPU to that of Flink's bare reader, by the median of the rounds.
+    """The target of a case.
 
     Attributes:
+        case: the case in docs/performance.json.
+        at_most: the highest ratio of our CPU time to that of Flink's bare reader; the median of the
+            rounds counts.
         title: the name of the case on the page.
     """
 
@@ -28,7 +31,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One row of the page's first table."""
+    """A row in the page's table of targets."""
 
     title: str
     measured: str
@@ -41,12 +44,12 @@ TARGETS = (
     Target("c", 0.22, "(c) an everyday job"),
     Target("d", 1.0, "(d) 10,000 checkpoints in one process"),
 )
-# Of what reading the checkpoints of a scan costs one process.
-SCAN_AT_MOST = 1.5
+# The highest ratio of a scan's CPU time to that of one process that only reads the checkpoints.
+_SCAN_AT_MOST = 1.5
 
 
 def verdicts(results: Results) -> Iterator[Verdict]:
-    """Of every target; those of memory after those of time."""
+    """Yield the verdicts on all targets: first those of CPU time, then those of memory."""
     for target in TARGETS:
         ratio = results["cases"][target.case]["cpu_ratios"]["bare"]
         title = f"{target.title}: {target.at_most} times the bare reader's CPU"
@@ -54,19 +57,19 @@ def verdicts(results: Results) -> Iterator[Verdict]:
     reading = find_scan(results, "reading alone", 1)
     for cores in (1, 2):
         scan = find_scan(results, "this machine", cores)
-        used = scan["cpu_seconds"]["median"] / reading["cpu_seconds"]["median"]
+        cpu_ratio = scan["cpu_seconds"]["median"] / reading["cpu_seconds"]["median"]
         title = (
-            f"a scan of {scan['checkpoints']:,} on {cores} core{'s'[: cores > 1]}: {SCAN_AT_MOST} "
+            f"a scan of {scan['checkpoints']:,} on {cores} core{'s'[: cores > 1]}: {_SCAN_AT_MOST} "
             "times the CPU that reads them in one process"
         )
-        yield Verdict(title, words.digits(used), used <= SCAN_AT_MOST)
+        yield Verdict(title, words.digits(cpu_ratio), cpu_ratio <= _SCAN_AT_MOST)
     for name in ("a", "b", "c"):
         case = results["cases"][name]
         peak = case["readers"]["ours"]["peak_bytes"]["max"]
-        bound = memory_bound(case["file_bytes"])
-        title = f"({name}) peak memory below 1.5 times the file and 60 MB: {words.size(bound)}"
-        yield Verdict(title, words.size(peak), peak < bound)
+        limit = memory_limit(case["file_bytes"])
+        title = f"({name}) peak memory below 1.5 times the file and 60 MB: {words.size(limit)}"
+        yield Verdict(title, words.size(peak), peak < limit)
 
 
-def memory_bound(file_bytes: float) -> float:
-    return MEMORY_OF_FILE * file_bytes + MEMORY_BESIDE
+def memory_limit(file_bytes: float) -> float:
+    return _MEMORY_FACTOR * file_bytes + _MEMORY_OF_PYTHON

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Formatting of figures, and of paragraphs and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.results import Results, Spread
 
+# For each unit: the least value that is shown in it, its length in seconds, and its name.
 _SECONDS = ((86_400 * 2, 86_400, "days"), (7_200, 3_600, "h"), (120, 60, "min"), (0.95, 1, "s"))
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 
 
 def seconds(value: float) -> str:
-    """``2.31 s``, ``84 ms``, ``3.4 h``."""
+    """Return a duration with its unit: ``2.31 s``, ``84 ms``, ``3.4 h``."""
     for least, unit, name in _SECONDS:
         if value >= least:
             return f"{digits(value / unit)} {name}"
@@ -22,7 +23,7 @@ def seconds(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Of bytes, by powers of a thousand."""
+    """Return a number of bytes with its unit, a power of a thousand."""
     for unit, name in _BYTES:
         if value >= unit:
             return f"{digits(value / unit)} {name}"
@@ -30,29 +31,32 @@ def size(value: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Three of them, and none after the point of what is above a hundred."""
+    """Return a number with three significant digits, or without decimals from 100 on."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def ratio(values: Spread) -> str:
-    """``0.25 (0.22 to 0.31)``: the median, and how far it went."""
+    """Return the median of ratios, and their range: ``0.25 (0.22 to 0.31)``."""
     return f"{digits(values['median'])} ({digits(values['min'])} to {digits(values['max'])})"
 
 
 def measured(results: Results, part: str) -> str:
-    """``2026-11-23 at commit `0123abc` ``, the commit only if it differs from that of the cases."""
-    part_measured = results["measured"][part]
-    if part_measured["commit"] == results["measured"]["cases"]["commit"]:
-        return part_measured["date"]
-    return f"{part_measured['date']} at commit `{part_measured['commit']}`"
+    """Return the date of a part, and its commit if it differs from that of the cases.
+
+    For example ``2026-11-23 at commit `0123abc` ``.
+    """
+    measurement = results["measured"][part]
+    if measurement["commit"] == results["measured"]["cases"]["commit"]:
+        return measurement["date"]
+    return f"{measurement['date']} at commit `{measurement['commit']}`"
 
 
-def paragraph(text: str, first: str = "", others: str = "") -> list[str]:
-    """Its lines, filled; ``first`` and ``others`` begin them."""
-    return textwrap.wrap(text, 100, initial_indent=first, subsequent_indent=others)
+def paragraph(text: str) -> list[str]:
+    """Return the lines of a paragraph, wrapped."""
+    return textwrap.wrap(text, 100)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int = 1) -> list[str]:
-    """Of Markdown; the columns from ``numbers_from`` on are numbers."""
+    """Return the lines of a table, with the columns from ``numbers_from`` on aligned right."""
     marks = ["---" if column < numbers_from else "--:" for column in range(len(head))]
     return [f"| {' | '.join(cells)} |" for cells in (head, marks, *rows)]

@@ -1,16 +1,16 @@
-# What the other scripts share. Sourced, not run.
+# Functions of the other scripts, which source this file.
 
 die() {
     echo "${0##*/}: $*" >&2
     exit 1
 }
 
-# True where this user may install Debian packages.
+# Succeeds if this user can install Debian packages.
 can_apt() {
     [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null
 }
 
-# Installs the first of the named Debian packages that this release has.
+# Installs the first of the named packages that this release of Debian has.
 apt_install_first_of() {
     echo "${0##*/}: installing one of: $*" >&2
     apt-get update -qq >/dev/null || return 1
@@ -25,20 +25,21 @@ apt_install_first_of() {
     return 1
 }
 
-# telling HOW COMMAND...: runs it; every ten seconds, says what HOW makes of its output so far. The
-# output itself is shown where it fails.
-telling() {
-    local how=$1 output pid second failed=0
+# with_progress DESCRIBE COMMAND...: runs the command and prints its progress every ten seconds, as
+# the function DESCRIBE reads it from the file of the output. If the command fails, the output is
+# printed.
+with_progress() {
+    local describe=$1 output pid second failed=0
     shift
     output=$(mktemp)
     "$@" >"$output" 2>&1 &
     pid=$!
-    # A background process does not hear Ctrl-C.
+    # A background process ignores Ctrl-C.
     trap "kill $pid 2>/dev/null; rm -f '$output'" EXIT
     for ((second = 1; ; second++)); do
         sleep 1
         kill -0 "$pid" 2>/dev/null || break
-        ((second % 10)) || echo "    ... $second s: $("$how" "$output")" >&2
+        ((second % 10)) || echo "    ... $second s: $("$describe" "$output")" >&2
     done
     wait "$pid" || failed=$?
     ((failed == 0)) || cat "$output" >&2

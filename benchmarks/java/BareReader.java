@@ -20,12 +20,13 @@ import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
 import testjobs.SourceStates;
 
 /**
- * The least that reads positions with Flink's own classes: its loader of metadata, its restore of
- * operator state, the connector's serializer. Argument: a checkpoint directory, or a folder of jobs
- * of which all checkpoints are read. Prints the number of partitions and the sum of their offsets.
+ * Reads positions with nothing but Flink's own classes: its loader of metadata, its restore of
+ * operator state, and the connector's serializer. Argument: a checkpoint directory, or a folder of
+ * jobs, whose checkpoints are all read. Prints the number of partitions and the sum of their
+ * offsets.
  *
- * <p>It tells sources by the name of their state, and nothing of what `migrate inspect` tells
- * beside the positions.
+ * <p>It recognizes sources by the name of their state. Unlike `migrate inspect`, it reads only the
+ * positions.
  */
 public final class BareReader {
     private long partitions;

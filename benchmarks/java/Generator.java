@@ -19,12 +19,12 @@ import org.apache.flink.state.api.OperatorIdentifier;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Writes the checkpoints to be measured, with Flink's and the connector's own serializers: what a
- * job manager would write of jobs that are too large to be run here.
+ * Writes the checkpoints of the benchmarks with Flink's and the connector's own serializers, as a
+ * job manager does, but for jobs that are too large to run on one machine.
  *
- * <p>Each argument is one job to write: {@code sources:FOLDER:PARTITIONS:PARALLELISM}, {@code
- * handles:FOLDER:OPERATORS:PARALLELISM:FILES} or {@code everyday:FOLDER:JOBS}. Into each folder
- * goes {@code <job id>/chk-42/_metadata}. The same arguments lead to the same numbers.
+ * <p>Each argument is a kind of job: {@code sources:FOLDER:PARTITIONS:PARALLELISM}, {@code
+ * handles:FOLDER:OPERATORS:PARALLELISM:FILES} or {@code everyday:FOLDER:JOBS}. The folder gets a
+ * file {@code <job id>/chk-42/_metadata} for each job. The same arguments give the same numbers.
  */
 public final class Generator {
     static final long CHECKPOINT_ID = 42;
@@ -60,7 +60,7 @@ public final class Generator {
         }
     }
 
-    /** One source of very many partitions, as a pattern of topics subscribes to them. */
+    /** Returns a job with one source of many partitions, as a topic pattern subscribes to them. */
     private static Generator sources(int partitions, int parallelism) throws Exception {
         Generator job = new Generator(partitions);
         List<KafkaPartitionSplit> splits = new ArrayList<>(partitions);
@@ -72,7 +72,7 @@ public final class Generator {
         return job;
     }
 
-    /** Operators whose state is in a RocksDB each per subtask, checkpointed incrementally. */
+    /** Returns a job with a RocksDB for each subtask, whose checkpoints are incremental. */
     private static Generator handles(int operators, int parallelism, int files) throws Exception {
         Generator job = new Generator(operators + (long) parallelism * files);
         job.source("Source: orders", "orders-source", job.topic("orders", 64), 64);
@@ -82,7 +82,7 @@ public final class Generator {
         return job;
     }
 
-    /** A job as most are: two sources, some keyed state, something without state, a sink. */
+    /** Returns a typical job: two sources, keyed state, an operator without state, a sink. */
     private static Generator everyday(int seed) throws Exception {
         Generator job = new Generator(seed);
         String suffix = seed == 0 ? "" : "-" + seed;
@@ -137,9 +137,9 @@ public final class Generator {
     }
 
     private static OperatorState operator(String name, String uid, int parallelism) {
-        // Flink's default: half as much again, as a power of two, and 128 at the least.
-        int enough = parallelism + parallelism / 2;
-        int maxParallelism = Math.max(128, Integer.highestOneBit(Math.max(1, enough - 1)) << 1);
+        // Flink's default: 1.5 times the parallelism, rounded up to a power of two; at least 128.
+        int minimum = parallelism + parallelism / 2;
+        int maxParallelism = Math.max(128, Integer.highestOneBit(Math.max(1, minimum - 1)) << 1);
         return new OperatorState(
                 name,
                 uid,
@@ -156,11 +156,11 @@ public final class Generator {
                 new CheckpointMetadata(CHECKPOINT_ID, operators, List.of(), properties);
         Path directory =
                 Files.createDirectories(folder.resolve(jobId).resolve("chk-" + CHECKPOINT_ID));
-        Path half = directory.resolve("_metadata.half");
+        Path stage = directory.resolve("_metadata.half");
         try (OutputStream out =
-                new BufferedOutputStream(Files.newOutputStream(half), 1 << 20)) {
+                new BufferedOutputStream(Files.newOutputStream(stage), 1 << 20)) {
             Checkpoints.storeCheckpointMetadata(metadata, out);
         }
-        Files.move(half, directory.resolve("_metadata"), StandardCopyOption.REPLACE_EXISTING);
+        Files.move(stage, directory.resolve("_metadata"), StandardCopyOption.REPLACE_EXISTING);
     }
 }

@@ -11,11 +11,11 @@ import org.apache.flink.runtime.state.memory.ByteStreamStateHandle;
 import org.apache.kafka.common.TopicPartition;
 import testjobs.SourceStates;
 
-/** What a KafkaSource leaves in a checkpoint: its readers' splits, and its enumerator's state. */
+/** The state of a KafkaSource in a checkpoint: its readers' splits and its enumerator's state. */
 final class KafkaSourceStates {
     private KafkaSourceStates() {}
 
-    /** The readers of all subtasks, each with the splits that the enumerator would give it. */
+    /** Returns the states of all subtasks, with the splits that the enumerator assigns to each. */
     static List<OperatorSubtaskState> readers(List<KafkaPartitionSplit> splits, int parallelism)
             throws Exception {
         List<List<KafkaPartitionSplit>> assigned = new ArrayList<>();
@@ -32,7 +32,10 @@ final class KafkaSourceStates {
         return readers;
     }
 
-    /** As {@code SourceCoordinator} writes it: the enumerator keeps where splits once started. */
+    /**
+     * Returns the coordinator's state as {@code SourceCoordinator} writes it. The enumerator keeps
+     * the offsets at which the splits started.
+     */
     static ByteStreamStateHandle enumerator(List<KafkaPartitionSplit> splits) throws Exception {
         List<KafkaPartitionSplit> starts = new ArrayList<>(splits.size());
         for (KafkaPartitionSplit split : splits) {
@@ -46,7 +49,7 @@ final class KafkaSourceStates {
         return SourceStates.enumerator(serializer.getVersion(), enumerator);
     }
 
-    /** As {@code KafkaSourceEnumerator.getSplitOwner}, which is not public. */
+    /** Copies {@code KafkaSourceEnumerator.getSplitOwner}, which is not public. */
     private static int owner(TopicPartition partition, int readers) {
         int start = ((partition.topic().hashCode() * 31) & 0x7FFFFFFF) % readers;
         return (start + partition.partition()) % readers;

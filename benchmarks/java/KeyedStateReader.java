@@ -18,10 +18,11 @@ import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.util.Collector;
 
 /**
- * Reads a keyed state of longs as Flink's documentation has it: a job of the State Processor API, in
- * a local environment. It hands nothing on, only counts. Arguments: a checkpoint directory, the
- * operator's id, the state's name, `value` or `map`, and how often: the first time is cold. Prints
- * for each time the number of entries, the sum of their values, and the CPU's seconds.
+ * Reads a keyed state of longs as Flink's documentation shows it: with a job of the State Processor
+ * API in a local environment. The job emits nothing and only counts. Arguments: a checkpoint
+ * directory, the operator's id, the state's name, `value` or `map`, and the number of reads. Prints
+ * the number of entries, the sum of their values and the CPU seconds of each read; those of the
+ * first one include the start.
  */
 public final class KeyedStateReader {
     private static final AtomicLong ENTRIES = new AtomicLong();
@@ -32,8 +33,8 @@ public final class KeyedStateReader {
     public static void main(String[] args) throws Exception {
         OperatingSystemMXBean system =
                 (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-        for (int time = 0; time < Integer.parseInt(args[4]); time++) {
-            long before = time == 0 ? 0 : system.getProcessCpuTime();
+        for (int read = 0; read < Integer.parseInt(args[4]); read++) {
+            long start = read == 0 ? 0 : system.getProcessCpuTime();
             ENTRIES.set(0);
             SUM.set(0);
             StreamExecutionEnvironment environment =
@@ -42,21 +43,23 @@ public final class KeyedStateReader {
             SavepointReader.read(environment, args[0], new HashMapStateBackend())
                     .readKeyedState(
                             OperatorIdentifier.forUidHash(args[1]),
-                            args[3].equals("map") ? new OfMap(args[2]) : new OfValue(args[2]),
+                            args[3].equals("map")
+                                    ? new MapReader(args[2])
+                                    : new ValueReader(args[2]),
                             Types.STRING,
                             Types.LONG)
                     .sinkTo(new DiscardingSink<>());
             environment.execute();
-            double seconds = (system.getProcessCpuTime() - before) / 1e9;
+            double seconds = (system.getProcessCpuTime() - start) / 1e9;
             System.out.println(ENTRIES.get() + " " + SUM.get() + " " + seconds);
         }
     }
 
-    private static final class OfValue extends KeyedStateReaderFunction<String, Long> {
+    private static final class ValueReader extends KeyedStateReaderFunction<String, Long> {
         private final String name;
         private transient ValueState<Long> state;
 
-        private OfValue(String name) {
+        private ValueReader(String name) {
             this.name = name;
         }
 
@@ -72,11 +75,11 @@ public final class KeyedStateReader {
         }
     }
 
-    private static final class OfMap extends KeyedStateReaderFunction<String, Long> {
+    private static final class MapReader extends KeyedStateReaderFunction<String, Long> {
         private final String name;
         private transient MapState<String, Long> state;
 
-        private OfMap(String name) {
+        private MapReader(String name) {
             this.name = name;
         }
 

@@ -16,15 +16,15 @@ import org.apache.flink.runtime.state.filesystem.FileStateHandle;
 import org.apache.flink.runtime.state.filesystem.RelativeFileStateHandle;
 
 /**
- * The keyed state of an operator as {@code RocksIncrementalSnapshotStrategy} leaves it: the handles
- * alone, as nothing but Flink itself would read the files.
+ * The keyed state of an operator as {@code RocksIncrementalSnapshotStrategy} writes it. There are
+ * only the handles, without the files, because no reader of positions reads the files.
  *
- * <p>What a subtask has is what was seen in a real checkpoint (tests/golden/2.2): table files, and
- * a manifest, options and CURRENT of its own, all in the job's shared directory; the meta state in
- * the checkpoint's.
+ * <p>A subtask has the same files as in a real checkpoint (tests/golden/2.2): table files, and its
+ * own manifest, options and CURRENT, all in the job's shared directory. The meta state is in the
+ * checkpoint's directory.
  */
 final class KeyedStates {
-    /** A manifest, options and CURRENT. */
+    /** The number of private files: a manifest, options and CURRENT. */
     private static final int PRIVATE_FILES = 3;
 
     private final Random random;
@@ -32,7 +32,7 @@ final class KeyedStates {
     private final long checkpointId;
     private final int files;
 
-    /** {@code files}: how many a subtask has, table files and private ones. */
+    /** {@code files} is the number of table files and private files of a subtask. */
     KeyedStates(Random random, String jobId, long checkpointId, int files) {
         this.random = random;
         this.root = "file:/flink/checkpoints/" + jobId;
@@ -41,7 +41,8 @@ final class KeyedStates {
     }
 
     OperatorSubtaskState subtask(int subtask, int parallelism, int maxParallelism) {
-        // RocksDB counts its files up: a young database has small numbers, an old one seven digits.
+        // RocksDB numbers its files consecutively: a new database has small numbers, an old one has
+        // seven digits.
         int number = 10 + (int) Math.pow(10, random.nextDouble() * 6.2);
         List<HandleAndLocalPath> tables = new ArrayList<>();
         long added = 0;
@@ -53,7 +54,7 @@ final class KeyedStates {
             tables.add(file(String.format("%06d.sst", number), size));
             number += 1 + random.nextInt(9);
         }
-        // In the order in which a directory is listed, which is none.
+        // A directory is listed in no particular order.
         Collections.shuffle(tables, random);
         List<HandleAndLocalPath> own =
                 List.of(

@@ -12,8 +12,8 @@ import org.apache.flink.util.CloseableIterator;
 import testjobs.SourceStates;
 
 /**
- * Reads positions as Flink's documentation has it: a job of the State Processor API, in a local
- * environment. Arguments: a checkpoint directory, and the uids of its sources. Prints the number of
+ * Reads positions as Flink's documentation shows it: with a job of the State Processor API in a
+ * local environment. Arguments: a checkpoint directory and the uids of its sources. Prints the number of
  * partitions and the sum of their offsets.
  */
 public final class StateProcessorReader {

@@ -1,4 +1,4 @@
-"""The parts of the reference that are made from the program itself, whenever the site is built."""
+"""The parts of the reference that are generated from the program when the site is built."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from migrate.moves.declare_options import options_of
 
 _ROOT = Path(__file__).parents[2]
 _SCHEMAS = _ROOT / "docs/schemas"
-_WIDTH = 88  # what the page has room for
+_WIDTH = 88  # of a line on the page, in characters
 _HELP_SECONDS = 60
 
 Schema = dict[str, Any]
@@ -66,7 +66,7 @@ def _newer_commits(commit: str, paths: list[str]) -> str:
 
 
 def _commands() -> Iterator[str]:
-    """Each command's `--help`, as a terminal shows it."""
+    """Yield a section with the output of `--help` for each command."""
     group = typer.main.get_command(app)
     context = group.make_context("migrate", [], resilient_parsing=True)
     names = group.list_commands(context)  # type: ignore[attr-defined]  # typed as any command
@@ -86,10 +86,10 @@ def _help(heading: str, text: str) -> Iterator[str]:
 
 
 def _run(*command: str) -> str:
-    shown = {name: value for name, value in os.environ.items() if not name.startswith("MIGRATE_")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MIGRATE_")}
     done = subprocess.run(
         [Path(sys.executable).with_name("migrate"), *command, "--help"],
-        env={**shown, "COLUMNS": str(_WIDTH), "NO_COLOR": "1"},
+        env={**env, "COLUMNS": str(_WIDTH), "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         timeout=_HELP_SECONDS,
@@ -125,7 +125,7 @@ def _options(arguments: type) -> Iterator[str]:
     yield "| argument | |"
     yield "| --- | --- |"
     for name, (kind, option) in options_of(arguments).items():
-        # The calls read no environment, and take one mapping of several values.
+        # The calls read no environment variables, and take a mapping for a repeatable option.
         text = re.sub(r" Repeatable\.| \[env: \w+\]", "", option.help)
         members = ", ".join(getattr(kind, "__members__", {}).values())
         choices = f" One of {members}." if members else ""
@@ -137,7 +137,7 @@ def _options(arguments: type) -> Iterator[str]:
 
 
 def _schema(schema: Schema) -> Iterator[str]:
-    """A table of fields for the document, and one for each object in it."""
+    """Yield a table of fields for the document, and one for each type of object in it."""
     definitions: dict[str, Schema] = schema.get("$defs", {})
     yield from _fields("The document", schema, definitions)
     for name, definition in definitions.items():
@@ -148,29 +148,29 @@ def _schema(schema: Schema) -> Iterator[str]:
 def _fields(name: str, schema: Schema, definitions: dict[str, Schema]) -> Iterator[str]:
     yield f"**{name}**"
     yield ""
-    if said := schema.get("description"):
-        yield " ".join(said.replace("``", "`").split())
+    if description := schema.get("description"):
+        yield " ".join(description.replace("``", "`").split())
         yield ""
     yield "| field | type | |"
     yield "| --- | --- | --- |"
     required = schema.get("required", [])
     for field, form in schema["properties"].items():
         notes = [] if field in required else ["may be left out"]
-        if said := form.get("description"):
-            notes.append(" ".join(said.replace("``", "`").split()))
+        if description := form.get("description"):
+            notes.append(" ".join(description.replace("``", "`").split()))
         yield f"| `{field}` | {_type(form, definitions)} | {'; '.join(notes)} |"
     yield ""
 
 
 def _type(form: Schema, definitions: dict[str, Schema]) -> str:
-    """A JSON Schema's type in a few words: an object by its name, values by themselves."""
+    """Return a short description of a JSON Schema's type: an object's name, or the values."""
     match form:
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
             definition = definitions[name]
             return name if "properties" in definition else _type(definition, definitions)
         case {"anyOf": list(forms)} | {"oneOf": list(forms)}:
-            return " or ".join(dict.fromkeys(_type(one, definitions) for one in forms))
+            return " or ".join(dict.fromkeys(_type(option, definitions) for option in forms))
         case {"const": value}:
             return f"`{json.dumps(value)}`"
         case {"enum": list(values)}:

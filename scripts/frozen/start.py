@@ -3,9 +3,9 @@
 import os
 import sys
 
-# PyInstaller's bootloader has pointed the dynamic linker at the program's own libraries, which the
-# commands that `cut-over` runs must not load. Without the other variables, a worker process starts
-# like a new program.
+# PyInstaller's bootloader sets LD_LIBRARY_PATH to the program's own libraries, which the commands
+# that `cut-over` runs must not load. Without the other variables, a worker process starts like a
+# new program.
 library_path = os.environ.pop("LD_LIBRARY_PATH_ORIG", None)
 if library_path is None:
     os.environ.pop("LD_LIBRARY_PATH", None)
@@ -14,8 +14,8 @@ else:
 for name in [name for name in os.environ if name.startswith("_PYI_")]:
     del os.environ[name]
 
-# The OpenSSL in the program looks for certificate authorities where the machine that built it keeps
-# them: Debian, Red Hat and SUSE each have their own place. certifi's are those of Mozilla.
+# The OpenSSL of the program looks for certificate authorities at the path of the machine where it
+# was built. These are the paths of Debian, Red Hat and SUSE, and that of certifi's list.
 AUTHORITIES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

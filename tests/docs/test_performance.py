@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import page, words
-from benchmarks.results import DOCS, Results, line, load, spread
-from benchmarks.targets import memory_bound, verdicts
+from benchmarks.results import DOCS, Results, fit_line, load, spread
+from benchmarks.targets import memory_limit, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_target_is_judged_by_its_median_and_memory_by_its_most(results: Result
     )
     memory = next(reached[title] for title in reached if title.startswith("(a) peak"))
     assert memory == (a["readers"]["ours"]["peak_bytes"]["max"] < 1.5 * a["file_bytes"] + 60e6)
-    assert memory_bound(a["file_bytes"]) == 1.5 * a["file_bytes"] + 60e6
+    assert memory_limit(a["file_bytes"]) == 1.5 * a["file_bytes"] + 60e6
 
 
 def test_the_site_counts_the_commits_since_the_measurement(
@@ -89,9 +89,9 @@ def _git(repository: Path, *arguments: str) -> str:
 
 def test_a_line_is_found_again() -> None:
     counts = [1_000, 10_000, 100_000]
-    found = line(counts, [0.1 + 2e-6 * count for count in counts])
-    assert found["slope"] == pytest.approx(2e-6)
-    assert found["intercept"] == pytest.approx(0.1)
+    fitted = fit_line(counts, [0.1 + 2e-6 * count for count in counts])
+    assert fitted["slope"] == pytest.approx(2e-6)
+    assert fitted["intercept"] == pytest.approx(0.1)
 
 
 def test_the_spread_of_a_few_runs() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.checkpoints import everyday, handles, make, source
+from benchmarks.checkpoints import create_missing, everyday, handles, source
 from benchmarks.measuring import measure
 from benchmarks.processes import BenchmarkError, run
 from benchmarks.readers import BARE, BYTES, OURS, OURS_MANY, PROCESSOR, Answer
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 def test_ours_and_flinks_own_readers_find_the_same() -> None:
     small = source("test-partitions", 1_000, 10)
-    make([small])
+    create_missing([small])
     case = measure(small, (OURS, BARE, PROCESSOR), 1)
     assert case["partitions"] == 1_000
     for figures in case["readers"].values():
@@ -28,7 +28,7 @@ def test_ours_and_flinks_own_readers_find_the_same() -> None:
 
 def test_many_jobs_are_read_whole_by_all() -> None:
     many = everyday("test-many", 20)
-    make([many])
+    create_missing([many])
     case = measure(many, (OURS_MANY, BYTES, BARE), 1)
     assert (case["checkpoints"], case["partitions"]) == (20, 20 * 18)
     assert case["file_bytes"] == sum(file.stat().st_size for file in many.files())
@@ -36,7 +36,7 @@ def test_many_jobs_are_read_whole_by_all() -> None:
 
 def test_a_reader_that_finds_something_else_is_no_measurement() -> None:
     job = handles("test-handles", 2, 4)
-    make([job])
+    create_missing([job])
     blind = replace(BARE, name="blind", answer=lambda _: Answer(0, 0))
     with pytest.raises(BenchmarkError, match="different positions"):
         measure(job, (OURS, blind), 1)
