@@ -187,11 +187,15 @@ class RecordReader:
             {TopicPartition(*p): OffsetSpec.for_timestamp(at) for p, at in known.items()},
             self._isolation,
         )
-        ends = {partition: end for partition, (_, end) in self._ranges(times).items()}
+        ends = self.log_ends(times)
         return {
             partition: first.offset if first.offset >= 0 else ends[partition]
             for partition, first in firsts.items()
         }
+
+    def log_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the log end of each partition; for ``read_committed`` the last stable offset."""
+        return {partition: end for partition, (_, end) in self._ranges(partitions).items()}
 
     def compacted_topics(self, topics: Iterable[str]) -> set[str]:
         """Return those topics that Kafka compacts, except topics whose settings cannot be read."""

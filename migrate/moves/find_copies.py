@@ -88,6 +88,10 @@ def translate_positions(
         again |= lagging if wait or were_proved else {}
         if again:
             committed = stack.enter_context(RecordReader(old, is_committed=True))
+            # Beyond the last stable offset, records of an open transaction were consumed. If the
+            # transaction is committed, the mirror still copies them.
+            stable = committed.log_ends(again)
+            again = {partition: at for partition, at in again.items() if at <= stable[partition]}
             search = _CopySearch(committed, copies, names, again)
             for partition, result in search.translate(again).items():
                 if result.match.outcome.is_proof:

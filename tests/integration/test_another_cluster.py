@@ -346,6 +346,50 @@ def test_transactions(broker: Broker, other: Broker, tmp_path: Path, isolation: 
     assert json.loads(applied.stdout or "0") == {topic: {"0": wanted}}, applied.stderr
 
 
+def test_an_open_transaction_is_waited_for(broker: Broker, other: Broker, tmp_path: Path) -> None:
+    """The job has consumed its records; the mirror copies them once they are committed."""
+    topic = _new_name("orders")
+    broker.create_topic(topic, 1)
+    _produce(broker, topic, 0, ["0", "1"])
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": _new_name("t")}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in ("2", "3"):
+        producer.produce(topic, value, partition=0, timestamp=NOW + 10)
+    assert not producer.flush(30)
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic, isolation="read_committed")
+    chk = write_source(tmp_path / "chk-3", {0: splits(topic, [4])})
+    refused = _to_spark(chk, broker, other, "--wait", "1s")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "mirror lags: at least 2 consumed records not copied yet" in refused.stderr
+    producer.commit_transaction(30)
+    copier.copy(topic, topic, lambda record: (record.offset() or 0) >= 2, "read_committed")
+    result = _to_spark(chk, broker, other)
+    assert json.loads(result.stdout or "0") == {topic: {"0": 9}}, result.stderr
+
+
+def test_a_mirror_that_lags_on_a_compacted_topic(
+    broker: Broker, other: Broker, tmp_path: Path
+) -> None:
+    """The key of a record that is not copied yet has an earlier copy, or a later record."""
+    topic = _new_name("customers")
+    broker.create_topic(topic, 1, {"cleanup.policy": "compact"})
+    _produce(broker, topic, 0, [str(n) for n in range(20)])  # of five keys
+    copier = Copier(broker, other)
+    copier.create(topic, topic)
+    copier.copy(topic, topic, lambda record: (record.offset() or 0) < 10)
+    for position, missing in ((12, 2), (20, 5)):  # of 10, five have a later record of their key
+        chk = write_source(tmp_path / f"{position}/chk-3", {0: splits(topic, [position])})
+        refused = _to_spark(chk, broker, other)
+        assert (refused.code, refused.stdout) == (4, "")
+        text = f"mirror lags: at least {missing} consumed records not copied yet"
+        assert text in refused.stderr, refused.stderr
+
+
 def test_a_compacted_topic(broker: Broker, other: Broker, tmp_path: Path) -> None:
     """The record at the position is gone there, and so are others around it."""
     topic = _new_name("customers")
