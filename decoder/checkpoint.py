@@ -209,7 +209,7 @@ def _read_checkpoint(
     written_at = files.modified_at(metadata_path)
     directory = posixpath.dirname(files.absolute(metadata_path))
     state_files = StateFiles(directory, files, allow_external_files)
-    beam = any(operator.has_state(BEAM_BUNDLE) for operator in metadata.operators)
+    beam = any(BEAM_BUNDLE in operator.state_names for operator in metadata.operators)
     sources = {
         operator.operator_id: source
         for operator in metadata.operators

@@ -152,12 +152,6 @@ class Operator(NamedTuple):
             if handle is not None
         ]
 
-    def has_state(self, name: str) -> bool:
-        """Return whether a managed or raw operator state has this name."""
-        return any(
-            state.name == name for handle in self.operator_state_handles for state in handle.states
-        )
-
     @property
     def state_names(self) -> tuple[str, ...]:
         """The names of the operator's managed and raw operator states, sorted."""
