@@ -19,7 +19,6 @@ from typing import NamedTuple
 from decoder.checkpoint_order import completed_at, find_siblings, is_complete, numbered_checkpoints
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
 from decoder.metadata.original_location import is_other_directory, original_directory
@@ -209,11 +208,10 @@ def _read_checkpoint(
     written_at = files.modified_at(metadata_path)
     directory = posixpath.dirname(files.absolute(metadata_path))
     state_files = StateFiles(directory, files, allow_external_files)
-    beam = any(BEAM_BUNDLE in operator.state_names for operator in metadata.operators)
     sources = {
         operator.operator_id: source
         for operator in metadata.operators
-        if (source := read_source(operator, state_files, beam)) is not None
+        if (source := read_source(operator, state_files, metadata.operators)) is not None
     }
     sinks = {
         operator.operator_id: sink

@@ -9,7 +9,13 @@ from itertools import chain
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.beam import BEAM_KAFKA, WRAPPER_STATE, BeamMark, read_beam_wrapper_element
+from decoder.kafka.beam import (
+    BEAM_BUNDLE,
+    BEAM_KAFKA,
+    WRAPPER_STATE,
+    BeamMark,
+    read_beam_wrapper_element,
+)
 from decoder.kafka.enumerator import open_coordinator_state
 from decoder.kafka.legacy import (
     LEGACY_CONSUMER_STATE,
@@ -63,7 +69,7 @@ _UNKNOWN_KIND = "neither a KafkaSink's nor a FileSink's"
 
 
 def read_source(
-    operator: Operator, files: StateFiles, in_beam_pipeline: bool = False
+    operator: Operator, files: StateFiles, operators: tuple[Operator, ...]
 ) -> Source | None:
     """Read an operator's source state, or return None if it has none.
 
@@ -73,7 +79,8 @@ def read_source(
     Args:
         operator: the operator.
         files: the checkpoint's files.
-        in_beam_pipeline: whether any of the job's operators belongs to Apache Beam's Flink runner.
+        operators: all operators of the job. If one of them belongs to Apache Beam's Flink runner,
+            the operator may be a source of Beam's.
 
     Raises:
         DecodeError: a file of the operator's state is missing, damaged, or outside of the
@@ -85,9 +92,8 @@ def read_source(
         return _read_legacy(legacy_states, files, _operator_label(operator))
     wrapper_states = states.get(WRAPPER_STATE)
     if wrapper_states:
-        wrapped = _read_beam_wrapper(
-            wrapper_states, files, _operator_label(operator), in_beam_pipeline
-        )
+        is_beam = any(BEAM_BUNDLE in other.state_names for other in operators)
+        wrapped = _read_beam_wrapper(wrapper_states, files, _operator_label(operator), is_beam)
         if wrapped is not None:
             return wrapped
     reader_states = states.get(SOURCE_READER_STATE, [])
@@ -154,10 +160,8 @@ def _read_beam_wrapper(
                 others = True
                 continue
             try:
-                element_label = f"{label} subtask {subtask} {WRAPPER_STATE}"
-                marks += [
-                    (subtask, mark) for mark in read_beam_wrapper_element(element, element_label)
-                ]
+                name = f"{label} subtask {subtask} {WRAPPER_STATE}"
+                marks += [(subtask, mark) for mark in read_beam_wrapper_element(element, name)]
             except DecodeError as error:
                 reason = reason or str(error)
     except DecodeError:
