@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, redact_values
 from migrate.kafka.config.java_client import with_java_names
+from migrate.kafka.config.key_stores import unreadable_file
 from migrate.model.cluster_snapshot import BrokerError
 
 # Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
@@ -93,8 +95,7 @@ class Connection:
             settings: dict[str, Any] = {"error_cb": self._failures.append, **self.settings}
             self.admin = AdminClient(settings, logger=_QUIET)
         except (KafkaException, TypeError, ValueError) as error:
-            reason = with_java_names(redact_values(_reason(error), config))
-            raise ConfigError(f"not a usable Kafka configuration: {reason}") from None
+            raise _config_error(_reason(error), config) from None
         self._log_in()
 
     def _log_in(self) -> None:
@@ -144,12 +145,19 @@ class Connection:
         return None
 
     def _no_listener(self) -> BrokerError | None:
-        """Return an error if all addresses were tried, and none has a listener, else None."""
+        """Return an error if all addresses were tried, and none can be a broker's, else None."""
         failures = [
             failure for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN
         ]
         if len(failures) == len(self._failures):
             return None  # librdkafka has not tried all addresses yet
+        if not failures:  # it reports no error for a connection that the other side closes
+            protocol = self.config.get("security.protocol", "PLAINTEXT")
+            return BrokerError(
+                f"{self._servers} closed the connection; security.protocol is {protocol}, and this "
+                "port may want TLS or a log-in: give --kafka-config FILE "
+                "(docs/how-to/secured-kafka.md), or check that a broker runs there"
+            )
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
             return None
         return BrokerError(
@@ -226,6 +234,23 @@ class Connection:
             to = what if what.startswith(denied) else f"each {denied} of {what}"
             return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
         return BrokerError(f"{what}: {redact_secrets(_reason(error), self.config)}")
+
+
+def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
+    """Return the error of properties that librdkafka does not accept."""
+    if "No provider for SASL mechanism GSSAPI" in reason:
+        return ConfigError(
+            "sasl.mechanism is GSSAPI (Kerberos), which the Kafka client from PyPI lacks: use "
+            "another listener, or build confluent-kafka from source"
+        )
+    if "mac verify failure" in reason:
+        store = config["ssl.keystore.location"]
+        return ConfigError(f"ssl.keystore.password does not open {store}")
+    for name, path in config.items():
+        if f"{name} failed: " in reason and not Path(str(path)).exists():
+            return unreadable_file(name, str(path), "no such file")
+    reason = with_java_names(redact_values(reason, config))
+    return ConfigError(f"not a usable Kafka configuration: {reason}")
 
 
 def kafka_error(error: KafkaException) -> KafkaError:

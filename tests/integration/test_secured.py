@@ -308,6 +308,37 @@ def test_a_wrong_password(client: Client, stores: Stores) -> None:
         assert "password" in line
 
 
+@pytest.mark.parametrize(
+    ("listener", "protocol"),
+    [("SASL", ""), ("MTLS", ""), ("BARE", ""), ("SASL", "SSL"), ("SASL", "SASL_PLAINTEXT")],
+)
+def test_a_port_that_closes_the_connection(
+    client: Client, stores: Stores, listener: str, protocol: str
+) -> None:
+    login = _scram(stores).replace("SASL_SSL", protocol) if protocol else ""
+    line = client.refused(6, login, listener=listener)
+    assert line == (
+        f"migrate: {client.broker.address(listener)} closed the connection; security.protocol is "
+        f"{protocol or 'PLAINTEXT'}, and this port may want TLS or a log-in: give --kafka-config "
+        "FILE (docs/how-to/secured-kafka.md), or check that a broker runs there"
+    )
+
+
+def test_kerberos(client: Client, stores: Stores) -> None:
+    line = client.refused(2, _scram(stores), "-X", "sasl.mechanism=GSSAPI")
+    assert line == (
+        "migrate: sasl.mechanism is GSSAPI (Kerberos), which the Kafka client from PyPI lacks: "
+        "use another listener, or build confluent-kafka from source"
+    )
+
+
+def test_a_wrong_password_of_a_key_store(client: Client, stores: Stores) -> None:
+    store = stores.path("ann.p12")
+    text = f"security.protocol=SSL\nssl.keystore.location={store}\n"
+    line = client.refused(2, f"{text}ssl.keystore.password=wrong-Word\n", listener="MTLS")
+    assert line == f"migrate: ssl.keystore.password does not open {store}"
+
+
 def test_a_mechanism_that_the_broker_has_not(client: Client, stores: Stores) -> None:
     line = client.refused(6, _scram(stores), "-X", "sasl.mechanism=SCRAM-SHA-256")
     assert "supported mechanisms: SCRAM-SHA-512,PLAIN" in line

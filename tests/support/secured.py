@@ -132,7 +132,7 @@ class SecuredBroker(Broker):
     """A broker with secured listeners; users have only the permissions that `allow` grants.
 
     The listener SASL accepts SCRAM-SHA-512 and PLAIN over TLS. MTLS requires client certificates.
-    ELSEWHERE is like SASL, but its certificate is for another host.
+    ELSEWHERE is like SASL, but its certificate is for another host. BARE is SASL without TLS.
     """
 
     def __init__(self, plain_users: dict[str, str] | None = None) -> None:
@@ -155,7 +155,7 @@ class SecuredBroker(Broker):
             "listener.name.elsewhere.ssl.keystore.type": "PEM",
             "listener.name.elsewhere.ssl.keystore.location": str(self._store(elsewhere)),
         }
-        for listener in ("sasl", "elsewhere"):
+        for listener in ("sasl", "elsewhere", "bare"):
             prefix = f"listener.name.{listener}"
             settings[f"{prefix}.scram-sha-512.sasl.jaas.config"] = (
                 f"{_LOGIN}.scram.ScramLoginModule required;"
@@ -163,7 +163,8 @@ class SecuredBroker(Broker):
             settings[f"{prefix}.plain.sasl.jaas.config"] = (
                 f"{_LOGIN}.plain.PlainLoginModule required{users};"
             )
-        super().__init__(settings, {"SASL": "SASL_SSL", "MTLS": "SSL", "ELSEWHERE": "SASL_SSL"})
+        protocols = {"SASL": "SASL_SSL", "MTLS": "SSL", "ELSEWHERE": "SASL_SSL"}
+        super().__init__(settings, {**protocols, "BARE": "SASL_PLAINTEXT"})
 
     def close(self) -> None:
         super().close()

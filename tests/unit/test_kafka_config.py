@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from confluent_kafka import KafkaError
 
+from migrate.kafka.client import Connection
 from migrate.kafka.config import ConfigError, KafkaConfig, kafka_config, redact_secrets
 from migrate.kafka.config.java_client import IGNORED
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
@@ -66,19 +67,27 @@ def test_no_address_at_all(servers: str | None) -> None:
         kafka_config(servers, None, [])
 
 
+def test_a_file_that_names_no_brokers(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("client.id=x\n")
+    with pytest.raises(ConfigError) as refused:
+        kafka_config(None, file, [])
+    assert str(refused.value) == f"{file} names no brokers: add bootstrap.servers=HOST:PORT to it"
+
+
 def test_the_syntax_is_that_of_java_properties(tmp_path: Path) -> None:
     text = (
         "# a comment\n! another\n\n"
         "client.id : with a colon\n"
         "  sasl.username with a space\n"
         "sasl.password=a\\\\b\\\n   c\\u00e9\\=\\#d\n"
-        "ssl.ca.location=twice\nssl.ca.location=last  \r\n"
+        "client.rack=twice\nclient.rack=last  \r\n"
     )
     assert _translated(tmp_path, text) == {
         "client.id": "with a colon",
         "sasl.username": "with a space",
         "sasl.password": "a\\bcé=#d",
-        "ssl.ca.location": "last",
+        "client.rack": "last",
     }
 
 
@@ -305,6 +314,19 @@ def test_a_store_that_librdkafka_does_not_read_is_converted(
         )
 
 
+@pytest.mark.parametrize("name", ["ca", "crl", "certificate", "key", "keystore"])
+def test_a_file_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
+    name = f"ssl.{name}.location"
+    # What is not named like a file may be a password on the wrong line.
+    for value, shown in (("m/nothere.crt", "m/nothere.crt"), (SECRET, "the file")):
+        with pytest.raises(ConfigError) as refused:
+            config = _config(tmp_path, "security.protocol=SSL\n", f"{name}={value}")
+            Connection(config)
+        assert str(refused.value).lower().removesuffix(" or directory") == (
+            f"{name}: {shown} cannot be read: no such file"
+        )
+
+
 def test_a_file_that_librdkafka_would_read_for_ever_is_refused(tmp_path: Path) -> None:
     largest, larger = tmp_path / "largest", tmp_path / "larger"
     for file, size in ((largest, MAX_STORE_BYTES), (larger, MAX_STORE_BYTES + 1)):
@@ -336,6 +358,20 @@ def test_pem_in_one_line_is_put_in_lines(tmp_path: Path, name: str, own: str) ->
     block = f"-----BEGIN X Y----- \\\n {body[:40]} {body[40:]} \\\n -----END X Y-----"
     lines = f"-----BEGIN X Y-----\n{'A' * 64}\n{'A' * 6}\n-----END X Y-----\n"
     assert _translated(tmp_path, f"{name}={block} {block}\n") == {own: lines * 2}
+
+
+# -- OAUTHBEARER ----------------------------------------------------------------------------------
+
+
+def test_a_token_needs_a_source(tmp_path: Path) -> None:
+    text = "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
+    assert _refusal(tmp_path, text) == (
+        "sasl.mechanism is OAUTHBEARER, and nothing says where the token comes from: set "
+        "sasl.oauthbearer.method=oidc, and sasl.oauthbearer.client.id, .client.secret and "
+        ".token.endpoint.url"
+    )
+    for source in ("sasl.oauthbearer.method=OIDC", "enable.sasl.oauthbearer.unsecure.jwt=true"):
+        assert source.split("=")[0] in _translated(tmp_path, text, source)
 
 
 # -- AWS -----------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ _ADDRESS = re.compile(
 )
 _LARGEST_PORT = 65_535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM, "GSSAPI")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM)
 # librdkafka has two names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")
 
@@ -80,6 +80,8 @@ def kafka_config(
     if bootstrap_servers is not None:
         texts["bootstrap.servers"] = bootstrap_servers
     if not texts.get("bootstrap.servers"):
+        if file is not None and bootstrap_servers is None:
+            raise ConfigError(f"{file} names no brokers: add bootstrap.servers=HOST:PORT to it")
         raise ConfigError("no Kafka address: add --bootstrap-servers HOST:PORT")
     for name in _SERVERS:
         check_servers(name, texts.get(name, ""))
@@ -96,9 +98,10 @@ def kafka_config(
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:
-    """Refuse an unknown protocol or mechanism, and a SASL connection without a mechanism.
+    """Refuse an unknown protocol or mechanism, and a SASL connection that lacks a property.
 
-    Kafka's default mechanism is Kerberos (GSSAPI), which the wheels of confluent-kafka lack.
+    Kafka's default mechanism is Kerberos (GSSAPI), which the wheels of confluent-kafka lack. So it
+    is accepted, but not proposed.
 
     Raises:
         ConfigError: a property is refused.
@@ -112,10 +115,18 @@ def _check_mechanism(properties: Mapping[str, str]) -> None:
             f"{', '.join(_MECHANISMS)}"
         )
     mechanism = properties.get("sasl.mechanisms", "")
-    if mechanism and mechanism.upper() not in _MECHANISMS:
+    if mechanism and mechanism.upper() not in (*_MECHANISMS, "GSSAPI"):
         raise ConfigError(
             f"sasl.mechanism: no such mechanism{hint(mechanism.upper(), _MECHANISMS)}; one of "
             f"{', '.join(_MECHANISMS)}"
+        )
+    has_token = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
+    has_token |= "enable.sasl.oauthbearer.unsecure.jwt" in properties
+    if mechanism.upper() == "OAUTHBEARER" and not has_token:
+        raise ConfigError(
+            "sasl.mechanism is OAUTHBEARER, and nothing says where the token comes from: set "
+            "sasl.oauthbearer.method=oidc, and sasl.oauthbearer.client.id, .client.secret and "
+            ".token.endpoint.url"
         )
 
 

@@ -6,6 +6,7 @@ PKCS#12.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from enum import Enum
@@ -31,6 +32,8 @@ STORE_PROPERTIES = frozenset(
 # The maximum size of a store in bytes. The certificates of all authorities that a machine trusts
 # have about 200 KB.
 MAX_STORE_BYTES = 16 * 1024 * 1024
+
+_FILE_NAME = re.compile(r".+\.(?:pem|crt|cer|key|p12|pfx|jks)", re.IGNORECASE)
 
 
 class _Kind(Enum):
@@ -96,11 +99,20 @@ def check_file(name: str, path: str) -> None:
         raise ConfigError(f"{name}: {path}: larger than {MAX_STORE_BYTES} bytes")
 
 
+def unreadable_file(name: str, path: str, reason: str | None) -> ConfigError:
+    """Return the error of a file that cannot be read.
+
+    A value that is not named like a file may be a password on the wrong line, so it is not shown.
+    """
+    shown = path if _FILE_NAME.fullmatch(path) else "the file"
+    return ConfigError(f"{name}: {shown} cannot be read: {reason}")
+
+
 def _kind(name: str, path: str) -> _Kind:
     try:
         content = read_file(path, MAX_STORE_BYTES)
     except OSError as error:
-        raise ConfigError(f"{name}: the file cannot be read: {error.strerror}") from error
+        raise unreadable_file(name, path, error.strerror) from error
     if b"-----BEGIN " in content:
         return _Kind.PEM
     # JKS and its successor JCEKS have magic numbers; PKCS#12 is an ASN.1 sequence.
