@@ -6,7 +6,7 @@ sources, and brokers that are not in the job's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.plan_input import PlanInput
@@ -105,11 +105,17 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
         )
 
 
-def name_collision_refusals(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
-    """Yield a refusal of each new name that another topic has, unless that one is renamed too."""
-    topics = topics_of(chosen)
-    for old, new in sorted(policies.topic_map.items()):
-        if old in topics and new in topics and new not in policies.topic_map:
+def name_collision_refusals(
+    topics: Collection[str], topic_map: Mapping[str, str]
+) -> Iterator[Refusal]:
+    """Yield a refusal of each new name that another topic has, unless that one is renamed too.
+
+    Args:
+        topics: the topics that move.
+        topic_map: the topics' names at the target, by their names in the input.
+    """
+    for old, new in sorted(topic_map.items()):
+        if old in topics and new in topics and new not in topic_map:
             yield Refusal(
                 f"--topic-map {old}={new}: {new} is a topic of the checkpoint itself",
                 "rename that one too, or leave it out with --partitions",

@@ -116,7 +116,10 @@ def make_plan(
     refusals += blocker_refusals(findings, policies)
     refusals += several_clusters or shared_topic_refusals(shared, policies)
     refusals += shared_group_refusals(moved, snapshot)
-    refusals += name_collision_refusals(chosen, policies)
+    topics = topics_of(chosen)
+    if policies.partitions is not None:
+        topics &= policies.partitions.keys()
+    refusals += name_collision_refusals(topics, policies.topic_map)
     partitions: list[PlannedPartition] = []
     if not refusals:
         partitions = _plan_partitions(moved, snapshot, policies)

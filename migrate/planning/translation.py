@@ -19,6 +19,7 @@ from migrate.model.policies import OnAmbiguous, Policies
 from migrate.model.positions import TopicPartition, log_of
 from migrate.model.wording import counted, did_you_mean, join_some
 from migrate.planning.match_records import Match, MatchOutcome
+from migrate.planning.obstacles import name_collision_refusals
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Translation
 from migrate.planning.refusals_and_warnings import target_group_warnings
 
@@ -43,11 +44,14 @@ def topic_refusals(
 ) -> Iterator[Refusal]:
     """Yield refusals of topics that the other cluster lacks, or has with other partition counts.
 
+    Two topics under one name there are refused, too.
+
     Args:
         plan: the plan for the job's cluster.
         target: the snapshot of the other cluster.
         names: the topics' names there, by their names in the job's cluster.
     """
+    yield from name_collision_refusals(plan.topics, names)
     here = plan.snapshot.topics if plan.snapshot is not None else {}
     for topic in sorted({planned.topic for planned in plan.partitions if planned.topic in here}):
         name = names.get(topic, topic)

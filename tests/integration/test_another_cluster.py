@@ -293,6 +293,14 @@ def test_refusals(broker: Broker, other: Broker, tmp_path: Path) -> None:
     assert f"{topic} has 2 partitions, and {wide} in the cluster that the target reads has 3" in (
         result.stderr
     )
+    # Two topics that have the same records, and would have one name.
+    first, second = _copied_topic(broker, other, 1, 20)
+    broker.create_topic(second, 1)
+    _produce(broker, second, 0, [f"0/{n}" for n in range(20)])
+    both = write_source(tmp_path / "both/chk-3", {0: [*splits(first, [1]), *splits(second, [1])]})
+    result = _to_spark(both, broker, other, "--topic-map", f"{first}={second}")
+    assert (result.code, result.stdout) == (4, "")
+    assert f"{second} is a topic of the checkpoint itself" in result.stderr
     # Retention there, and records that went to the other partition.
     name = _new_name("west")
     copier = Copier(broker, other)

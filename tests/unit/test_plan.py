@@ -208,6 +208,9 @@ def test_two_topics_do_not_become_one(tmp_path: Path) -> None:
     swapped = Policies(topic_map={"a": "b", "b": "a"})
     plan = make_plan(extraction, extraction.sources, None, swapped)
     assert (plan.refusals, plan.next_offsets) == ((), {("a", 0): 2, ("b", 0): 1})
+    only_a = Policies(topic_map={"a": "b"}, partitions={"a": frozenset({0})})
+    plan = make_plan(extraction, extraction.sources, None, only_a)
+    assert (plan.refusals, plan.next_offsets) == ((), {("b", 0): 1})
 
 
 def test_partitions_are_sorted_as_numbers_in_the_json(tmp_path: Path) -> None:
