@@ -234,7 +234,8 @@ def verify_log(
     The first batch begins at the seeds of its sources, and every other batch at the end of the
     batch before. If a batch has no offset for a seeded partition, the query does not read this
     partition (``MISSING``). If a batch ends below its beginning, the records between are read again
-    (``REPEATED``).
+    (``REPEATED``). If a partition is neither seeded nor in the newest batch, the query reads it
+    from its next batch on, or, with ``assign``, never (``UNKNOWN``).
 
     Args:
         verification: the verification of the query's start.
@@ -253,11 +254,24 @@ def verify_log(
                     _, before = worse.get(topic_partition, (None, 0))
                     worse[topic_partition] = StartOutcome.REPEATED, before + begins - end
                 begins = end
+    newest = batches[-1:]
+    listed = {
+        place
+        for sources in (seeds, *(ends for _, ends in newest))
+        for offsets in sources.values()
+        for place in offsets
+    }
     partitions = []
     for partition in verification.partitions:
         if partition.outcome is StartOutcome.OK and partition.topic_partition in worse:
             outcome, records = worse[partition.topic_partition]
             partition = replace(partition, outcome=outcome, records=records)
+        elif (
+            partition.outcome is StartOutcome.OK
+            and newest
+            and partition.topic_partition not in listed
+        ):
+            partition = replace(partition, outcome=StartOutcome.UNKNOWN, started=None)
         partitions.append(partition)
     return replace(
         verification,

@@ -98,6 +98,16 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             f"missing ({unread}): seeded, and not in each batch of the query's log: does the query "
             "read these topics, by the seed's numbers?"
         )
+    unlisted = sum(
+        row.outcome is StartOutcome.UNKNOWN and row.started is None
+        for row in verification.partitions
+    )
+    if unlisted and not verification.continuous:
+        yield (
+            f"cannot tell ({unlisted}): neither seeded nor in the newest batch of the query's log: "
+            "the query reads it from its next batch on, or never, if it assigns partitions; verify "
+            "after that batch"
+        )
     again = sum(
         row.outcome is StartOutcome.REPEATED and not _started_below(row)
         for row in verification.partitions

@@ -346,6 +346,30 @@ def test_a_partition_added_after_the_plan_is_read_from_its_first_record(
     ]
 
 
+def test_a_partition_that_no_batch_lists_is_not_verified(
+    tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
+) -> None:
+    """Seen: a query that assigns partition 0 reads nothing of 1, and "2 ok", "verified"."""
+    topic = f"spark-seed-assigned-{uuid.uuid4().hex[:8]}"
+    servers = broker.bootstrap_servers
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(10)))
+    seed(checkpoint_dir, {0: 5}, topic)
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [5])})
+    broker.add_partitions(topic, 2)
+    broker.produce(topic, 1, _values(range(3)))
+    assigned = spark.read_all(servers, {"assign": json.dumps({topic: [0]})}, checkpoint_dir)
+    assert [record[1:3] for record in assigned] == [(0, offset) for offset in range(5, 10)]
+    result = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", servers)
+    assert result.code == 5
+    assert ": 1 ok, 1 cannot tell\n" in result.stdout
+    assert "cannot tell (1): neither seeded nor in the newest batch" in result.stderr
+    # A query that subscribes reads it in its next batch.
+    assert len(spark.read_all(servers, {"subscribe": topic}, checkpoint_dir)) == 5 + 3
+    result = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", servers)
+    assert (result.code, "all 2 partitions started" in result.stderr) == (0, True)
+
+
 def test_a_query_fails_on_a_topic_recreated_after_the_plan(
     broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:

@@ -688,6 +688,24 @@ def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> 
     assert any("does not hold its first batches any more" in line for line in outcome_lines(gone))
 
 
+def test_a_partition_neither_seeded_nor_in_the_newest_batch_may_never_be_read() -> None:
+    query = QueryStart(side({0: 3}), side({0: 9}), has_begun_batch=True)
+    ranges = logs({0: (0, 9), 1: (0, 9)})
+    checked = verify_query(side({0: 3}), query, ranges, new_at_earliest=True)
+    seeds = {"0": {("t", 0): 3}}
+    first = (0, {"0": {("t", 0): 5}})
+    read = verify_log(checked, seeds, [first, (1, {"0": {("t", 0): 9, ("t", 1): 4}})])
+    assert read.verified
+    unread = verify_log(checked, seeds, [first])
+    assert [(row.outcome, row.started) for row in unread.partitions] == [
+        (StartOutcome.OK, 3),
+        (StartOutcome.UNKNOWN, None),
+    ]
+    (line,) = outcome_lines(unread)
+    assert line.startswith("cannot tell (1): neither seeded nor in the newest batch")
+    assert verify_log(checked, seeds, []).verified
+
+
 def test_a_query_of_other_topics_is_told_by_them() -> None:
     expected, clicks = side({0: 3}), side({0: 3}, "clicks")
     query = QueryStart(clicks, clicks, has_begun_batch=True)
