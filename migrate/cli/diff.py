@@ -48,7 +48,7 @@ def diff(
     ),
     all_: bool = option("Show every partition, however many there are.", flags=("--all",)),
     wide: bool = WIDE,
-    exit_code: bool = option("Exit with 1 if the sides differ."),
+    exit_code: bool = option("Exit with 1 if the sides differ, or hold no partition."),
     topic_map: Mapping[str, str] | None = option(
         "With --to-kafka-config or --to-bootstrap-servers: LEFT's topic OLD has the name "
         "NEW in the cluster of RIGHT. Repeatable.",

@@ -122,8 +122,8 @@ class Diff:
 
     @property
     def differs(self) -> bool:
-        """Whether any row has a relation other than ``same``."""
-        return any(row.relation is not Relation.SAME for row in self.rows)
+        """Whether any row has a relation other than ``same``, or there is no row to compare."""
+        return not self.rows or any(row.relation is not Relation.SAME for row in self.rows)
 
     @property
     def is_clipped(self) -> bool:

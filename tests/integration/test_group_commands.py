@@ -94,6 +94,15 @@ def test_a_move_to_a_group_warns_of_sinks_that_may_remember(
     assert told not in migrate("to-spark", chk, *servers).stderr
 
 
+def test_groups_that_hold_nothing_are_not_the_same(broker: Broker, group: str) -> None:
+    """Seen: of a misspelt group beside the log ends, --exit-code said 0, which means no lag."""
+    for right in ("broker:latest", f"group:{group}-2"):
+        compare = ("diff", f"group:{group}", right, "-b", broker.bootstrap_servers)
+        result = migrate(*compare, "--exit-code", "--format", "json")
+        assert (result.code, json.loads(result.stdout)["differs"]) == (1, True)
+        assert "there is no such group" in result.stderr
+
+
 def test_an_empty_name_is_no_group(broker: Broker, chk: Path) -> None:
     result = migrate("commit-group", chk, "--group", "", "-b", broker.bootstrap_servers)
     assert (result.code, result.stdout) == (2, "")
