@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from migrate.spark import (
 from migrate.spark.transfer.flat_state import Field, SparkState
 from migrate.spark.transfer.proof import compare, compare_with_expected
 from migrate.spark.transfer.spark_state import is_before_4, temporary_setting
-from migrate.spark.transfer.verify_state import _expected
+from migrate.spark.transfer.verify_state import _expected, verify_state
 from tests.support.command import migrate as command
 from tests.support.spark import Spark
 
@@ -582,6 +583,32 @@ def test_what_a_killed_prime_leaves_is_named(
 
 
 # -- verified ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folder", "state"), [("kinds", "kinds/map"), ("windows", "late/window-contents")]
+)
+def test_several_entries_of_a_key_are_not_compared_as_one(
+    session: SparkSession, tmp_path: Path, folder: str, state: str
+) -> None:
+    """Seen: '14 keys right' of a map with 21 entries, of which the query had dropped the others."""
+    (savepoint,) = (SAVEPOINT.parents[1] / f"state/2.2/{folder}/canonical").glob("savepoint-*")
+    operator, name = state.split("/")
+    flink = read_keyed_state(session, str(savepoint), operator=operator, state=name)
+    keys = flink.select("key").distinct().count()
+    assert flink.count() > keys
+    prime(
+        lambda events: events.dropDuplicates(["k"]),
+        [seen_rows(flink, flink.select("key").toDF("k").schema, keys={"k": "key"})],
+        positions={("events", 0): 1},
+        checkpoint_location=str(tmp_path / "query"),
+    )
+    verify = partial(
+        verify_state, str(savepoint), str(tmp_path / "query"), operator, name, sample=None, conf={}
+    )
+    with pytest.raises(migrate.UsageError, match="name each with --expect"):
+        verify(expect=None)
+    assert verify(expect="key").right == keys
 
 
 def _primed_query(location: Path, state: DataFrame) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from migrate.inputs.spark_log import has_begun_batch, kafka_seeds, logged_batches
 from migrate.model.errors import Refused, UsageError
@@ -57,8 +57,8 @@ def verify_state(
         operator: the operator in the savepoint.
         state: the name of the operator's state.
         expect: Spark SQL expressions over Flink's columns, one for each field of Spark's key and
-            value, in their order. The default is the parts of Flink's key, the window, and the
-            parts of the value.
+            value, in their order. The default is the parts of Flink's key, those of a MAP's
+            key, the window, and the parts of the value.
         sample: the number of Flink's keys to compare; None compares all. With a sample, keys that
             only Spark has are no errors.
         conf: settings for a new Spark session.
@@ -149,22 +149,32 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
 
 
 def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
-    """Yield SQL expressions for the parts of the key, the window, and the parts of the value."""
-    for name in ("key", "namespace", "value"):
-        if name not in flink.columns or (name == "namespace" and not state.has_window):
-            continue
-        if name == "value" and not state.values:
-            continue  # dropDuplicates keeps only keys
-        type_ = flink.schema[name].dataType
-        if name == "namespace" or not isinstance(type_, StructType):
-            yield name
-            continue
-        fields = type_.names
-        if name == "key":
-            fields = [fields[number] for number in key_order(fields, state)]
-        yield from (
-            f"{name}.{quoted(field)} AS {name}_{number}" for number, field in enumerate(fields)
-        )
+    """Yield SQL expressions for the parts of the key, the window, and the parts of the value.
+
+    The key of a MAP's entry belongs to the key. The window is there even if Spark's state has none:
+    it must not be ignored that Flink has several entries for one key.
+    """
+    parts = {
+        name: _parts(name, flink.schema[name].dataType)
+        for name in ("key", "map_key", "value")
+        if name in flink.columns
+    }
+    keys = parts.get("key", []) + parts.get("map_key", [])
+    names = [name for name, _ in keys]
+    for number, index in enumerate(key_order(names, state)):
+        yield f"{keys[index][1]} AS key_{number}"
+    if "namespace" in flink.columns:
+        yield "namespace"
+    if state.values:  # dropDuplicates keeps only keys
+        for number, (_, value) in enumerate(parts.get("value", [])):
+            yield f"{value} AS value_{number}"
+
+
+def _parts(column: str, type_: DataType) -> list[tuple[str, str]]:
+    """Return the name of each part of a column, and an SQL expression for it."""
+    if not isinstance(type_, StructType):
+        return [(column, column)]
+    return [(name, f"{column}.{quoted(name)}") for name in type_.names]
 
 
 def _select(flink: DataFrame, expect: str) -> DataFrame:
