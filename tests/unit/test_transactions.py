@@ -29,7 +29,12 @@ from tests.support.checkpoints import (
     splits,
     write_checkpoint,
 )
-from tests.support.encoder import COMMITTER_STATE, Committable, encode_committer_element
+from tests.support.encoder import (
+    COMMITTER_STATE,
+    Committable,
+    FileCommittable,
+    encode_committer_element,
+)
 
 # TransactionState @ Kafka 4.1.1
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMMIT, ABORT, DEAD = range(7)
@@ -202,6 +207,19 @@ def test_flink_commits_what_is_still_open(
     (warning,) = told
     assert "the restored job commits it" in warning
     assert "unless the brokers have aborted it" in warning
+
+
+def test_the_brokers_do_not_abort_files(tmp_path: Path) -> None:
+    pending = {5: {0: [FileCommittable("a", b"file"), FileCommittable("b", b"file")]}}
+    states = {COMMITTER_STATE: [encode_committer_element("2.2", pending)]}
+    sink = operator_with_states(states, operator_id=bytes(16))
+    source = source_operator(SourceState({0: splits("t", [4])}))
+    job = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", source, sink)))
+    _, told = check_savepoint(job, job.sources, None, Policies(), ignore_other_sources=False)
+    assert _told(told) == [
+        f"operator {'00' * 16}: a FileSink has 2 finished files to commit: the restored job "
+        "commits what the stop did not; a second commit changes nothing [pending-transactions]"
+    ]
 
 
 def test_flink_finds_in_order_what_it_has_committed(tmp_path: Path) -> None:
