@@ -171,7 +171,9 @@ def to_spark(
     )
     written = checkpoint_dir is not None and not state
     note = f"the checkpoint location {checkpoint_dir} was written completely" if written else ""
-    code = "" if format is SparkFormat.JSON else start.code(format.value, spark_version)
+    code = ""
+    if format is not SparkFormat.JSON:
+        code = start.code(format.value, spark_version, str(new_file) if new_file else None)
     with output_after_writing(note):
         if new_file is not None:
             write_new(new_file, f"{code}\n")

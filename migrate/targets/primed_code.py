@@ -20,6 +20,7 @@ def priming_code(
     savepoint: str,
     checkpoint_location: str,
     connector: Connector,
+    file: str | None = None,
 ) -> str:
     """Return the text of the file, with one query for each state.
 
@@ -30,9 +31,10 @@ def priming_code(
         checkpoint_location: the query's checkpoint location; for several states, the directory
             that gets a checkpoint location for each state.
         connector: the jar of Spark's Kafka connector.
+        file: the name of the file, for the first line.
     """
     lines = [
-        *code_head(PYTHON, [stream], connector),
+        *code_head(PYTHON, [stream], connector, file),
         "from pathlib import Path",
         "",
         "from pyspark.sql import SparkSession",

@@ -8,6 +8,7 @@ code has the lines that start the real query with its own checkpoint location.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -34,8 +35,9 @@ class Language:
     """The parts of the code that differ between Python and Scala."""
 
     comment: str
-    # The command that runs the code; ``{}`` stands for the connector's coordinates.
+    # The command that runs the code, for the connector's coordinates and the file's name.
     launch: str
+    file: str
     # The import that code needs if the value of an option is in the environment.
     environment_import: tuple[str, ...]
     # The lines that make the Spark session.
@@ -55,6 +57,7 @@ def query_code(
     streams: Sequence[SparkStream],
     checkpoint_location: str | None,
     connector: Connector,
+    file: str | None = None,
 ) -> str:
     """Return a PySpark file, or a Scala file for ``spark-shell``.
 
@@ -67,10 +70,11 @@ def query_code(
         streams: the query's Kafka sources.
         checkpoint_location: the seeded location; if None, the code has a placeholder.
         connector: the jar of Spark's Kafka connector, which the first line names.
+        file: the name of the file, for the first line.
     """
     note, declare = language.comment, language.declaration
     lines = [
-        *code_head(language, streams, connector),
+        *code_head(language, streams, connector, file),
         f"{note} A query to complete, where it says COMPLETE. As it is, it shows {TRIAL_RECORDS} "
         "records and ends.",
         *language.session,
@@ -114,10 +118,11 @@ def query_code(
 
 
 def code_head(
-    language: Language, streams: Sequence[SparkStream], connector: Connector
+    language: Language, streams: Sequence[SparkStream], connector: Connector, file: str | None
 ) -> Iterator[str]:
     """Yield the comments at the top of the code, and the import that the options need."""
-    yield f"{language.comment} {language.launch.format(connector.coordinates)}"
+    launch = language.launch.format(connector.coordinates, shlex.quote(file or language.file))
+    yield f"{language.comment} {launch}"
     yield from [f"{language.comment} {_GUESSED_VERSION}"] * connector.is_guess
     if any(option.from_environment for stream in streams for option in stream.options):
         yield from language.environment_import
@@ -172,7 +177,8 @@ def _scala_literal(text: str) -> str:
 
 PYTHON = Language(
     comment="#",
-    launch="spark-submit --packages {} query.py",
+    launch="spark-submit --packages {} {}",
+    file="query.py",
     environment_import=("import os", ""),
     session=(
         "from pyspark.sql import SparkSession",
@@ -189,7 +195,8 @@ PYTHON = Language(
 # The code can also be the body of an object. The names in it follow Scala's conventions.
 SCALA = Language(
     comment="//",
-    launch="spark-shell --packages {} < query.scala",
+    launch="spark-shell --packages {} < {}",
+    file="query.scala",
     environment_import=(),
     session=(
         "// To compile it, make it the main method of an object, and run that with spark-submit "

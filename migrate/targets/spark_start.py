@@ -41,7 +41,10 @@ class SparkStart:
         return "\n".join(stream.starting_offsets for stream in self.streams)
 
     def code(
-        self, format: Literal["options", "python", "scala"], spark_version: str | None = None
+        self,
+        format: Literal["options", "python", "scala"],
+        spark_version: str | None = None,
+        file: str | None = None,
     ) -> str:
         """Return all options as ``name=value`` lines, or the code of a complete query.
 
@@ -51,6 +54,7 @@ class SparkStart:
             format: ``options`` for the lines; otherwise the language of the code.
             spark_version: the version of Spark that runs the code, such as ``4.0.0``. By default
                 that of the installed PySpark, or 4.0.0 if PySpark is not installed.
+            file: the name of the file that gets the code; its first line, a command, names it.
 
         Raises:
             UsageError: ``spark_version`` is not a version.
@@ -63,9 +67,10 @@ class SparkStart:
                 self.savepoint,
                 self.checkpoint_location or "DIRECTORY",
                 kafka_connector(spark_version),
+                file,
             )
         if format == "options":
             return "\n".join(option_lines(self.streams, self.checkpoint_location))
         language = PYTHON if format == "python" else SCALA
         connector = kafka_connector(spark_version)
-        return query_code(language, self.streams, self.checkpoint_location, connector)
+        return query_code(language, self.streams, self.checkpoint_location, connector, file)

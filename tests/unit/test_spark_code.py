@@ -196,19 +196,23 @@ def test_a_relative_location_is_printed_whole(
     assert result.stdout.splitlines()[-2:] == ["failOnDataLoss=true", location]
 
 
-@pytest.mark.parametrize("kind", ["python", "scala"])
-def test_the_query_is_written_to_a_new_file(plan: Path, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), [("python", "query.py"), ("scala", "query.scala")])
+def test_the_query_is_written_to_a_new_file(
+    plan: Path, tmp_path: Path, kind: str, name: str
+) -> None:
     """Seen: ``> query.py`` emptied the file of the first run, then the second run was refused."""
     printed = migrate("to-spark", "--plan", plan, "--format", kind)
-    file, seed = tmp_path / "query", tmp_path / "seed"
+    file, seed = tmp_path / "my query", tmp_path / "seed"
     to_file = ("to-spark", "--plan", plan, "--format", kind, "--query-file", file)
     result = migrate(*to_file)
-    assert (result.code, file.read_text()) == (0, printed.stdout)
+    # Its first line, the command that starts it, names the file.
+    code = printed.stdout.replace(f" {name}\n", f" '{file}'\n", 1)
+    assert (result.code, file.read_text()) == (0, code)
     assert result.stdout == migrate("to-spark", "--plan", plan).stdout
     again = migrate(*to_file, "--checkpoint-dir", seed)
     assert (again.code, again.stdout) == (4, "")
     assert f"refused: {file} is there already; name a new file" in again.stderr
-    assert file.read_text() == printed.stdout and not seed.exists()
+    assert file.read_text() == code and not seed.exists()
     elsewhere = migrate(*to_file[:-1], tmp_path / "missing" / "query", "--checkpoint-dir", seed)
     assert (elsewhere.code, seed.exists()) == (2, False)
     assert (
