@@ -50,7 +50,12 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
         text = read_bounded(path).decode("utf-8-sig")
         if _CSV.match(text):
             raise InputError(f"{path}: it is CSV, not JSON; name it csv:{path}")
-        offsets = topic_offsets(parse_json(text))
+        value = parse_json(text)
+        if isinstance(value, dict) and isinstance(value.get("kind"), str):
+            raise InputError(
+                f"{path}: a file of this tool, not startingOffsets; `migrate show {path}` prints it"
+            )
+        offsets = topic_offsets(value)
         check_count(len(offsets), path)
         starts = {place: _parse_start(number) for place, number in offsets.items()}
     except NotOffsets as error:

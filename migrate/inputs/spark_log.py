@@ -41,8 +41,11 @@ from migrate.inputs.spark_log_entries import (
 )
 from migrate.model.errors import InputError, Refused
 from migrate.model.positions import PositionSet
+from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
+# The directories in a location that are searched for the one that was meant.
+_MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -113,21 +116,22 @@ def starting_positions(
     directory, files = str(directory), files or Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
-        raise InputError(f"{directory}: {_why_no_start(directory, files)}")
+        raise InputError(f"{directory}: {why_no_start(directory, files)}")
     return PositionSet(label, _merge(directory, seeds.values()), "before batch 0")
 
 
-def _why_no_start(directory: str, files: ByteSource) -> str:
+def why_no_start(directory: str, files: ByteSource) -> str:
     """Return the reason why a directory has no seed of a Kafka source."""
     names = list_directory(files, directory) or ()
     if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
         return "a checkpoint of Flink, not of a Spark query; name it without spark:"
     if entry_numbers(files, join(directory, "commits")):
         return "where the query started is unknown: it has no start of a Kafka source (sources/0/0)"
+    below = (join(directory, name) for name in names[:_MOST_NAMED])
     return (
         "no committed batch, and no start of a Kafka source (sources/0/0); name the "
         "checkpointLocation of a micro-batch query"
-    )
+    ) + did_you_mean(path for path in below if files.is_file(join(path, "metadata")))
 
 
 def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:

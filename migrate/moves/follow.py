@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.inputs.spark_log import query_id
-from migrate.model.errors import ServiceError, UsageError
+from migrate.inputs.spark_log import query_id, why_no_start
+from migrate.inputs.spark_log_entries import list_directory
+from migrate.model.errors import InputError, ServiceError, UsageError
 from migrate.model.log import log
 from migrate.model.positions import SPARK_PREFIX
 from migrate.model.warning import WarningCode, warn
@@ -76,7 +77,11 @@ def follow(
         raise UsageError(f"--every {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
     with suppress(OSError):  # a store that does not answer is asked again
-        query_id(path_of(query.removeprefix(SPARK_PREFIX), Files()), Files())
+        files = Files()
+        location = path_of(query.removeprefix(SPARK_PREFIX), files)
+        names = list_directory(files, location)  # none before the query's first start
+        if query_id(location, files) is None and names and "commits" not in names:
+            raise InputError(f"{location}: {why_no_start(location, files)}")
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
     while True:

@@ -193,6 +193,11 @@ def _parse_target(target: str) -> Side:
     check_no_credentials(target, InputError)
     if similar := _similar_name(target, ("spark", "group")):
         raise UsageError(f"{target}: no such target; did you mean {similar}?")
+    if target.startswith(("json:", "csv:", "broker:")):
+        raise UsageError(
+            f"{target}: verify looks at spark:DIR or group:NAME; `migrate diff CHK {target}` "
+            "compares any two sides"
+        )
     raise UsageError(
         f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
         f"or group:{target}; the checkpoint comes before it"

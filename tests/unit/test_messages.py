@@ -67,7 +67,7 @@ def test_the_checkpoint_location_of_a_query_is_named_as_a_side(chk: Path, tmp_pa
     assert f"spark:{query}" in swapped.stderr and "the checkpoint comes before it" in swapped.stderr
 
 
-@pytest.mark.parametrize("target", ["plan:plan.json", "topic:orders", "broker:latest"])
+@pytest.mark.parametrize("target", ["plan:plan.json", "topic:orders"])
 def test_what_is_no_target_is_named_as_none(chk: Path, target: str) -> None:
     result = migrate("verify", chk, target)
     assert (result.code, result.stdout) == (2, "")

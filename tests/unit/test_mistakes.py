@@ -91,7 +91,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         Path(empty).mkdir(parents=True)
     assert migrate("to-spark", _CHK, "--plan-out", "plan.json").code == 0
-    assert migrate("to-spark", _CHK, "--checkpoint-dir", "seed").code == 0
+    for location in ("seed", "queries/clicks"):
+        assert migrate("to-spark", _CHK, "--checkpoint-dir", location).code == 0
     plan = Path("plan.json").read_text()
     Path("edited.json").write_text(plan.replace('"next_offset": 24', '"next_offset": 25'))
     held = GroupView("g", True, "Empty", "consumer", committed={("t", 0): Committed(5, "")})
