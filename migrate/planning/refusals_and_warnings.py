@@ -105,7 +105,8 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[WarningTe
         yield warning_text(
             WarningCode.MAYBE_RECREATED,
             f"{counted(len(suspects), 'partition')} may be of a topic that was deleted and created "
-            f"again (the first is {suspects[0].name}): the records there may be others",
+            f"again, or of another cluster (the first is {suspects[0].name}): does -b name the "
+            "job's brokers?",
         )
     if older := [planned for planned in partitions if planned.older_offsets]:
         yield warning_text(
@@ -174,7 +175,7 @@ def new_group_warning(group: GroupView) -> WarningText:
     """Return the warning that a consumer group is created."""
     return warning_text(
         WarningCode.NEW_GROUP,
-        f"group {group.name} does not exist yet and will be created; check its name"
+        f"group {group.name!r} does not exist yet and will be created; check its name"
         f"{did_you_mean(group.alike)}",
     )
 

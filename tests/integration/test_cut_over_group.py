@@ -368,7 +368,7 @@ def test_the_dry_run_names_what_would_fail_after_the_stop(cut_over: CutOver) -> 
     assert "start: spark-submit is given missing.py, which does not exist in" in refused.stderr
     dry = migrate("cut-over", cut_over.spec(start="true"))
     assert dry.code == 0, dry.stderr
-    assert f"group {cut_over.group} does not exist yet and will be created" in dry.stderr
+    assert f"group {cut_over.group!r} does not exist yet and will be created" in dry.stderr
     assert "no obstacle was found" in dry.stderr
     assert "[restart-unseen]" in dry.stderr
     # Of a group no query is spoken of.

@@ -115,7 +115,7 @@ def test_a_group_that_does_not_exist_yet_is_said_to(
     """Seen: `show` of the plan, which a reviewer reads, did not say it."""
     command = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
     plan = tmp_path / "plan.json"
-    warning = f"warning: group {group} does not exist yet"
+    warning = f"warning: group {group!r} does not exist yet"
     for arguments in ((chk,), (chk, "--plan-out", plan), ("--plan", plan)):
         result = migrate(*command, *arguments)
         assert result.code == 0

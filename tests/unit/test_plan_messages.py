@@ -229,8 +229,8 @@ def test_costs_are_told_by_the_first_of_them() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
     ) == [
-        "2 partitions may be of a topic that was deleted and created again (the first is t-1): the "
-        "records there may be others [maybe-recreated]"
+        "2 partitions may be of a topic that was deleted and created again, or of another cluster "
+        "(the first is t-1): does -b name the job's brokers? [maybe-recreated]"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, older_offsets=1), _planned(2, 6, older_offsets=9)
@@ -272,7 +272,7 @@ def test_a_group_that_does_not_exist_is_told_with_those_alike() -> None:
     assert list(
         messages.target_group_warnings(Origin("checkpoint", "/chk-7", 7), snapshot, [])
     ) == [
-        "group g does not exist yet and will be created; check its name (did you mean 'h'?) "
+        "group 'g' does not exist yet and will be created; check its name (did you mean 'h'?) "
         "[new-group]"
     ]
 
