@@ -14,11 +14,12 @@ from confluent_kafka import (
     ConsumerGroupType,
     KafkaError,
     KafkaException,
+    TopicPartition,
 )
 
 from migrate.kafka.client import Connection, kafka_error
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
-from migrate.model.wording import similar_names
+from migrate.model.wording import counted, similar_names
 
 # Errors of requests while a group's coordinator moves to another broker or loads the offsets.
 COORDINATOR_AWAY = frozenset(
@@ -29,8 +30,8 @@ COORDINATOR_AWAY = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-# Seconds between two requests to a coordinator that is not ready.
-_COORDINATOR_PAUSE = 0.25
+# Seconds between two requests to a coordinator that is not ready, or for offsets of a transaction.
+_PAUSE = 0.25
 
 _GROUP_TYPES = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
 _GROUP_STATES = {
@@ -46,7 +47,8 @@ def describe_group(connection: Connection, group: str) -> GroupView:
     """Return the current description and the committed offsets of a consumer group.
 
     Raises:
-        BrokerError: the broker did not answer, or denied access.
+        BrokerError: the broker did not answer, or denied access; or a transaction with offsets of
+            the group has not ended in time.
     """
     admin, timeout = connection.admin, connection.timeout
 
@@ -58,18 +60,12 @@ def describe_group(connection: Connection, group: str) -> GroupView:
         )
 
     description = describe()
-    answer = _ask_coordinator(
-        connection,
-        group,
-        lambda: admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)], request_timeout=timeout
-        )[group],
-    )
+    places = _stable_offsets(connection, group)
     committed = {
         (place.topic, place.partition): Committed(
             place.offset, place.metadata or "", place.leader_epoch
         )
-        for place in answer.topic_partitions
+        for place in places
         if place.offset >= 0
     }
     exists = True
@@ -97,6 +93,43 @@ def describe_group(connection: Connection, group: str) -> GroupView:
     return GroupView(group, exists, state, kind, members, committed, alike)
 
 
+def _stable_offsets(connection: Connection, group: str) -> list[TopicPartition]:
+    """Return the committed offsets of a group, once no open transaction may change them.
+
+    A producer may commit offsets of a group in a transaction. Until the transaction ends, Kafka
+    returns the older offsets, unless it is asked for stable ones.
+
+    Raises:
+        BrokerError: a transaction has not ended in time, or as for ``_ask_coordinator``.
+    """
+    admin, timeout = connection.admin, connection.timeout
+    deadline = time.monotonic() + timeout
+    while True:
+        answer = _ask_coordinator(
+            connection,
+            group,
+            lambda: admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=timeout
+            )[group],
+        )
+        places: list[TopicPartition] = answer.topic_partitions
+        pending = [
+            f"{place.topic}-{place.partition}"
+            for place in places
+            if place.error is not None and place.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT
+        ]
+        if not pending:
+            return places
+        if time.monotonic() + _PAUSE > deadline:
+            raise BrokerError(
+                f"group {group}: an open transaction has offsets of "
+                f"{counted(len(pending), 'partition')} (the first is {min(pending)}), and has not "
+                f"ended within {timeout:.0f} s: what the group holds is not known before; stop its "
+                "producer, and try again when Kafka has ended the transaction"
+            )
+        time.sleep(_PAUSE)
+
+
 def _ask_coordinator(connection: Connection, group: str, request: Callable[[], Future[Any]]) -> Any:
     """Send a request about a group, and repeat it until the group's coordinator is ready.
 
@@ -114,12 +147,12 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], F
             error = kafka_error(exception)
             if error.code() not in COORDINATOR_AWAY:
                 raise connection.error(what, exception) from exception
-            if time.monotonic() + _COORDINATOR_PAUSE > deadline:
+            if time.monotonic() + _PAUSE > deadline:
                 raise BrokerError(
                     f"{what}: its coordinator was not ready within {connection.timeout:.0f} s "
                     f"({error.name()}); try again"
                 ) from exception
-        time.sleep(_COORDINATOR_PAUSE)
+        time.sleep(_PAUSE)
 
 
 def _is_listed(connection: Connection, group: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from migrate.kafka import groups as changing
@@ -162,6 +163,32 @@ def test_a_group_that_is_born_between_two_requests_is_no_streams_group(
         view = _view(broker, group)
     assert (view.exists, view.state, view.type) == (True, "Empty", "classic")
     assert view.committed == {(topic, 0): Committed(4)}
+
+
+def test_offsets_of_an_open_transaction_are_waited_for(
+    broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: `diff` said "same", and to-flink took the offsets that the transaction replaced."""
+    broker.commit(group, {(topic, 0): 3, (topic, 1): 3})
+    servers = {"bootstrap.servers": broker.bootstrap_servers}
+    producer = Producer({**servers, "transactional.id": group})
+    producer.init_transactions()
+    consumer = Consumer({**servers, "group.id": group})
+    producer.begin_transaction()
+    offsets = [TopicPartition(topic, 0, 8)]
+    producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())
+    with monkeypatch.context() as impatient:
+        impatient.setattr("migrate.kafka.client.REQUEST_TIMEOUT", 1.0)
+        with pytest.raises(BrokerError, match=rf"1 partition \(the first is {topic}-0\)"):
+            _view(broker, group)
+    ended = threading.Timer(1.0, producer.commit_transaction)
+    ended.start()
+    try:
+        committed = _view(broker, group).committed
+    finally:
+        ended.join()
+        consumer.close()
+    assert committed == {(topic, 0): Committed(8), (topic, 1): Committed(3)}
 
 
 def test_a_coordinator_that_is_still_loading_is_waited_for(group: str) -> None:
