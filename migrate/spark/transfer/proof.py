@@ -135,8 +135,6 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
         if field.in_average:
             # Without values, the sum and the count of Spark's average are 0, not null.
             column = F.coalesce(column, F.lit(0).cast(flink_type))
-            if isinstance(field.type, DoubleType) and isinstance(flink_type, DecimalType):
-                column = column * F.lit(10**flink_type.scale)  # Spark sums unscaled values
         column = to_spark_sum(column, flink_type, field)
         if isinstance(field.type, DoubleType) and (
             field.in_average or isinstance(flink_type, FloatType)
@@ -150,15 +148,16 @@ def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataF
 
 
 def to_spark_sum(column: Column, flink_type: DataType, field: Field) -> Column:
-    """Return the column as Spark stores it: only the sum of a DECIMAL of at most 8 digits changes.
+    """Return the column as Spark stores it: only the sum of a DECIMAL of few digits changes.
 
-    Spark stores this sum as a BIGINT, the sum of the unscaled values (DecimalAggregates @ Spark
-    4.0.0). The sum of an average is a DOUBLE, which does not change here.
+    Spark stores the sum of the unscaled values: as a BIGINT for a DECIMAL of at most 8 digits, and
+    for an average as a DOUBLE, if it is of at most 11 digits (DecimalAggregates @ Spark 4.0.0).
     """
-    is_long_sum = field.name == "sum" and isinstance(field.type, LongType)
-    if is_long_sum and isinstance(flink_type, DecimalType) and 0 < flink_type.scale <= 8:
-        return column * F.lit(10**flink_type.scale)
-    return column
+    if field.name != "sum" or not isinstance(flink_type, DecimalType):
+        return column
+    is_long = isinstance(field.type, LongType) and flink_type.scale <= 8
+    is_unscaled = is_long or (field.in_average and isinstance(field.type, DoubleType))
+    return column * F.lit(10**flink_type.scale) if is_unscaled and flink_type.scale else column
 
 
 def match_values(values: Sequence[AggregateValue], fields: Sequence[Field]) -> list[int]:
