@@ -71,7 +71,8 @@ Decision = Action | Done
 
 def decide_check(facts: Facts) -> Decision:
     if facts.spec.stopped_by_others:
-        planned = facts.plan is not None or facts.record.moved_with is not None
+        is_recorded = is_same_savepoint(facts.record.flink.savepoint, facts.spec.flink.savepoint)
+        planned = (facts.plan is not None and is_recorded) or facts.record.moved_with is not None
         return Done("a plan was made already") if planned else Action.CHECK
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
@@ -112,8 +113,8 @@ def decide_stop(facts: Facts) -> Decision:
         raise CutOverStopped(
             f"Flink no longer knows job {job_id}, so it is not known whether the job committed "
             f"what it held at its savepoint {savepoints[-1]}",
-            "start the job from that savepoint once (flink run -s), and run this again under a "
-            "new record; or name the savepoint yourself (flink.savepoint)",
+            "start the job from that savepoint once (flink run -s), or name the savepoint yourself "
+            "(flink.savepoint); then run this again under a new record",
         )
     of_these = f" ({', '.join(savepoints)})" if savepoints else ""
     raise CutOverStopped(
@@ -128,7 +129,7 @@ def decide_clean(facts: Facts) -> Decision:
     """Decide the step ``clean``, which checks that the job has ended with the savepoint."""
     flink = facts.record.flink
     is_checked = flink.savepoint_sha256 is not None
-    if is_checked and flink.finished and flink.savepoint == facts.savepoint_pointer:
+    if is_checked and flink.finished:
         return Done("the savepoint is whole, and the job has FINISHED")
     if is_checked and facts.record.written is not None:
         return Done("the savepoint was whole before the target was written")

@@ -17,13 +17,12 @@ from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts, JobToStop, require
 from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
-from migrate.cutover.spec import Spec, SpecFile
+from migrate.cutover.spec import SpecFile
 from migrate.cutover.target_state import other_move_reason
 from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
-from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted
 from migrate.moves.sink import check_apart, check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
@@ -55,7 +54,6 @@ def check(context: CutOverContext, facts: Facts) -> str:
     check_source: Callable[[], Sequence[str]]
     if savepoint is not None:
         checked = [f"savepoint {savepoint}"]
-        _warn_of_undetected_jobs(context.spec)
         check_source = partial(_check_plan, context, savepoint)
     else:
         job = require(facts.job)
@@ -92,22 +90,6 @@ def _check_folders(file: SpecFile) -> None:
             existing = next(part for part in (Path(path), *Path(path).parents) if part.exists())
             if not existing.is_dir():
                 raise Refused(f"{key} {folder}: a file, or below one; name a folder")
-
-
-def _warn_of_undetected_jobs(spec: Spec) -> None:
-    """Warn if the run might not notice a job that continues the work of the stopped job."""
-    if spec.flink.rest is None:
-        warn(
-            WarningCode.RESTART_UNSEEN,
-            "the spec has no flink.rest, so a job that was started from the savepoint again is not "
-            "seen",
-        )
-    elif spec.flink.job is None:
-        warn(
-            WarningCode.RESTART_UNSEEN,
-            "the spec has no flink.job: only jobs that were restored from this savepoint count as "
-            "started again",
-        )
 
 
 def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]:

@@ -80,7 +80,7 @@ class Record:
             way_out = "restore the old value; for another cut-over, name another folder (record)"
             raise Refused([f"{key}: {way_out}" for key in changed])
         before, host = saved.flink.host, new.flink.host
-        if before != host and saved.flink.job_id is not None:
+        if before not in (None, host) and (saved.flink.job_id or saved.flink.savepoint):
             warn(
                 WarningCode.FLINK_REST_CHANGED,
                 f"flink.rest named the host {before}, and names {host or 'no host'} now: a job "
@@ -153,21 +153,26 @@ class Record:
 def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     """Yield the changes of the spec that are not allowed any more.
 
-    - If a stop of the job was requested, and the spec names no savepoint: another job; or another
+    - If a stop of the job was requested: another job; a savepoint instead of a job; or another
       folder for the savepoint, unless the stop failed.
-    - If an earlier spec named the savepoint: no savepoint.
+    - If an earlier spec named the savepoint: a job instead of a savepoint.
     - If the target was written to: another value that decides where the target starts.
     """
-    job, flink = file.spec.flink.job, record.flink
-    stopped = flink.job_id is not None and file.spec.flink.savepoint is None
-    if stopped and job not in (flink.job_id, flink.job_name):
-        yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
-    if stopped and flink.savepoints not in (None, file.savepoint_folder):
-        # The stop writes to the recorded folder, no matter what the spec says now.
-        yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
-    if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
-        # An earlier spec named the savepoint of a job that this cut-over did not stop. The spec now
-        # names a job to stop, but the record would go on with that savepoint.
+    job, savepoint, flink = file.spec.flink.job, file.spec.flink.savepoint, record.flink
+    if flink.job_id is not None and savepoint is None:
+        if job not in (flink.job_id, flink.job_name):
+            yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
+        if flink.savepoints not in (None, file.savepoint_folder):
+            # The stop writes to the recorded folder, no matter what the spec says now.
+            yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
+    elif record.moved_with is None and flink.job_id is not None:
+        yield (
+            f"flink.savepoint was not set, and is {savepoint} now, and an earlier run has asked "
+            f"Flink to stop {flink.job_name} ({flink.job_id})"
+        )
+    elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
+        # This cut-over has not stopped the job of the earlier savepoint. The spec now names a job
+        # to stop, but the record would go on with that savepoint.
         yield f"flink.savepoint was {flink.savepoint}, and is not set now"
     if record.moved_with is not None:
         decides = file.deciding_values()

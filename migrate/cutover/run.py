@@ -127,12 +127,26 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
     """Return the facts that a step needs, and its decision; errors as for ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
-    if isinstance(facts.started_again, Unavailable):
-        warn(
-            WarningCode.RESTART_UNSEEN,
-            f"whether the job was started again is not known: {facts.started_again.error}",
-        )
+    if "started again" in step.needs and (reason := _restart_unseen_reason(facts)):
+        warn(WarningCode.RESTART_UNSEEN, reason)
     return facts, step.decide(facts)
+
+
+def _restart_unseen_reason(facts: Facts) -> str:
+    """Return why a job that has continued the stopped job's work may not be seen, or nothing."""
+    if isinstance(facts.started_again, Unavailable):
+        return f"whether the job was started again is not known: {facts.started_again.error}"
+    if facts.spec.flink.rest is None:
+        return (
+            "the spec has no flink.rest, so a job that was started from the savepoint again is not "
+            "seen"
+        )
+    if facts.spec.flink.job is None:
+        return (
+            "the spec has no flink.job: only jobs that were restored from this savepoint count as "
+            "started again"
+        )
+    return ""
 
 
 def _steps(until: str | None) -> Sequence[Step]:

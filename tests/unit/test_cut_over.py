@@ -276,6 +276,10 @@ def test_a_query_that_may_yet_begin_is_not_gone_back_from(
     ("changed", "told"),
     [
         ({"flink": {"savepoint": "/other"}}, "savepoint-1, and is /other now"),
+        (
+            {"flink": {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"}},
+            "savepoint-1, and is not set now",
+        ),
         ({"move": {"gone": "fail"}}, "move.gone was skip, and is fail now"),
         ({"move": {"on-expired": "earliest"}}, "move.on-expired was not set, and is earliest"),
         ({"target": {"group": "g"}}, "target.group was not set, and is g now"),
@@ -289,8 +293,21 @@ def test_what_the_target_was_written_with_stays(
     for mode in ((), ("--execute", "--yes"), ("--back",)):
         refused = migrate("cut-over", seeded, *mode)
         assert (refused.code, refused.stdout) == (4, "")
-        assert told in refused.stderr
+        assert refused.stderr.count(told) == 1
         assert "for another cut-over, name another folder" in refused.stderr
+
+
+def test_a_job_that_is_started_again_unseen_is_warned_of_in_each_run(seeded: Path) -> None:
+    """Seen: the spec lost its flink.rest after the check, and no later run said a word."""
+    for flink, told in (
+        ({}, "the spec has no flink.rest, so"),
+        ({"rest": "http://127.0.0.1:1"}, "whether the job was started again is not known"),
+    ):
+        _spec(seeded.parent, flink={"savepoint": "savepoint-1", **flink})
+        dry = migrate("cut-over", seeded, "--until", "apply")
+        assert dry.code == 0, dry.stderr
+        assert dry.stderr.count(f"warning: {told}") == 1
+        assert dry.stderr.count("[restart-unseen]") == 1
 
 
 def test_what_happens_while_the_question_stands_is_seen(primed: Path) -> None:
@@ -381,6 +398,23 @@ def test_a_job_that_others_stopped_stays(tmp_path: Path) -> None:
     refused = migrate("cut-over", spec)
     assert refused.code == 4
     assert "flink.savepoint was /s/savepoint-1, and is not set now" in refused.stderr
+
+@pytest.mark.parametrize("stopped_with", ["/s/savepoint-2", None])
+def test_a_job_that_was_asked_to_stop_is_not_moved_by_a_savepoint_of_the_spec(
+    stopped_with: str | None, tmp_path: Path
+) -> None:
+    """Seen: the target began at an older savepoint, and was verified."""
+    spec = _spec(tmp_path)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    Record(file, write=True, replace_rolled_back=True).change_flink(
+        job_id="ab" * 16, job_name="orders", savepoint=stopped_with
+    )
+    for mode in ((), ("--execute", "--yes"), ("--back",)):
+        refused = migrate("cut-over", spec, *mode)
+        assert refused.code == 4, refused.stderr
+        assert f"flink.savepoint was not set, and is {tmp_path}/savepoint-1 now" in refused.stderr
+        assert f"stop orders ({'ab' * 16}): restore the old value" in refused.stderr
 
 
 def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:

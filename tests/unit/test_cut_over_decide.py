@@ -205,6 +205,21 @@ def test_up_to_the_stop(record: dict[str, Any], job: Any, check: Any, stop: Any)
     assert _shown(_decide("stop", facts)) == stop
 
 
+@pytest.mark.parametrize(
+    ("recorded", "fields", "decision"),
+    [
+        (None, {"plan": None}, Action.CHECK),
+        ("/s/savepoint-1", {}, "done"),
+        ("/s/savepoint-0", {}, Action.CHECK),  # the plan is of the savepoint before
+    ],
+)
+def test_another_savepoint_is_checked_anew(
+    recorded: str | None, fields: dict[str, Any], decision: Any
+) -> None:
+    facts = _facts(_record(flink={"savepoint": recorded}), others=True, **fields)
+    assert _shown(_decide("check", facts)) == decision
+
+
 def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
     def reasons(job: JobToStop) -> str:
         return _reasons(_decide("stop", _facts(_record(**_ASKED), job=job)))
@@ -235,14 +250,6 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
             "stopped",
         ),
         (False, {"finished": True}, _SAVED, _stopped_job("FAILED"), "stopped"),
-        # Our stop was clean, and the spec names another savepoint since.
-        (
-            True,
-            {"savepoint": "/s/savepoint-0", "finished": True, "savepoint_sha256": "1" * 64},
-            replace(_SAVED, stop=StopKind.NONE),
-            None,
-            "refused",
-        ),
         # Once the target is written, the savepoint may be deleted.
         (True, {"savepoint_sha256": "1" * 64, "written": "now"}, _AWAY, None, "done"),
         (False, {"finished": True}, _SAVED, _stopped_job(), "stopped"),
