@@ -38,14 +38,21 @@ class CutOverContext:
         file: the spec.
         record: the record.
         adopt: whether to take over a target that this record has not written.
+        until: the name of the last step to run, or None.
         nothing_started: whether the user states that nothing has started from the target.
     """
 
     def __init__(
-        self, file: SpecFile, record: Record, *, adopt: bool = False, nothing_started: bool = False
+        self,
+        file: SpecFile,
+        record: Record,
+        *,
+        adopt: bool = False,
+        until: str | None = None,
+        nothing_started: bool = False,
     ) -> None:
         self.file, self.spec, self.record = file, file.spec, record
-        self.adopt, self.nothing_started = adopt, nothing_started
+        self.adopt, self.until, self.nothing_started = adopt, until, nothing_started
         self.files = Files()
         self.start_command = Command(record.folder, "query")
         self.prime_command = Command(record.folder, "prime")

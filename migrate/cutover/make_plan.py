@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from decoder import DecodeError, ErrorKind
@@ -11,19 +11,22 @@ from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts
 from migrate.cutover.spec_keys import with_spec_keys
 from migrate.inputs.flink.extract import Extraction
+from migrate.model.errors import Refused
 from migrate.model.finding import Code, Finding
 from migrate.model.log import log
 from migrate.model.positions import target_of
 from migrate.model.warning import WarningCode, warn
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 from migrate.moves.load_inputs import ChosenInput, read_input, take_states_along
 from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
 from migrate.moves.spark_sources import plan_as_one
 from migrate.planning import Plan
-from migrate.report.cut_over import PartitionReport, PlanReport
+from migrate.report.cut_over import CutOverRecord, PartitionReport, PlanReport
 from migrate.state.taken_states import TakenStates, log_states
 
+_STEP = "plan"
+_MOST_SHOWN = 3
 # What happens to the states that the spec names, as messages say it.
 _HANDED_TO_PRIME = "is handed to the command that primes"
 
@@ -115,13 +118,18 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     Return the number of partitions as text, and the path of the plan's file if it was saved.
 
     Raises:
-        Refused: the plan has refusals.
+        Refused: the plan has refusals, or is not the one that ``--until plan`` has made.
         MigrateError, DecodeError: as for ``plan_move``.
     """
     savepoint, path = context.savepoint, context.record.plan_path
     assert savepoint is not None  # the step ``clean`` has read the savepoint
     move = plan_move(context, savepoint)
     move.plan.check()
+    if context.until != _STEP and (differences := [*_differences(context.record.model, move.plan)]):
+        raise Refused(
+            f"the plan is not the one of the review: {join_some(differences, _MOST_SHOWN)}; make "
+            f"the new plan for a review (--until {_STEP})"
+        )
     text = counted(len(move.plan.next_offsets), "partition")
     if not context.record.writes_to_disk:
         return text
@@ -131,8 +139,27 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     return f"{text}, in {path}"
 
 
+def _differences(record: CutOverRecord, plan: Plan) -> Iterator[str]:
+    """Yield the differences between the plan and the one that the user has reviewed, if any."""
+    if record.plan is None or not record.plan.for_review:
+        return
+    if plan.target_cluster_id != record.plan.cluster_id:
+        yield f"the cluster was {record.plan.cluster_id} and is {plan.target_cluster_id} now"
+    reviewed = {(row.topic, row.partition): row.planned for row in record.partitions}
+    planned = plan.next_offsets
+    for topic, partition in sorted(reviewed.keys() | planned.keys()):
+        before, after = (offsets.get((topic, partition)) for offsets in (reviewed, planned))
+        if before != after:
+            was, now = (
+                "not moved" if next_offset is None else next_offset
+                for next_offset in (before, after)
+            )
+            yield f"{topic}-{partition} was {was} and is {now} now"
+
+
 def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
-    plan = move.plan
+    plan, before = move.plan, context.record.model.plan
+    is_reviewed = before is not None and before.for_review  # and the plan is the same
     context.record.change(
         plan=PlanReport(
             sha256=hashlib.sha256(context.record.plan_path.read_bytes()).hexdigest(),
@@ -145,6 +172,7 @@ def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
             ],
             warnings=list(map(with_spec_keys, plan.warnings)),
             states=list(move.states.lines(_HANDED_TO_PRIME)) if move.states is not None else [],
+            for_review=is_reviewed or context.until == _STEP,
             streams={str(number): sorted(topics) for number, topics in move.streams.items()},
         ),
         partitions=[

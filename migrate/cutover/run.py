@@ -108,7 +108,9 @@ def cut_over(
 
     def context(write: bool) -> CutOverContext:
         record = Record(file, write=write, replace_rolled_back=not back)
-        return CutOverContext(file, record, adopt=adopt, nothing_started=nothing_started)
+        return CutOverContext(
+            file, record, adopt=adopt, until=until, nothing_started=nothing_started
+        )
 
     with each_message_once():
         if not execute:

@@ -120,6 +120,9 @@ class PlanReport(Model):
     streams: dict[str, list[str]] = Field(
         description="the topics of each stream of the query, where it has several"
     )
+    for_review: bool = Field(
+        default=False, description="whether --until plan has made it, for a review"
+    )
 
 
 class VerificationReport(Model):

@@ -178,8 +178,15 @@ def test_what_is_changed_before_the_target_is_written_is_taken_up(
     fields |= {"target": {"group": spec.parent.name}, "start": "true --fast"}
     fields["move"] = {"topic-map": names, "partitions": {"orders": [0, 1]}}
     spec.write_text(yaml.safe_dump(fields))
-    moved = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
-    assert moved.code == 0, moved.stderr
+    # What was reviewed is what is applied.
+    refusal = f"not the one of the review: {names['orders']}-2 was 0 and is not moved now, "
+    for mode in ((), ("--execute", "--yes"), ("--execute", "--yes", "--until", "verify")):
+        differs = migrate("cut-over", spec, *mode)
+        assert (differs.code, refusal in differs.stderr) == (4, True), differs.stderr
+        assert "for a review (--until plan)" in differs.stderr
+    for until in ("plan", "verify"):
+        moved = migrate("cut-over", spec, "--execute", "--yes", "--until", until)
+        assert moved.code == 0, moved.stderr
     assert not (tmp_path / "query").exists()
     assert set(broker.committed(spec.parent.name)) == {(names["orders"], 0), (names["orders"], 1)}
     fields["start"] = "true"

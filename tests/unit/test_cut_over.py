@@ -399,6 +399,7 @@ def test_a_job_that_others_stopped_stays(tmp_path: Path) -> None:
     assert refused.code == 4
     assert "flink.savepoint was /s/savepoint-1, and is not set now" in refused.stderr
 
+
 @pytest.mark.parametrize("stopped_with", ["/s/savepoint-2", None])
 def test_a_job_that_was_asked_to_stop_is_not_moved_by_a_savepoint_of_the_spec(
     stopped_with: str | None, tmp_path: Path
