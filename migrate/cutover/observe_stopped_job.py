@@ -73,18 +73,32 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
     """Return the job with a name or an id: the running job, or else the newest ended job.
 
     Raises:
-        Refused: there is no such job, or several run.
+        Refused: there is no such job, or several run; or the job with the id has ended, and was
+            started again under another id.
     """
     matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
     running = [job for job in matching if not job.ended]
     if len(running) > 1:
         ids = ", ".join(job.job_id for job in running)
         raise Refused(f"flink.job {name_or_id}: several jobs have this name: {ids}; name an id")
+    if running:
+        return running[0]
     if matching:
-        return running[0] if running else max(matching, key=lambda job: job.began_ms)
+        job = max(matching, key=_began)
+        newest = max((other for other in jobs if other.name == job.name), key=_began)
+        if job.ended_ms is not None and newest.began_ms > job.ended_ms:
+            raise Refused(
+                f"flink.job {name_or_id}: {job.state}, and {job.name} was started again as "
+                f"{newest.job_id} ({newest.state}); name that job"
+            )
+        return job
     names = sorted({job.name for job in jobs if not job.ended})
     has = f"it runs {', '.join(names)}" if names else "it runs no job"
     raise Refused(f"flink.job {name_or_id}: Flink has no such job; {has}")
+
+
+def _began(job: FlinkJob) -> int:
+    return job.began_ms
 
 
 def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
@@ -303,4 +317,4 @@ def job_started_again(
         for job, restored_from in jobs
         if is_same_savepoint(restored_from, savepoint) or is_newer(job)
     )
-    return max(newer, key=lambda job: job.began_ms, default=None)
+    return max(newer, key=_began, default=None)

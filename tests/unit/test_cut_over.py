@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -50,13 +51,24 @@ def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> Fl
 def test_the_newest_job_of_a_name_is_meant() -> None:
     old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
     assert choose_job([old, new, other], "orders") == new
-    assert choose_job([new, old, other], "a") == old
+    assert choose_job([new, old, other], "b") == new
+    beside = _job("f", 1, 5)
+    assert choose_job([new, beside, old, other], "f") == beside
     running = _job("d", 2, None)
     assert choose_job([old, running, new], "orders") == running
     with pytest.raises(Refused, match="several jobs have this name: d, e; name an id"):
         choose_job([running, _job("e", 6, None)], "orders")
     with pytest.raises(Refused, match="no such job; it runs payments"):
         choose_job([other], "orders")
+
+
+@pytest.mark.parametrize(("ended", "state"), [(None, "RUNNING"), (40, "FINISHED")])
+def test_a_job_named_by_its_id_that_was_started_again(ended: int | None, state: str) -> None:
+    """Seen: the dry run found no obstacle, and the plan was refused once it was to be applied."""
+    jobs = [_job("a", 10, 20), _job("b", 30, ended), _job("c", 50, None, "payments")]
+    told = f"flink.job a: FINISHED, and orders was started again as b ({state}); name that job"
+    with pytest.raises(Refused, match=re.escape(told)):
+        choose_job(jobs, "a")
 
 
 @pytest.mark.parametrize(
