@@ -64,11 +64,18 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             if text := start_evidence(facts):
                 return text
             _check_command(context)
-    missing = f"no member and no commit of {facts.target_name} was seen"
-    if not is_group:
-        missing = "no batch was committed, as is usual without new records,"
+    waited = f"in {limit} (timeouts.first-batch)"
+    if isinstance(facts.target, GroupFacts):
+        missing = f"no member and no commit of {facts.target_name} was seen {waited}"
+    elif require(facts.target).has_logs:
+        missing = f"no batch was committed {waited}, as is usual without new records"
+    else:  # Spark creates the directories of its logs even without new records
+        missing = (
+            f"no query has started from {facts.target.name} {waited}: is it the query's "
+            "checkpointLocation?"
+        )
     raise CutOverStopped(
-        f"{missing} in {limit} (timeouts.first-batch); run the same command to wait longer",
+        f"{missing}; run the same command to wait longer",
         details=context.start_command.last_lines(),
     )
 

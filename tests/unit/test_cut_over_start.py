@@ -149,6 +149,26 @@ def test_how_the_command_ended_is_known(tmp_path: Path, code: int, told: str | N
     assert reason_done(context, "start") is None
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("true", "no query has started from {} in 50ms (timeouts.first-batch): is it the query's "),
+        ("mkdir query/offsets", "no batch was committed in 50ms (timeouts.first-batch), as is "),
+    ],
+)
+def test_why_no_batch_was_committed(tmp_path: Path, command: str, told: str) -> None:
+    """Seen: a query of another location was said to lack new records."""
+    spec = _seeded(tmp_path, command)
+    spec.write_text(spec.read_text().replace("2m", "50ms"))
+    context = open_context(spec)
+    act(context, "start")
+    _await_end(context)
+    with pytest.raises(CutOverStopped) as late:
+        act(context, "first-batch")
+    (reason,) = late.value.reasons
+    assert reason.startswith(told.format(tmp_path / "query"))
+
+
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     with (
         locked(tmp_path / "record"),
