@@ -21,7 +21,14 @@ from migrate.cutover.roll_back import plan_roll_back, restart_advice, roll_back
 from migrate.cutover.spec_keys import each_message_once, refusals_with_spec_keys
 from migrate.cutover.start import watch_group
 from migrate.cutover.steps import ACTIONS, NAMES, STEPS, STOP_REQUESTED, Step
-from migrate.model.errors import CutOverStopped, MigrateError, NoSuchName, Refused, UsageError
+from migrate.model.errors import (
+    CutOverStopped,
+    MigrateError,
+    NoSuchName,
+    Refused,
+    UsageError,
+    add_notes,
+)
 from migrate.model.log import log
 from migrate.model.warning import WarningCode, warn
 from migrate.report.cut_over import CutOverRecord
@@ -285,8 +292,9 @@ def _roll_back(
 
 @contextmanager
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
-    """Record one run; if it fails, log the state of the job and the target, and how to continue.
+    """Record one run; if it fails, log the state of the job and the target.
 
+    The error's notes say how to continue, and whether Flink's job may be started again.
     A refusal before any change, or the user's "no", is recorded but not logged.
 
     Raises:
@@ -313,10 +321,16 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
         if isinstance(error, Refused) and (progress.is_asking or not progress.changed):
             raise
         warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.state_if_stopped}")
-        log.info(next_step)
+        notes = [next_step]
         if advice := restart_advice(observe(context, "target", "started again")):
-            log.info(f"or {advice}" if advice.startswith("start ") else advice)
-        if isinstance(error, Refused):
-            raise CutOverStopped(*error.reasons) from error
-        raise
+            notes.append(f"or {advice}" if advice.startswith("start ") else advice)
+        stopped = CutOverStopped(*error.reasons) if isinstance(error, Refused) else error
+        if isinstance(error, Exception):
+            add_notes(stopped, *notes)
+        else:  # no message follows
+            for note in notes:
+                log.info(note)
+        if stopped is error:
+            raise
+        raise stopped from error
     record.end_run("done")

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decide import START_EXIT_CODE_MISSING
-from migrate.cutover.facts import Facts, GroupFacts, require
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, require
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
-from migrate.cutover.target_state import start_evidence
+from migrate.cutover.target_state import how_to_end, start_evidence
 from migrate.model.errors import CutOverStopped
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
@@ -33,7 +33,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
         process = start_command.start(command, context.file.base)
     except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
         raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
-    return f"process {process}; its output is in {start_command.log}"
+    return f"the command runs{how_to_end(process)}; its output is in {start_command.log}"
 
 
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
@@ -64,14 +64,14 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             if text := start_evidence(facts):
                 return text
             _check_command(context)
-    waited = f"in {limit} (timeouts.first-batch)"
-    if isinstance(facts.target, GroupFacts):
+    waited, target = f"in {limit} (timeouts.first-batch)", facts.target
+    if not isinstance(target, LocationFacts):
         missing = f"no member and no commit of {facts.target_name} was seen {waited}"
-    elif require(facts.target).has_logs:
+    elif target.has_logs:
         missing = f"no batch was committed {waited}, as is usual without new records"
     else:  # Spark creates the directories of its logs even without new records
         missing = (
-            f"no query has started from {facts.target.name} {waited}: is it the query's "
+            f"no query has started from {target.name} {waited}: is it the query's "
             "checkpointLocation?"
         )
     raise CutOverStopped(

@@ -69,3 +69,14 @@ class CutOverStopped(MigrateError):
 
 class ServiceError(MigrateError):
     """A service did not answer or denied access, or Spark or the worker processes failed."""
+
+
+def add_notes(error: BaseException, *notes: str) -> None:
+    """Add lines to show after an error, as ``BaseException.add_note`` of Python 3.11 does."""
+    vars(error).setdefault("__notes__", []).extend(notes)
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return the lines that ``add_notes`` has added."""
+    notes: list[str] = vars(error).get("__notes__", [])
+    return notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -161,7 +162,8 @@ def test_why_no_batch_was_committed(tmp_path: Path, command: str, told: str) -> 
     spec = _seeded(tmp_path, command)
     spec.write_text(spec.read_text().replace("2m", "50ms"))
     context = open_context(spec)
-    act(context, "start")
+    said = act(context, "start")
+    assert re.fullmatch(r"the command runs \(process (\d+); kill -- -\1 ends it\); .*log", said)
     _await_end(context)
     with pytest.raises(CutOverStopped) as late:
         act(context, "first-batch")
