@@ -7,6 +7,7 @@ Nothing is changed.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -54,7 +55,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
     check_source: Callable[[], Sequence[str]]
     if savepoint is not None:
         checked = [f"savepoint {savepoint}"]
-        check_source = partial(_check_plan, context, savepoint)
+        check_source = partial(_check_savepoint, context, savepoint)
     else:
         job = require(facts.job)
         name = f"{job.flink_job.name} ({job.flink_job.job_id})"
@@ -90,6 +91,22 @@ def _check_folders(file: SpecFile) -> None:
             existing = next(part for part in (Path(path), *Path(path).parents) if part.exists())
             if not existing.is_dir():
                 raise Refused(f"{key} {folder}: a file, or below one; name a folder")
+
+
+def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
+    """Plan from the savepoint in the spec; the result and the errors are those of ``_check_plan``.
+
+    Raises:
+        Refused: also if the savepoint is missing.
+    """
+    try:
+        return _check_plan(context, savepoint)
+    except DecodeError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        way_out = "; name a savepoint; the folder for new savepoints is flink.savepoints"
+        problem = re.sub("; name a chk-.*", way_out, str(error))
+        raise Refused(f"flink.savepoint {problem}") from error
 
 
 def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]:

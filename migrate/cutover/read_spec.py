@@ -26,6 +26,8 @@ _DEEPEST = 16  # a spec has five levels
 # The only form of a number; any other form is text.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
+# How the kinds of the files that ``migrate`` writes begin: plans, rollback files and records.
+_OWN_FILE = "flink-offset-migrate "
 # The parts of a spec. A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
 # What pydantic adds to the path of a value that may be a text or a list.
@@ -39,6 +41,7 @@ _EXPECTED = {
     "dict_type": "keys with values are expected",
 }
 _EXAMPLES = {
+    "kafka.bootstrap-servers": "HOST:PORT,HOST:PORT",
     "move.partitions": "{clicks: [0, 2]}",
     "move.topic-map": "{old: new}",
     "spark-source": "{0: topic:clicks}",
@@ -68,6 +71,10 @@ def read_spec(path: Path) -> SpecFile:
     try:
         values = yaml.load(content, _Strict)
         if isinstance(values, dict):  # pydantic refuses anything else
+            if (kind := str(values.get("kind", ""))).startswith(_OWN_FILE):
+                raise InputError(
+                    f"{path}: not a spec: it is a {kind.removeprefix(_OWN_FILE)}; {creation_hint}"
+                )
             values |= {part: {} for part in _PARTS & values.keys() if values[part] is None}
         spec = Spec.model_validate_json(json.dumps(values), context=path.absolute().parent)
     except yaml.YAMLError as error:
@@ -89,10 +96,12 @@ def _problem(problem: ErrorDetails) -> str:
             return f"{name}: missing"
         case "literal_error" if problem["input"] == "1":
             return f"{name}: the number 1 is expected, not text (no quotes)"
-        case "dict_type" if name in _EXAMPLES:
-            return f"{name}: {_EXPECTED['dict_type']}, as {_EXAMPLES[name]}"
+        case "string_type" if isinstance(problem["input"], list):
+            expected = "one text is expected, not a list"
         case kind:
-            return f"{name}: {_EXPECTED.get(kind, problem['msg'].removeprefix('Value error, '))}"
+            expected = _EXPECTED.get(kind, problem["msg"].removeprefix("Value error, "))
+    example = f", as {_EXAMPLES[name]}" if name in _EXAMPLES else ""
+    return f"{name}: {expected}{example}"
 
 
 def _keys(parents: list[str]) -> list[str]:

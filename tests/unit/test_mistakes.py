@@ -54,6 +54,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "tilde.yaml",
             f"{_SPEC}{_KAFKA}record: ~/r\n".replace("group: g", "checkpoint-dir: ~/q"),
         ),
+        ("brokers.yaml", f"{_SPEC}kafka: {{bootstrap-servers: ['a:1', 'b:1']}}\n"),
+        ("missing.yaml", _SPEC.replace("group: g", "checkpoint-dir: q") + _KAFKA),
+        (
+            "above.yaml",
+            _SPEC.replace("group: g", "checkpoint-dir: q").replace(": s", ": job") + _KAFKA,
+        ),
         ("twice.yaml", f"{_SPEC}{_KAFKA}record: r\nrecord: s\n"),
         ("quoted.yaml", _SPEC.replace("1", '"1"') + _KAFKA),
         ("partitions.yaml", f"{_SPEC}{_KAFKA}move: {{partitions: clicks-0}}\n"),
