@@ -91,7 +91,7 @@ def query_code(
         lines += ["", *stream_lines(language, name, stream)]
     union = names[0] + "".join(f".union({name})" for name in names[1:])
     columns = ", ".join(map(language.literal, _COLUMNS))
-    location = language.literal(checkpoint_location or "DIRECTORY")
+    location = language.literal(checkpoint_location or "CHECKPOINT-DIR")
     lines += [
         "",
         f"{note} COMPLETE: what your query does with the records.",

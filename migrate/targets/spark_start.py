@@ -65,7 +65,7 @@ class SparkStart:
                 stream,
                 self.states,
                 self.savepoint,
-                self.checkpoint_location or "DIRECTORY",
+                self.checkpoint_location or "CHECKPOINT-DIR",
                 kafka_connector(spark_version),
                 file,
             )

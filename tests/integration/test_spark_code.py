@@ -55,7 +55,7 @@ def started_for_good(code: str, spark: Spark, directory: Path) -> dict[str, Any]
     code, sinks = re.subn(r"^# (?=sink = \(|    |\)$)", "", code, flags=re.M)
     assert (tries, sinks) == (1, 4)
     code = code.replace('"path", "DIRECTORY"', f'"path", "{directory / "sink"}"')
-    code = code.replace('= "DIRECTORY"', f'= "{directory / "checkpoint"}"')
+    code = code.replace('= "CHECKPOINT-DIR"', f'= "{directory / "checkpoint"}"')
     code = code.replace("sink.start()", "sink.trigger(availableNow=True).start()")
     variables: dict[str, Any] = {}
     exec(compile(code, "printed.py", "exec"), variables)

@@ -90,7 +90,7 @@ def test_the_checkpoint_location_stands_in_the_code(plan: Path, tmp_path: Path) 
         assert result.code == 0, result.stderr
         assert line in result.stdout.splitlines()
         without = migrate("to-spark", "--plan", plan, "--format", kind)
-        place = line.partition(" = ")[0] + ' = "DIRECTORY"'
+        place = line.partition(" = ")[0] + ' = "CHECKPOINT-DIR"'
         assert place in without.stdout.splitlines()
 
 
