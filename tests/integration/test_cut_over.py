@@ -423,6 +423,13 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broke
 def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> None:
     spec = _spec(stack, "twice")
     query = Path(spec.fields["target"]["checkpoint-dir"])
+    planned = spec.execute("--until", "plan")
+    assert planned.code == 0, planned.stderr
+    spec.write(flink={"savepoint": "s3://lake/savepoint-older"})
+    other = spec.execute()
+    assert other.code == 4, other.stderr
+    assert "flink.savepoint was not set, and is s3://lake/savepoint-older now" in other.stderr
+    spec.write()
     seeded = spec.execute("--until", "apply")
     assert seeded.code == 0, seeded.stderr
 
@@ -458,6 +465,11 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
         taken = named.execute("--until", "apply")
         assert taken.code == 4, taken.stderr
         assert f"job twice has run since (CANCELED), as {job_id}" in taken.stderr
+    by_id = {**spec.fields["flink"], "job": spec.record["flink"]["job_id"]}
+    named.write(flink=by_id, record=str(stack.lake / "by-id.record"))
+    taken = migrate("cut-over", named.path)
+    assert taken.code == 4, taken.stderr
+    assert f"FINISHED, and twice was started again as {job_id} (CANCELED); name" in taken.stderr
     # A job of any name that was restored from it counts.
     recover = f"""
         SET 'execution.state-recovery.path' = '{savepoint}';
