@@ -61,6 +61,8 @@ _NO_LISTENER = re.compile("Connection refused|Failed to resolve")
 
 # Seconds between two polls for connection errors during the log-in.
 _POLL_INTERVAL = 0.05
+# A variable, or quotes around the value.
+_UNREAD = re.compile(r"""\$\{.*\}|^(["']).*\1$""")
 # The parts of librdkafka's error texts that name the connection and the time until it failed.
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after (?:[^()]|\([^()]*\))*\)$")
 
@@ -128,11 +130,11 @@ class Connection:
             if failure.code() == KafkaError._AUTHENTICATION:
                 # The answer of a listener without SASL.
                 offers_none = "current SASL state" in text
-                check = (
-                    "security.protocol and the port, as this listener offers no SASL"
-                    if offers_none
-                    else "the user name, the password and the mechanism"
-                )
+                check = "the user name, the password and the mechanism"
+                if offers_none:
+                    check = "security.protocol and the port, as this listener offers no SASL"
+                elif unread := self._values_taken_literally():
+                    check = f"{unread}: quotes and ${{…}} are taken as part of a value"
                 return BrokerError(f"access denied at {self._servers}: {reason}; check {check}")
             if "certificate verify failed" in text:
                 return BrokerError(
@@ -143,6 +145,14 @@ class Connection:
             if failure.code() == KafkaError._SSL or "SSL routines:" in text:
                 return BrokerError(f"TLS failed at {self._servers}: {reason}")
         return None
+
+    def _values_taken_literally(self) -> str:
+        """Return the names of the log-in's properties whose values have quotes or a variable."""
+        return ", ".join(
+            name
+            for name, value in self.config.items()
+            if name.startswith("sasl.") and _UNREAD.search(str(value))
+        )
 
     def _no_listener(self) -> BrokerError | None:
         """Return an error if all addresses were tried, and none can be a broker's, else None."""

@@ -339,6 +339,13 @@ def test_a_wrong_password_of_a_key_store(client: Client, stores: Stores) -> None
     assert line == f"migrate: ssl.keystore.password does not open {store}"
 
 
+@pytest.mark.parametrize("form", ["${{env:{}}}", '"{}"', "'{}'"])
+def test_a_password_with_what_is_no_part_of_it(client: Client, stores: Stores, form: str) -> None:
+    password = form.format("wrong-Word")
+    line = client.refused(6, _scram(stores), "-X", f"sasl.password={password}")
+    assert line.endswith("; check sasl.password: quotes and ${…} are taken as part of a value")
+
+
 def test_a_mechanism_that_the_broker_has_not(client: Client, stores: Stores) -> None:
     line = client.refused(6, _scram(stores), "-X", "sasl.mechanism=SCRAM-SHA-256")
     assert "supported mechanisms: SCRAM-SHA-512,PLAIN" in line
