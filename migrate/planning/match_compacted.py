@@ -63,8 +63,7 @@ class _Comparison:
         if self._old.before and not self.before and not self._new.is_from_start:
             return not_found_match("no copy of the records before it")
         lacking = self._count_lacking(both)
-        is_copied_to_end = self._new.is_to_end and both[-1] == len(self._new_run) - 1
-        if lacking and is_copied_to_end and not self.after:
+        if lacking and self._new.is_to_end and not self.after:
             return Match(MatchOutcome.LAGGING, records=lacking)
         if lacking:
             return not_found_match(
@@ -92,7 +91,7 @@ class _Comparison:
         next_offset = run[low].offset if low < len(run) else self._new.first_unread
         lowest = run[low - 1].offset + 1 if low else None
         outcome, records = MatchOutcome.PROVED if self.after else MatchOutcome.AT_END, 0
-        if high > low and self._old.after:
+        if high > low:
             # The old log has lost the records between ``low`` and ``high``. So it is not known
             # whether they were consumed, and a start at ``low`` might repeat them.
             outcome, records = MatchOutcome.AMBIGUOUS, high - low
@@ -108,27 +107,31 @@ class _Comparison:
 
         Compaction of the new log explains a missing record only by a later record of the same key
         that was copied as well. Records before the first copied one do not count. If the new log
-        ends with a copy, records after the last copied one count only if they were consumed: the
-        mirror might not have copied the others yet. Then a tombstone after the last copied record
-        is missing because it was not copied, unless the new log has offsets after its last record.
+        ends before a copy of a later record, the records after the last copied one count only if
+        they were consumed: the mirror might not have copied the others yet. Then compaction
+        explains only a tombstone, and only if offsets after the last copy have no record.
         """
         copied = [index for index, record in enumerate(self._old_run) if self._copies(record)]
-        end = len(self._old_run)
-        removed_to = end
-        if self._new.is_to_end and both[-1] == len(self._new_run) - 1:
+        end = compacted_to = len(self._old_run)
+        others = len(self._new_run) - 1 - both[-1]
+        if self._new.is_to_end and (others == 0 or not self.after):
             end = max(copied[-1], len(self._old.before))
-            if self._new.first_unread == self._new_run[-1].offset + 1:
-                removed_to = copied[-1]
+            offsets = self._new.first_unread - self._new_run[both[-1]].offset - 1
+            compacted_to = copied[-1]
+            tombstones_to = end if offsets > others else compacted_to
+        else:
+            tombstones_to = end
         last_of_key = {record.key: index for index, record in enumerate(self._old_run[:end])}
         lacking, place = 0, both[0]
         for index, record in enumerate(self._old_run[copied[0] : end], copied[0]):
             if copies := self._copies(record):
                 place = copies[-1]
                 continue
+            has_later_copy = self._last_copy_of_key.get(record.key, -1) > place
             is_removed = (
-                (record.is_tombstone and index < removed_to)
+                (record.is_tombstone and index < tombstones_to)
                 or last_of_key[record.key] > index
-                or self._last_copy_of_key.get(record.key, -1) > place
+                or (has_later_copy and index < compacted_to)
             )
             lacking += not is_removed
         return lacking

@@ -287,3 +287,18 @@ def test_a_tombstone_at_the_end_may_not_be_copied_yet(end: int, match: Match) ->
     old = Surroundings(3, records, (), 3, True, True)
     new = Surroundings(0, (), tuple(_log("a.1 b.1", 3, 100)), end, True, True)
     assert match_compacted(old, new) == match
+
+
+def test_the_old_log_was_compacted_before_its_records_were_copied() -> None:
+    """The copies of older records do not stand for those of newer ones with the same keys."""
+    new = _new("c.1 a.1 e.1 e.2")
+    lags = match_compacted(_old("c.1 a.2 e.3", 3), new)
+    assert lags == Match(MatchOutcome.LAGGING, records=2)
+
+
+def test_a_record_at_the_end_that_the_old_log_has_lost() -> None:
+    """It was consumed, or somebody else wrote it."""
+    records = (*_log("c.1"), _record(2, "b.", is_tombstone=True))
+    old = Surroundings(3, records, (), 3, True, True)
+    match = match_compacted(old, _new("c.1 b.1"))
+    assert match == Match(MatchOutcome.AMBIGUOUS, 103, 1, 0, 1)
