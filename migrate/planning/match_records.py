@@ -201,14 +201,20 @@ class _Search:
         """Return how many of the last consumed records have no copy, if a place is the log end.
 
         If the last consumed records are equal, the record before the place may be the copy of any
-        of them. It is the copy of the one before which most records agree.
+        of them. It is the copy of the one before which most records agree. If several agree as far
+        as the start of the new log, it is the copy of the first of them: a log begins with the
+        first record that was copied.
         """
         if place < len(self._new_run) or not self._new.is_to_end:
             return 0
         consumed = self._before[::-1]
         copies = self._new_run[max(0, place - len(consumed)) : place][::-1]
         agreeing = [_count_equal(consumed[lacking:], copies) for lacking in range(len(consumed))]
-        return agreeing.index(max(agreeing)) if agreeing else 0
+        most = max(agreeing, default=0)
+        places = [lacking for lacking, number in enumerate(agreeing) if number == most]
+        if not places:
+            return 0
+        return places[-1] if most == len(copies) else places[0]
 
     def make_match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
         before, after = self._agreement(place)

@@ -97,6 +97,7 @@ LETTERS = "a b c d e f g h"
         (_old("x " * 20, 10), _new("x " * 20), Match(MatchOutcome.AMBIGUOUS, 100, 0, 4, 20)),
         # The mirror has not copied the last of equal records.
         (_old("a x x", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
+        (_old("x x", 2), _new("x"), Match(MatchOutcome.LAGGING, records=1)),
         (_old("a x x b", 3), _new("a x"), Match(MatchOutcome.LAGGING, records=1)),
         (_old("a x x x", 4), _new("a x x"), Match(MatchOutcome.LAGGING, records=1)),
         (_old("a x x b", 3), _new("a x x"), Match(MatchOutcome.AT_END, 107, 3)),
