@@ -44,6 +44,15 @@ def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator
                 yield os.fspath(value)
 
 
+def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
+    """Return the ``diff`` command that compares the input of a move with its target.
+
+    For a copy of a query, ``verify`` would look at the start of the query that was copied.
+    """
+    flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}
+    return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)
+
+
 def verification(
     chk: str | None, plan: str | None, origin: Origin | None, target: str, arguments: MoveArguments
 ) -> str | None:

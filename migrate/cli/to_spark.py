@@ -194,6 +194,9 @@ def to_spark(
                 "next: a new query takes this as startingOffsets, with a new checkpointLocation; "
                 "--checkpoint-dir DIR writes one that starts there"
             )
+    elif keep_state is not None and chk is not None:
+        compare = next_step.comparison(chk, f"spark:{checkpoint_dir}", arguments)
+        log.info(f"next, to see where it goes on: {compare}")
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):

@@ -370,6 +370,33 @@ def test_a_partition_that_no_batch_lists_is_not_verified(
     assert (result.code, "all 2 partitions started" in result.stderr) == (0, True)
 
 
+def test_a_copied_query_reads_a_new_partition_whose_log_starts_above_0(
+    tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
+) -> None:
+    """Seen: "new partition, from 4", and "starts from 4 instead of 0" as the query started."""
+    topic = f"spark-seed-copied-{uuid.uuid4().hex[:8]}"
+    servers, options = broker.bootstrap_servers, {"subscribe": topic}
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(10)))
+    seed(checkpoint_dir, {0: 5}, topic)
+    assert len(spark.read_all(servers, options, checkpoint_dir, stateful=True)) == 5
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [10])})
+    broker.produce(topic, 0, _values(range(2)))
+    broker.add_partitions(topic, 2)
+    broker.produce(topic, 1, _values(range(6)))
+    broker.delete_records(topic, 1, before=4)
+    new = tmp_path / "new"
+    copy = ("to-spark", chk, "--keep-state", f"spark:{checkpoint_dir}", "--checkpoint-dir", new)
+    copied = migrate(*copy, "-b", servers)
+    assert copied.code == 0, copied.stderr
+    assert f"{topic}-1: new partition, from 4\n" in copied.stderr
+    assert f": migrate diff {chk} spark:{new} -b {servers}\n" in copied.stderr
+    # Spark does not read a file sink whose log does not begin with batch 0.
+    shutil.copytree(tmp_path / f"{checkpoint_dir.name}-sink", tmp_path / "new-sink")
+    records = spark.read_all(servers, options, new, stateful=True)
+    assert [record[1:3] for record in records] == [(0, 10), (0, 11), (1, 4), (1, 5)]
+
+
 def test_a_query_fails_on_a_topic_recreated_after_the_plan(
     broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:

@@ -65,8 +65,13 @@ def source_change(
             if position is not None:
                 unknown.append(partition)
                 continue
-            if source.starts_absent_partitions_at_log_start:
-                continue  # Flink discovers the partition, and starts it at the same offset
+            # Flink discovers the partition, and starts it at the same offset. A Spark query does so
+            # only at offset 0, and otherwise fails.
+            is_query = source.is_from_position_list
+            if source.starts_absent_partitions_at_log_start and not (
+                is_query and planned.next_offset
+            ):
+                continue
         if planned.problem or (position is None and planned.next_offset is None):
             continue
         partitions.append(replace(planned, current=_old_next_offset(position, planned)))
