@@ -13,6 +13,7 @@ from migrate.model.log import log, timed
 from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import join_some
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
+from migrate.sinks.spark_files import FORMAT as FILE_SINK
 from migrate.storage.uris import is_within
 from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
 
@@ -103,14 +104,17 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
 def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
     """Check that a sink skips no batches of a copied query, which keeps the query's id.
 
+    Spark does not read a file sink whose log lacks a batch before the newest, and the query fails
+    when it compacts such a log (CompactibleFileStreamLog @ Spark 4.0.0).
+
     Args:
         sink: the sink's directory.
         query: the query's id.
         batch: the newest batch in the copy.
 
     Raises:
-        Refused: the sink cannot be read; or a writer that is or might be this query has written
-            batches after ``batch`` to the sink.
+        Refused: the sink cannot be read; a writer that is or might be this query has written
+            batches after ``batch`` to the sink; or the log of a file sink ends before ``batch``.
         UsageError: as for ``location``.
     """
     if sink is None:
@@ -128,10 +132,30 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
         and (writer.kind is not WriterKind.QUERY or writer.name == query)
     ]
     if ahead:
+        way_out = (
+            "copy the location of the query that wrote it"
+            if ahead[0].kind is WriterKind.FILES
+            else "name a new directory"
+        )
         raise Refused(
             f"{name} remembers batch {ahead[0].last}, and the query would go on with batch "
-            f"{batch + 1}: it would skip what that one writes; name a new directory"
+            f"{batch + 1}: it would skip what that one writes; {way_out}"
         )
+    last_file_batch = memory.last_numbers(WriterKind.FILES).get("")
+    if last_file_batch is not None and last_file_batch < batch:
+        raise Refused(
+            f"{name} is a file sink with batches up to {last_file_batch}, and the query would go "
+            f"on with batch {batch + 1}: Spark reads no file sink without the batches between; "
+            "name the query's own sink"
+        )
+    if last_file_batch is None and not set(memory.formats) - {FILE_SINK}:
+        text = (
+            f"{name} has no batch of the query: if the query writes files (without foreachBatch), "
+            f"Spark will not read this directory, as batches 0 to {batch} are missing, and the "
+            "query will fail when it compacts _spark_metadata; name its own sink, or copy "
+            "_spark_metadata from there before the start"
+        )
+        warnings.append(warning_text(WarningCode.SINK_HIDES_FILES, text))
     _warn(warnings)
 
 

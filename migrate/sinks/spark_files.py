@@ -15,6 +15,7 @@ from migrate.sinks.directory import Directory
 from migrate.sinks.remembered import Remembered, SinkMemory, WriterKind
 
 LOG = "_spark_metadata"
+FORMAT = "a file sink's directory"
 
 _BATCH = re.compile(r"(\d{1,19})(?:\.compact)?")
 
@@ -22,4 +23,4 @@ _BATCH = re.compile(r"(\d{1,19})(?:\.compact)?")
 def read_log(directory: Directory) -> SinkMemory:
     batches = [batch for batch, _ in directory.numbered(LOG, _BATCH)]
     remembered = (Remembered(WriterKind.FILES, "", max(batches)),) if batches else ()
-    return SinkMemory(("a file sink's directory",), remembered)
+    return SinkMemory((FORMAT,), remembered)

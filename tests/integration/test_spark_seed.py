@@ -397,6 +397,25 @@ def test_a_copied_query_reads_a_new_partition_whose_log_starts_above_0(
     assert [record[1:3] for record in records] == [(0, 10), (0, 11), (1, 4), (1, 5)]
 
 
+def test_a_copied_query_does_not_go_on_into_a_new_file_sink(
+    tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
+) -> None:
+    """Seen: "name a new directory". Spark did not read it, and the query failed at batch 9."""
+    topic = f"spark-seed-sink-{uuid.uuid4().hex[:8]}"
+    servers, options = broker.bootstrap_servers, {"subscribe": topic}
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(10)))
+    seed(checkpoint_dir, {0: 5}, topic)
+    spark.read_all(servers, options, checkpoint_dir, stateful=True)
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8])})
+    copy = ("to-spark", chk, "--keep-state", f"spark:{checkpoint_dir}", "-b", servers)
+    copied = migrate(*copy, "--checkpoint-dir", tmp_path / "new", "--sink", tmp_path / "new-sink")
+    assert copied.code == 0, copied.stderr
+    assert "new-sink has no batch of the query: if the query writes files" in copied.stderr
+    with pytest.raises(Py4JJavaError, match="_spark_metadata/0 doesn't exist"):
+        spark.read_all(servers, options, tmp_path / "new", stateful=True)
+
+
 def test_a_query_fails_on_a_topic_recreated_after_the_plan(
     broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:

@@ -248,12 +248,26 @@ def test_a_sink_that_the_query_wrote_to_since(here: Path) -> None:
     refused = _keep(_STATEFUL, "--sink", "sink")
     assert (refused.code, refused.stdout) == (4, "")
     assert "remembers batch 2, and the query would go on with batch 2" in refused.stderr
-    (log / "2").rename(log / "1")
-    again = migrate(
+    command = (
         *("to-spark", "json:side.json", "--keep-state", "spark:old"),
         *("--checkpoint-dir", "new", "--sink", "sink"),
     )
+    (log / "2").rename(log / "0")
+    behind = migrate(*command)
+    assert (behind.code, behind.stdout) == (4, "")
+    assert "batches up to 0, and the query would go on with batch 2" in behind.stderr
+    (log / "0").rename(log / "1")
+    again = migrate(*command)
     assert again.code == 0
+    assert "sink-hides-files" not in again.stderr
+
+
+def test_a_new_directory_lacks_the_batches_of_a_file_sink(here: Path) -> None:
+    """Seen: Spark does not read it, and the query fails at batch 9, as it compacts the log."""
+    result = _keep(_STATEFUL, "--sink", "sink")
+    assert result.code == 0
+    assert "batches 0 to 1 are missing" in result.stderr
+    assert "[sink-hides-files]" in result.stderr
 
 
 @pytest.mark.parametrize(
