@@ -239,7 +239,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
             return Started.MAYBE, f"{name} is not what a priming leaves"
         if facts.spec.start is None:
             return Started.MAYBE, "a primed location does not show whether a query was started"
-    if target.is_empty and record.written is not None and facts.spec.start is None:
+    if target.is_empty and record.written is not None:
         return Started.MAYBE, f"{name} held the plan, and is gone"
     return Started.NO, f"nothing has started from {name}"
 

@@ -310,6 +310,27 @@ def test_what_expires_after_the_first_batch_was_seen_is_no_matter(
         assert "lost 0, repeated 0" in done.stderr
 
 
+def test_what_a_query_that_was_moved_away_has_read_is_not_read_again(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    """Somebody has started the query by hand, and renamed its location."""
+    cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"}, start="touch started")
+    assert cut_over.run("--until", "verify").code == 0
+    cut_over.more_records(50)
+    read = spark.stream(broker.bootstrap_servers, subscribe=cut_over.topic)
+    writer = read.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query"))
+    writer.trigger(availableNow=True).start().awaitTermination(60)
+    (tmp_path / "query").rename(tmp_path / "renamed")
+    for mode in ((), ("--execute", "--yes")):
+        refused = migrate("cut-over", cut_over.spec(), *mode)
+        assert refused.code == (5 if mode else 4), refused.stderr
+        assert "no longer holds what this record has written" in refused.stderr
+    assert "do not start Flink's job from its savepoint yet" in refused.stderr
+    assert not (tmp_path / "query").exists() and not (tmp_path / "started").exists()
+    back = cut_over.run("--back", "--nothing-started")
+    assert back.code == 0, back.stderr
+
+
 def _expire(broker: Broker, cut_over: CutOver) -> None:
     for (topic, partition), planned in cut_over.planned().items():
         broker.delete_records(topic, partition, planned + 43)

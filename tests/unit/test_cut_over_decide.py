@@ -441,8 +441,9 @@ _BY_ANOTHER = {
     ("record", "target", "more", "apply", "begun"),
     [
         ({}, LocationFacts("/q"), {}, Action.WRITE, Started.NO),
-        (_SEEDED, LocationFacts("/q"), {"start": True}, Action.WRITE, Started.NO),
-        (_SEEDED, LocationFacts("/q"), {}, "refused", Started.MAYBE),  # started by hand, perhaps
+        # Started by hand, perhaps: seen, the records of a query that was moved away were repeated.
+        (_SEEDED, LocationFacts("/q"), {"start": True}, "refused", Started.MAYBE),
+        (_SEEDED, LocationFacts("/q"), {}, "refused", Started.MAYBE),
         (
             _SEEDED,
             LocationFacts("/q"),
