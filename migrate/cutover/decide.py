@@ -285,6 +285,8 @@ def decide_start(facts: Facts) -> Decision:
             return Done(reason)  # somebody else has started the query: do not start a second one
         case "unknown":
             raise CutOverStopped(START_EXIT_CODE_MISSING)
+        case None if facts.record.start is not None:  # after a power cut, its file may be missing
+            raise CutOverStopped(START_EXIT_CODE_MISSING)
     # The command was never run, or it failed. No batch is committed, so a query that starts now
     # begins at the planned offsets, even if an earlier query had begun to read.
     _check_not_started_again(facts)

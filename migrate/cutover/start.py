@@ -28,10 +28,12 @@ def start(context: CutOverContext, facts: Facts) -> str:
     """
     command, start_command = context.spec.start, context.start_command
     assert command is not None  # ``decide_start`` has checked it
+    before = context.record.model.start
     context.record.change(start=StartReport(at=now(), returned=None))
     try:
         process = start_command.start(command, context.file.base)
     except (OSError, ValueError) as error:  # ValueError: text that the locale cannot encode
+        context.record.change(start=before)
         raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
     return f"the command runs{how_to_end(process)}; its output is in {start_command.log}"
 

@@ -15,10 +15,11 @@ import pytest
 import yaml
 
 from migrate.cutover.context import CutOverContext
-from migrate.cutover.record import locked
+from migrate.cutover.record import locked, now
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
+from migrate.report.cut_over import StartReport
 from tests.support.checkpoints import splits, write_source
 from tests.support.cut_over import act, open_context, reason_done
 
@@ -109,6 +110,12 @@ def test_where_nobody_knows_how_the_command_ended_it_is_not_run_again(tmp_path: 
     (context.record.folder / "query.state").write_text("began\n")
     with pytest.raises(CutOverStopped, match="look whether the query runs"):
         reason_done(context, "start")
+    # The file may be missing, too: the record says that the command was run.
+    (context.record.folder / "query.state").unlink()
+    assert reason_done(context, "start") is None
+    context.record.change(start=StartReport(at=now(), returned=None))
+    with pytest.raises(CutOverStopped, match="look whether the query runs"):
+        reason_done(context, "start")
     (tmp_path / "query" / "offsets").mkdir(parents=True)
     (tmp_path / "query" / "offsets" / "0").write_text("v1\n{}\n{}")
     assert reason_done(context, "start") == f"the query of {tmp_path / 'query'} has planned batch 0"
@@ -124,6 +131,15 @@ def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path)
     # A batch that is planned, and no start of ours: somebody else's query, that runs.
     (context.record.folder / "query.state").unlink()
     assert reason_done(context, "start") == f"the query of {tmp_path / 'query'} has planned batch 0"
+
+
+def test_a_command_that_could_not_be_run_is_run_again(tmp_path: Path) -> None:
+    context = open_context(_seeded(tmp_path, "true"))
+    (context.record.folder / "query.log").mkdir()
+    with pytest.raises(CutOverStopped, match="start: "):
+        act(context, "start")
+    assert context.record.model.start is None
+    assert reason_done(context, "start") is None
 
 
 def _await_end(context: CutOverContext) -> None:
