@@ -84,9 +84,9 @@ def save_plans(
 ) -> dict[str, JobPlan]:
     """Plan each job, save its plan and an index of the plans; return the plans by job pointer.
 
-    No plan is saved if the job has an obstacle, if another job would have the same group, if the
-    planning fails (the broker does not answer, for example), or if the plan has refusals or needs a
-    person's decision. Then the result has the reasons.
+    No plan is saved if the job has an obstacle, if another job would have the same group (even one
+    that has an obstacle today), if the planning fails (the broker does not answer, for example), or
+    if the plan has refusals or needs a person's decision. Then the result has the reasons.
 
     Args:
         jobs: the jobs of an inventory.
@@ -104,7 +104,7 @@ def save_plans(
         raise _not_writable(directory, error) from error
 
     move = cast("MoveArguments", arguments)  # safe, because no key is required
-    labels = Counter(job.label for job in jobs if job.movable)
+    labels = Counter(job.label for job in jobs)
 
     def plan_job(job: ScannedJob) -> JobPlan:
         target = group.replace(JOB_PLACEHOLDER, job.label) if group is not None else None

@@ -297,6 +297,18 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "plans").iterdir()] == [INDEX]
 
 
+def test_a_job_that_does_not_move_today_shares_its_group_too(tmp_path: Path) -> None:
+    zeros = "0" * 32
+    moves, other = (
+        ScannedJob(f"/e/{team}/{zeros}/chk-7", f"/e/{team}/{zeros}", zeros) for team in ("x", "y")
+    )
+    later = replace(other, obstacles=("in-flight-records",), why_not=("records are in flight",))
+    plans = save_plans([moves, later], tmp_path / "plans", "spark-{job}")
+    assert plans[moves.pointer].file is None
+    assert "2 jobs would have this group" in plans[moves.pointer].reasons[0]
+    assert plans[later.pointer].reasons == ("records are in flight",)
+
+
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
     return [(one.newest, one.is_counted) for one in read_chunk(Files(), ScanRequest(), marked)]
 
