@@ -47,6 +47,8 @@ class ScannedJob:
         lag: the sum of the known lags; None without a broker, or if no lag is known. A lag is the
             log end minus the position; there may be fewer records.
         lag_unknown: the number of positions whose lag is unknown; 0 without a broker.
+        unlisted: the number of partitions with records that the topics have on the broker and the
+            checkpoint lacks; ``lag`` is without them. 0 without a broker.
         obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
             ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``.
         why_not: the obstacles in words.
@@ -66,6 +68,7 @@ class ScannedJob:
     positions: int | None = None
     lag: int | None = None
     lag_unknown: int = 0
+    unlisted: int = 0
     obstacles: tuple[str, ...] = ()
     why_not: tuple[str, ...] = ()
     to_check: tuple[str, ...] = ()
@@ -87,12 +90,13 @@ class ScannedJob:
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
-def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
+def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJob:
     """Return a job from its checkpoint's row and the lag of each position.
 
     Args:
         row: the checkpoint's row in the view ``checkpoints``.
         lags: the lag of each position; None without a broker.
+        unlisted: as for ``ScannedJob``.
     """
     values = dict(zip(_NAMES, row, strict=True))
     lags = lags or ()
@@ -106,6 +110,7 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
         topics=values["topics"] or (),
         lag=sum(known) if known else None,
         lag_unknown=len(lags) - len(known),
+        unlisted=unlisted,
         obstacles=tuple(sorted({*(values["obstacles"] or ()), *at_broker})),
         why_not=(
             *([values["why_not"]] if values["why_not"] else ()),

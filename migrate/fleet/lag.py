@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from migrate.model.cluster_snapshot import ClusterSnapshot
@@ -49,6 +49,20 @@ class Lag(NamedTuple):
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
     """Return the topics to ask a broker about: those of positions without a named cluster."""
     return {position.topic for position in positions if position.cluster is None}
+
+
+def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> int:
+    """Return the number of partitions with records that the topics have and the positions lack.
+
+    A topic can get partitions after the checkpoint. No position has their lag.
+    """
+    listed = {position.topic_partition for position in positions}
+    return sum(
+        log.end > log.start
+        for topic in topics_to_ask(positions)
+        for partition, log in (snapshot.topics.get(topic) or {}).items()
+        if (topic, partition) not in listed
+    )
 
 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:

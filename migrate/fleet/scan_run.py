@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 from decoder import ErrorKind
 from migrate.fleet.candidates import Candidate, Failure, read_candidate, read_each, split_candidates
 from migrate.fleet.inventory import ScannedJob, scanned_job
-from migrate.fleet.lag import Lag, lag_of, topics_to_ask
+from migrate.fleet.lag import Lag, count_unlisted, lag_of, topics_to_ask
 from migrate.fleet.rows import Row, values_of, view_rows
 from migrate.fleet.view_columns import LAG, VIEWS, CheckpointView, ViewColumn
 from migrate.fleet.workers import WorkerPool, cores
@@ -97,6 +97,10 @@ class ScannedCheckpoint(NamedTuple):
             return None
         return [lag_of(position, snapshot) for position in self.positions]
 
+    def unlisted(self, snapshot: ClusterSnapshot | None) -> int:
+        """Return the result of ``count_unlisted``; 0 without a broker."""
+        return count_unlisted(self.positions, snapshot) if snapshot is not None else 0
+
     def table_rows(
         self, view: CheckpointView, request: ScanRequest, lags: Sequence[Lag] | None
     ) -> Iterable[Row]:
@@ -161,9 +165,9 @@ class ScanSummary:
     checkpoints: int = 0
     unreadable: int = 0
 
-    def add(self, checkpoint: ScannedCheckpoint, lags: Sequence[Lag] | None) -> None:
+    def add(self, checkpoint: ScannedCheckpoint, lags: Sequence[Lag] | None, unlisted: int) -> None:
         (row,) = checkpoint.rows[CheckpointView.CHECKPOINTS]
-        job = scanned_job(row, lags)
+        job = scanned_job(row, lags, unlisted)
         if checkpoint.newest:
             self.jobs.append(job)
         if checkpoint.is_counted:
@@ -271,7 +275,7 @@ def _summarise_chunk(
                 tables[view] = stack.enter_context(table)
         for checkpoint in checkpoints:
             lags = checkpoint.lags(snapshot)
-            summary.add(checkpoint, lags)
+            summary.add(checkpoint, lags, checkpoint.unlisted(snapshot))
             for view, add_rows in tables.items():
                 add_rows(checkpoint.table_rows(view, request, lags))
     return summary

@@ -26,7 +26,8 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
     """
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs
-    total_lag = _lag_text(inventory.totals.lag, sum(job.lag_unknown for job in jobs))
+    unknown = sum(job.lag_unknown + job.unlisted for job in jobs)
+    total_lag = _lag_text(inventory.totals.lag, unknown)
 
     def moves(job: ScannedJob) -> str:
         return _moves_and_why(job, inventory)[0]
@@ -39,7 +40,12 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
         Column("CHECKPOINT", lambda job: job.pointer.removeprefix(here), own_line=Line.BELOW),
         Column("SOURCES", lambda job: job.sources, total=True, drop_order=1),
         Column("PARTITIONS", lambda job: job.positions, total=True),
-        Column("LAG", lambda job: _lag_text(job.lag, job.lag_unknown), right=True, total=total_lag),
+        Column(
+            "LAG",
+            lambda job: _lag_text(job.lag, job.lag_unknown + job.unlisted),
+            right=True,
+            total=total_lag,
+        ),
         Column("WHY", lambda job: _moves_and_why(job, inventory)[1], own_line=Line.BELOW),
     )
     return table_lines(columns, jobs, Screen.of(out), wide=wide)
@@ -62,7 +68,7 @@ def _moves_and_why(job: ScannedJob, inventory: Inventory) -> tuple[str, str]:
 
 
 def _lag_text(known: int | None, unknown: int) -> str:
-    """Return the known lag, if any, with ``+?`` if that of some positions is not known."""
+    """Return the known lag, if any, with ``+?`` if that of some partitions is not known."""
     if known is None:
         return ""
     return f"{known}+?" if unknown else str(known)
@@ -80,8 +86,16 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
     )
     if totals.lag is not None:
         unknown = sum(job.lag_unknown for job in inventory.jobs)
-        rest = f", and {counted(unknown, 'position')} whose lag is not known" if unknown else ""
-        yield f"lag: up to {counted(totals.lag, 'record')}{rest}"
+        unlisted = sum(job.unlisted for job in inventory.jobs)
+        yield (
+            f"lag: up to {counted(totals.lag, 'record')}"
+            + (f", and {counted(unknown, 'position')} whose lag is not known" if unknown else "")
+            + (
+                f", and {counted(unlisted, 'partition')} with records that a checkpoint lacks"
+                if unlisted
+                else ""
+            )
+        )
     jobs: dict[str, list[ScannedJob]] = {"yes": [], "check": [], "no": [], "unreadable": []}
     for job in inventory.jobs:
         jobs[_moves_and_why(job, inventory)[0]].append(job)

@@ -163,7 +163,7 @@ def _read(request: ScanRequest, chunk: list[Candidate]) -> Iterator[pa.RecordBat
     size = 0
     for checkpoint in read_chunk(Files(), request, chunk):
         topics |= topics_to_ask(checkpoint.positions)
-        summary.add(checkpoint, None)
+        summary.add(checkpoint, None, 0)
         pickled.append(pickle.dumps(checkpoint))
         size += len(pickled[-1])
         if size >= _BATCH_BYTES:
@@ -176,7 +176,7 @@ def _read(request: ScanRequest, chunk: list[Candidate]) -> Iterator[pa.RecordBat
 def _compare(snapshot: ClusterSnapshot, read: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     summary = ScanSummary()
     for checkpoint in _unpickle(read):
-        summary.add(checkpoint, checkpoint.lags(snapshot))
+        summary.add(checkpoint, checkpoint.lags(snapshot), checkpoint.unlisted(snapshot))
     yield _batch(answer=[pickle.dumps(summary)])
 
 

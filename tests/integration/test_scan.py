@@ -20,7 +20,7 @@ import pytest
 from migrate.fleet.view_columns import CheckpointView
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
-from tests.support.few_jobs import JOB, FewJobs, csv_rows, lines, scan
+from tests.support.few_jobs import JOB, FewJobs, csv_rows, lines, scan, write_job
 from tests.support.golden import GOLDEN
 from tests.support.kafka import Broker
 from tests.support.stores import S3
@@ -77,6 +77,26 @@ def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: FewJobs) -> 
     assert (
         "lag: up to 119 records, and 3 positions whose lag is not known"
         in result.stderr.splitlines()
+    )
+
+
+def test_the_lag_is_not_whole_if_a_topic_has_grown(broker: Broker, tmp_path: Path) -> None:
+    """A plan moves the new partition too. One without records adds nothing."""
+    topic = f"grows-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(10)))
+    chk = write_job(tmp_path, 1, 9, topic, [10])
+    flags = ("-b", broker.bootstrap_servers)
+    broker.add_partitions(topic, 2)
+    before = scan(tmp_path, *flags)
+    assert lines(before) == {str(chk): ["yes", "1", "1", "0"]}
+    assert "lag: up to 0 records" in before.stderr.splitlines()
+    broker.produce(topic, 1, map(str, range(100)))
+    after = scan(tmp_path, *flags)
+    assert lines(after) == {str(chk): ["yes", "1", "1", "0+?"]}
+    assert (
+        "lag: up to 0 records, and 1 partition with records that a checkpoint lacks"
+        in after.stderr.splitlines()
     )
 
 
@@ -209,7 +229,7 @@ def test_a_plan_that_only_the_broker_refuses_is_told_with_its_reasons(
     chk = write_checkpoint(root / JOB(1) / "chk-1", source_operator(state), checkpoint_id=1)
     done = scan(root, "--plans", tmp_path / "plans", *estate.broker)
     ((pointer, cells),) = lines(done).items()
-    assert (pointer, cells[:4]) == (str(chk), ["no", "1", "1", "10"])
+    assert (pointer, cells[:4]) == (str(chk), ["no", "1", "1", "10+?"])
     assert "starting policy" in " ".join(cells)
     assert not list((tmp_path / "plans").glob("*.json"))
     assert {

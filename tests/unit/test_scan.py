@@ -112,6 +112,11 @@ def test_the_table_and_its_summary() -> None:
     assert list(summary_lines(Inventory((partly_known,), 1, 0)))[1] == (
         "lag: up to 16 records, and 2 positions whose lag is not known"
     )
+    grown = replace(_MOVES, unlisted=1)
+    assert "  16+?\n" in "".join(inventory_table(Inventory((grown,), 1, 0), io.StringIO()))
+    assert list(summary_lines(Inventory((grown,), 1, 0)))[1] == (
+        "lag: up to 16 records, and 1 partition with records that a checkpoint lacks"
+    )
     assert list(summary_lines(inventory)) == [
         "3 jobs, 7 positions; 12 checkpoints read, 1 of them unreadable",
         "lag: up to 16 records",
