@@ -125,7 +125,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     assert savepoint is not None  # the step ``clean`` has read the savepoint
     move = plan_move(context, savepoint)
     move.plan.check()
-    if context.until != _STEP and (differences := [*_differences(context.record.model, move.plan)]):
+    if context.until != _STEP and (differences := [*_differences(context.record.model, move)]):
         raise Refused(
             f"the plan is not the one of the review: {join_some(differences, _MOST_SHOWN)}; make "
             f"the new plan for a review (--until {_STEP})"
@@ -139,10 +139,18 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
     return f"{text}, in {path}"
 
 
-def _differences(record: CutOverRecord, plan: Plan) -> Iterator[str]:
+def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:
     """Yield the differences between the plan and the one that the user has reviewed, if any."""
     if record.plan is None or not record.plan.for_review:
         return
+    plan, streams = move.plan, _recorded_streams(move)
+    for number in sorted(record.plan.streams.keys() | streams.keys(), key=int):
+        had, has = (
+            ", ".join(topics.get(number, ())) or "nothing"
+            for topics in (record.plan.streams, streams)
+        )
+        if had != has:
+            yield f"stream {number} was {had} and is {has} now"
     if plan.target_cluster_id != record.plan.cluster_id:
         yield f"the cluster was {record.plan.cluster_id} and is {plan.target_cluster_id} now"
     reviewed = {(row.topic, row.partition): row.planned for row in record.partitions}
@@ -155,6 +163,10 @@ def _differences(record: CutOverRecord, plan: Plan) -> Iterator[str]:
                 for next_offset in (before, after)
             )
             yield f"{topic}-{partition} was {was} and is {now} now"
+
+
+def _recorded_streams(move: PlannedMove) -> dict[str, list[str]]:
+    return {str(number): sorted(topics) for number, topics in move.streams.items()}
 
 
 def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
@@ -173,7 +185,7 @@ def _record_plan(context: CutOverContext, move: PlannedMove) -> None:
             warnings=list(map(with_spec_keys, plan.warnings)),
             states=list(move.states.lines(_HANDED_TO_PRIME)) if move.states is not None else [],
             for_review=is_reviewed or context.until == _STEP,
-            streams={str(number): sorted(topics) for number, topics in move.streams.items()},
+            streams=_recorded_streams(move),
         ),
         partitions=[
             PartitionReport(

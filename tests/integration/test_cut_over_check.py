@@ -124,8 +124,16 @@ def test_each_stream_of_a_query_goes_on_from_its_source(
     assert forgotten.code == 4, forgotten.stderr
     assert "topic orders of operator" in forgotten.stderr
     assert "goes to no Spark source" in forgotten.stderr
+    fields["spark-source"] = {0: "topic:orders", 1: "topic:payments"}
+    spec.write_text(yaml.safe_dump(fields))
+    reviewed = migrate("cut-over", spec, "--execute", "--yes", "--until", "plan")
+    assert reviewed.code == 0, reviewed.stderr
     fields["spark-source"] = {0: "topic:payments", 1: "topic:orders"}
     spec.write_text(yaml.safe_dump(fields))
+    turned = migrate("cut-over", spec, "--execute", "--yes")
+    assert turned.code == 4, turned.stderr
+    assert f"stream 0 was {names['orders']} and is {names['payments']} now" in turned.stderr
+    assert migrate("cut-over", spec, "--execute", "--yes", "--until", "plan").code == 0
     for _ in range(2):
         ready = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
         assert ready.code == 0, ready.stderr
