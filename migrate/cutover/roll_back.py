@@ -8,9 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from decoder import StopKind
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import Action, decide_stop
-from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable, require
+from migrate.cutover.facts import (
+    Facts,
+    GroupFacts,
+    LocationFacts,
+    Savepoint,
+    Unavailable,
+    require,
+)
 from migrate.cutover.observe import observe
 from migrate.cutover.record import now
 from migrate.cutover.stop_job import record_savepoint
@@ -93,7 +101,7 @@ def restart_advice(facts: Facts) -> str:
     """Return what the user must do with Flink's job; an empty text if it was not stopped.
 
     Args:
-        facts: the facts, with ``target`` and ``started_again``.
+        facts: the facts, with ``target``, ``started_again`` and ``savepoint``.
     """
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
@@ -115,7 +123,20 @@ def restart_advice(facts: Facts) -> str:
         unless = ", unless somebody has (Flink does not answer)"
     elif facts.spec.flink.rest is None:
         unless = ", unless somebody has (the spec has no flink.rest)"
-    return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …"
+    drained = ""
+    if _is_drained(facts):
+        drained = (
+            "; the job was drained: a window that it has emitted comes out again, with only the "
+            "records from then on"
+        )
+    return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …{drained}"
+
+
+def _is_drained(facts: Facts) -> bool:
+    savepoint = facts.savepoint
+    if isinstance(savepoint, Savepoint) and savepoint.stop is not StopKind.UNKNOWN:
+        return savepoint.stop is StopKind.TERMINATE
+    return facts.spec.flink.drain
 
 
 # -- act -------------------------------------------------------------------------------------------
@@ -138,7 +159,7 @@ def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
         Exception: a needed fact could not be read; this is the original error.
     """
     _record_end_of_stop(context)
-    facts = observe(context, "target", "started again")
+    facts = observe(context, "target", "started again", "savepoint")
     check_roll_back(facts)
     return _find_undo(context, facts), restart_advice(facts)
 

@@ -322,7 +322,7 @@ def _recorded_run(context: CutOverContext, command: str, progress: _Progress) ->
             raise
         warn(WarningCode.RUN_STOPPED, f"stopped at {name}: {progress.state_if_stopped}")
         notes = [next_step]
-        if advice := restart_advice(observe(context, "target", "started again")):
+        if advice := restart_advice(observe(context, "target", "started again", "savepoint")):
             notes.append(f"or {advice}" if advice.startswith("start ") else advice)
         stopped = CutOverStopped(*error.reasons) if isinstance(error, Refused) else error
         if isinstance(error, Exception):

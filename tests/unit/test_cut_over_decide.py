@@ -631,6 +631,8 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
 
 # -- what may be done with Flink's job -------------------------------------------------------------
 
+_FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
+
 
 @pytest.mark.parametrize(
     ("record", "more", "advice", "back"),
@@ -683,8 +685,7 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
 def test_a_way_back_is_named_only_where_nothing_has_begun(
     record: dict[str, Any], more: dict[str, Any], advice: str, back: str | None
 ) -> None:
-    flink = {"savepoint": "/s/savepoint-1", "finished": True}
-    facts = _facts(_record(**record, flink=flink), **{"target": _location(), **more})
+    facts = _facts(_record(**record, flink=_FINISHED), **{"target": _location(), **more})
     assert restart_advice(facts).startswith(advice)
     decision = _no_way_back(facts)
     if back is None:
@@ -694,6 +695,29 @@ def test_a_way_back_is_named_only_where_nothing_has_begun(
     # What the user says is taken where nothing shows the opposite.
     sure = _no_way_back(replace(facts, nothing_started=True))
     assert (sure is None) == (back is None or "--nothing-started" in back)
+
+
+@pytest.mark.parametrize(
+    ("stop", "drain", "told"),
+    [
+        (StopKind.TERMINATE, True, True),
+        (StopKind.TERMINATE, False, True),  # by others
+        (StopKind.SUSPEND, True, False),  # the spec was changed after the stop
+        (StopKind.UNKNOWN, True, True),
+        (StopKind.UNKNOWN, False, False),
+        (None, True, True),
+    ],
+)
+def test_a_drained_job_emits_its_windows_twice(
+    stop: StopKind | None, drain: bool, told: bool
+) -> None:
+    """Seen: a window of 10 records came out, and after `--back` the same window with 5."""
+    saved = replace(_SAVED, stop=stop) if stop is not None else _AWAY
+    facts = _facts(_record(**_SEEDED, flink=_FINISHED), target=_location(), savepoint=saved)
+    flink = facts.spec.flink.model_copy(update={"drain": drain})
+    advice = restart_advice(replace(facts, spec=facts.spec.model_copy(update={"flink": flink})))
+    assert advice.startswith("start Flink's job from its savepoint")
+    assert ("the job was drained: a window that it has emitted comes out again" in advice) == told
 
 
 def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_more() -> None:
