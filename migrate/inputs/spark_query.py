@@ -6,6 +6,7 @@ The name of such an input is ``spark:DIR``; a saved plan has the absolute path
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,11 +25,17 @@ from migrate.inputs.spark_log import (
     query_id,
     starting_positions,
 )
-from migrate.inputs.spark_log_entries import Offsets, commit_path, entry_numbers
+from migrate.inputs.spark_log_entries import (
+    Offsets,
+    commit_path,
+    entry_numbers,
+    offsets_path,
+    read_offsets,
+)
 from migrate.model.errors import InputError, Refused
 from migrate.model.finding import Code, Finding
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 from migrate.storage.files import Files
 from migrate.storage.uris import path_of
 
@@ -83,7 +90,19 @@ def query_positions(pointer: str) -> ListedPositions:
     )
 
 
+# The maximum number of topics that a finding names.
+_MAX_TOPICS = 5
+
+
 def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
+    sources = read_offsets(files, offsets_path(directory, batch)).values()
+    readers = Counter(topic for offsets in sources for topic in {topic for topic, _ in offsets})
+    if shared := sorted(topic for topic, count in readers.items() if count > 1):
+        yield Finding(
+            Code.SHARED_TOPIC,
+            f"several sources of the query read {join_some(shared, _MAX_TOPICS)}, and its log does "
+            "not name their Kafka clusters: if these are two, the positions of only one move",
+        )
     if operators := len(entry_numbers(files, join(directory, "state"))):
         yield Finding(
             Code.QUERY_STATE,

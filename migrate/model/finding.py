@@ -99,6 +99,8 @@ class Code(str, Enum):
         ),
     )
     RETAINED_CLUSTERS = "retained-clusters", _note()
+    # Only a Spark query has this finding: its log does not name the clusters of its sources.
+    SHARED_TOPIC = "shared-topic", _warning()
     SINK_MEMORY = "sink-memory", _note(shown_for_groups=True)
     SINK_STATE = "sink-state", _note()
     STALE_POSITIONS = (

@@ -61,6 +61,30 @@ def test_a_group_takes_over_what_a_query_has_committed(
     assert back.code == 0, back.stderr
 
 
+def test_two_streams_of_one_topic_may_be_of_two_clusters(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    """Seen: "1 ok", and nothing said that the topic of the other cluster does not move."""
+    topic, query = "spark-two-clusters", tmp_path / "query"
+    with Broker() as other:
+        for cluster in (broker, other):
+            cluster.create_topic(topic, 1)
+            cluster.produce(topic, 0, map(str, range(20)))
+        here, there = (
+            spark.stream(
+                cluster.bootstrap_servers, subscribe=topic, startingOffsets="earliest"
+            ).select("value")
+            for cluster in (broker, other)
+        )
+        written = here.union(there).writeStream.format("noop").trigger(availableNow=True)
+        written.option("checkpointLocation", str(query)).start().awaitTermination(_SECONDS)
+    flags = ("--group", "after-two", "-b", broker.bootstrap_servers)
+    told = migrate("commit-group", f"spark:{query}", *flags)
+    assert told.code == 0, told.stderr
+    (warning,) = [line for line in told.stderr.splitlines() if "[shared-topic]" in line]
+    assert f"several sources of the query read {topic}, and its log does not name" in warning
+
+
 def test_a_plan_of_a_query_that_has_gone_on_is_refused(
     broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

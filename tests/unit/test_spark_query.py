@@ -109,6 +109,14 @@ def test_a_stateful_query_is_not_one_and_its_state_is_warned_of(tmp_path: Path) 
     assert "2 operators" in findings["query-state"].message
 
 
+def test_two_sources_of_one_topic_may_be_of_two_clusters(tmp_path: Path) -> None:
+    both = {**RUN, "offsets/0": batch('{"t":{"0":90},"u":{"0":1}}', '{"t":{"0":90},"v":{"0":1}}')}
+    finding = _findings(spark_directory(tmp_path / "q", both))["shared-topic"]
+    assert finding.severity is Severity.WARNING
+    assert finding.message.startswith("several sources of the query read t, and its log")
+    assert "shared-topic" not in _findings(spark_directory(tmp_path / "one", RUN))
+
+
 def test_a_new_query_goes_on_from_where_another_one_is(tmp_path: Path) -> None:
     query = f"spark:{spark_directory(tmp_path / 'query', RUN)}"
     seed = tmp_path / "new"
