@@ -129,9 +129,12 @@ def decide_clean(facts: Facts) -> Decision:
     """Decide the step ``clean``, which checks that the job has ended with the savepoint."""
     flink = facts.record.flink
     is_checked = flink.savepoint_sha256 is not None
+    is_needed = facts.record.written is None  # for the plan
     if is_checked and flink.finished:
-        return Done("the savepoint is whole, and the job has FINISHED")
-    if is_checked and facts.record.written is not None:
+        if is_needed and require(facts.savepoint).sha256 != flink.savepoint_sha256:
+            raise Refused(f"{flink.savepoint} is not what was checked; put back what was there")
+        return Done("the savepoint was whole, and the job has FINISHED")
+    if is_checked and not is_needed:
         return Done("the savepoint was whole before the target was written")
     savepoint = require(facts.savepoint)
     if savepoint.stop is StopKind.NONE:

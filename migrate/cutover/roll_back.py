@@ -123,13 +123,15 @@ def restart_advice(facts: Facts) -> str:
         unless = ", unless somebody has (Flink does not answer)"
     elif facts.spec.flink.rest is None:
         unless = ", unless somebody has (the spec has no flink.rest)"
-    drained = ""
+    but = ""
     if _is_drained(facts):
-        drained = (
+        but = (
             "; the job was drained: a window that it has emitted comes out again, with only the "
             "records from then on"
         )
-    return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …{drained}"
+    if isinstance(facts.savepoint, Unavailable):
+        but += f"; the savepoint cannot be read from here: {facts.savepoint.error}"
+    return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …{but}"
 
 
 def _is_drained(facts: Facts) -> bool:

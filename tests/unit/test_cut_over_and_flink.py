@@ -423,7 +423,7 @@ def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
     context.record.change_flink(**told)
     if clean:
         assert act(context, "clean") == "the savepoint is whole, and the job has FINISHED"
-        assert reason_done(context, "clean") == "the savepoint is whole, and the job has FINISHED"
+        assert reason_done(context, "clean") == "the savepoint was whole, and the job has FINISHED"
         return
     with pytest.raises(CutOverStopped) as refused:
         act(context, "clean")

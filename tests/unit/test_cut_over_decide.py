@@ -255,7 +255,9 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
         (False, {"finished": True}, _SAVED, _stopped_job(), "stopped"),
         (False, {}, _SAVED, _stopped_job("FINISHED"), "stopped"),
         (False, {"finished": True}, _SAVED, _AWAY, "no answer"),
-        (False, {"finished": True, "savepoint_sha256": "1" * 64}, None, None, "done"),
+        (False, {"finished": True, "savepoint_sha256": "1" * 64}, _SAVED, None, "done"),
+        (False, {"finished": True, "savepoint_sha256": "2" * 64}, _SAVED, None, "refused"),
+        (False, {"finished": True, "savepoint_sha256": "1" * 64}, _AWAY, None, "no answer"),
     ],
 )
 def test_a_clean_stop(
@@ -718,6 +720,7 @@ def test_a_drained_job_emits_its_windows_twice(
     advice = restart_advice(replace(facts, spec=facts.spec.model_copy(update={"flink": flink})))
     assert advice.startswith("start Flink's job from its savepoint")
     assert ("the job was drained: a window that it has emitted comes out again" in advice) == told
+    assert ("the savepoint cannot be read from here: no answer" in advice) == (stop is None)
 
 
 def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_more() -> None:
