@@ -153,7 +153,7 @@ def _restart_unseen_reason(facts: Facts) -> str:
     if facts.spec.flink.job is None:
         return (
             "the spec has no flink.job: only jobs that were restored from this savepoint count as "
-            "started again"
+            "started again, and not once they have recovered from a failure"
         )
     return ""
 

@@ -133,7 +133,11 @@ class JobManager:
         return next((job for job in self.jobs() if job.job_id == job_id), None)
 
     def restored_from(self, job_id: str) -> str | None:
-        """Return the path of the checkpoint or savepoint that a job was restored from, or None."""
+        """Return the path of the checkpoint or savepoint that a job was restored from, or None.
+
+        If the job has recovered from a failure, this is what it recovered from, not what it was
+        started from.
+        """
         restored = self._latest(job_id).restored
         return restored.external_path if restored is not None else None
 
