@@ -55,11 +55,11 @@ def printable(text: str) -> str:
     )
 
 
-def similar_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+def similar_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> tuple[str, ...]:
     """Return the known names that are most similar to a mistyped name, the best match first."""
     from difflib import get_close_matches  # imported here because only error messages need it
 
-    return tuple(get_close_matches(name, sorted(known)))
+    return tuple(get_close_matches(name, sorted(known), cutoff=cutoff))
 
 
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from decoder.storage import MAX_FILE_BYTES
 from decoder.storage import read_file as read_regular_file
 from migrate.model.errors import InputError
+from migrate.model.wording import did_you_mean, similar_names
 from migrate.storage.new_file import write_new
 
 Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -110,7 +111,20 @@ def read_content(path: Path, *, creation_hint: str, largest: int = MAX_FILE_BYTE
     except OSError as error:
         missing = isinstance(error, FileNotFoundError | IsADirectoryError)
         advice = f"; {creation_hint}" if missing else ""
+        if isinstance(error, FileNotFoundError):
+            advice = _suggest_sibling(path) or advice
         raise InputError(f"{path}: cannot be read: {error.strerror}{advice}") from error
+
+
+def _suggest_sibling(path: Path) -> str:
+    """Suggest a file beside a missing one, if its name is very similar; else an empty text."""
+    try:
+        names = [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
+    except OSError:
+        return ""
+    # The endings, as `.json`, are mostly the same, and count too.
+    similar = similar_names(path.name, names, cutoff=0.8)
+    return did_you_mean(str(path.with_name(name)) for name in similar)
 
 
 def parse(

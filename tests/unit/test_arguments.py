@@ -222,7 +222,7 @@ def test_an_input_that_is_missing_says_what_to_name(chk: Path, tmp_path: Path) -
         (("verify", chk, f"spark:{tmp_path / 'none'}"), "name the checkpointLocation of a query"),
         (("verify", f"plan:{tmp_path}/none", "spark:x"), "--plan-out writes one"),
         (("to-spark", "--plan", tmp_path / "none"), "--plan-out writes one"),
-        (("rollback", tmp_path / "none"), "commit-group --execute writes one"),
+        (("rollback", tmp_path / "none"), "name a file that commit-group --execute wrote"),
     ):
         result = migrate(*arguments)
         assert (result.code, result.stdout) == (3, "")

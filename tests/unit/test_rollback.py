@@ -147,7 +147,7 @@ def test_what_is_no_json_object_is_refused(tmp_path: Path, content: bytes) -> No
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    hint = "; commit-group --execute writes one$"
+    hint = "; name a file that commit-group --execute wrote, or a copy of it$"
     with pytest.raises(InputError, match=f"No such file or directory{hint}"):
         rollback_file.read(tmp_path / "r.json")
     with pytest.raises(InputError, match=f"Is a directory{hint}"):

@@ -176,7 +176,7 @@ def read(path: Path) -> RollbackFile:
         RollbackFile,
         path,
         "rollback file of version 1",
-        creation_hint="commit-group --execute writes one",
+        creation_hint="name a file that commit-group --execute wrote, or a copy of it",
     )
 
 
