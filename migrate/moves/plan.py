@@ -126,7 +126,7 @@ def recheck_plan(
     Args:
         request: the options of the move.
         plan: the plan.
-        way_out: the end of each line of a refusal.
+        way_out: the end of each line of a refusal, except for a job that has run on.
 
     Returns:
         The cluster that the target reads, as it is now (None if the plan was made without a
@@ -160,10 +160,14 @@ def recheck_plan(
     if plan.origin.kind == "batch" and (since := describe_batches_since(plan)):
         ran_on.append(since)
     lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]
+    refusals = [line + way_out for line in moved]
     if not plan.allow_ran_on:
-        moved += lines
-    if moved:
-        raise Refused([line + way_out for line in moved])
+        # A new plan from a checkpoint would be refused as soon as the job has written the next one.
+        is_job = plan.origin.kind == "checkpoint"
+        end = "; stop it with a savepoint, and move from that" if is_job else way_out
+        refusals += [line + end for line in lines]
+    if refusals:
+        raise Refused(refusals)
     for line in lines:
         warn(Code.RAN_ON, f"{line}; more is repeated than was planned")
     return snapshot, ran_on

@@ -116,7 +116,8 @@ def test_a_plan_notices_a_newer_checkpoint(
     write_source(chk.with_name("chk-9"), {0: splits(topic, [5, 6])})
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "the job has run on since: it has completed chk-9" in refused.stderr
+    way_out = "stop it with a savepoint, and move from that"
+    assert f"the job has run on since: it has completed chk-9; {way_out}\n" in refused.stderr
 
 
 def test_a_plan_that_lets_the_job_run_on_is_applied_with_a_warning(
