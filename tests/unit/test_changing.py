@@ -62,7 +62,8 @@ def test_what_was_removed_was_not_written(written: int, removed: int, told: str)
 
 def test_a_group_of_one_has_one_member() -> None:
     group = GroupView("g", True, "Stable", "classic", (Member("app", "host"),))
-    assert commit_refusals(group) == ["group g has 1 member (app on host); stop it first"]
+    killed = " (a killed one is a member until its session times out, after 45 s by default)"
+    assert commit_refusals(group) == [f"group g has 1 member (app on host); stop it first{killed}"]
     two = GroupView("g", True, "Stable", "classic", (Member("app", "host"),) * 2)
     assert commit_refusals(two)[0].startswith("group g has 2 members")
-    assert commit_refusals(two)[0].endswith("; stop them first")
+    assert commit_refusals(two)[0].endswith(f"; stop them first{killed}")

@@ -32,6 +32,7 @@ Offsets = dict[tuple[str, int], Committed]
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 MEMBER = Member("app", "host")
+KILLED = " (a killed one is a member until its session times out, after 45 s by default)"
 NOTHING: Offsets = {}
 
 
@@ -69,7 +70,7 @@ def test_what_a_group_does_not_hold_yet_is_committed() -> None:
 def test_a_group_with_members_is_refused() -> None:
     before, now = _group(_at(a0=1)), _group(_at(a0=1), MEMBER)
     assert pending_commit(_at(a0=5), before, now).refusals == (
-        "group g has 1 member (app on host); stop it first",
+        f"group g has 1 member (app on host); stop it first{KILLED}",
     )
     # Nothing is written where it holds everything: nothing speaks against that.
     assert pending_commit(_at(a0=1), before, now).refusals == ()
@@ -106,14 +107,14 @@ def test_members_and_a_change_are_both_told() -> None:
             _group(NOTHING, *(Member(f"c{n}", "h") for n in range(5))),
             [
                 "group g has 5 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h); stop them "
-                "first"
+                f"first{KILLED}"
             ],
         ),
         (
             _group(NOTHING, *(Member(f"c{n}", "h") for n in range(7))),
             [
                 "group g has 7 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h and 2 more); "
-                "stop them first"
+                f"stop them first{KILLED}"
             ],
         ),
     ],

@@ -227,7 +227,10 @@ def commit_refusals(group: GroupView) -> list[str]:
         members = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
         them = "it" if len(group.members) == 1 else "them"
-        return [f"group {group.name} has {count} ({members}); stop {them} first"]
+        return [
+            f"group {group.name} has {count} ({members}); stop {them} first (a killed one is a "
+            "member until its session times out, after 45 s by default)"
+        ]
     if group.exists and group.type == "streams":
         return [
             f"group {group.name} is a streams group: what its Kafka Streams application has stored "
