@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from decoder import ErrorKind
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
 from migrate.fleet.view_columns import VIEWS, CheckpointView
+from migrate.model.finding import Code
 from migrate.model.wording import counted, join_some
 
 # The error kinds of a missing root, and of a directory that cannot be listed.
@@ -20,6 +22,11 @@ _UNLISTABLE_KINDS = {
 }
 # The maximum number of missing topics that a line names.
 _MAX_TOPICS = 5
+# The name that Flink gives a savepoint begins with the first digits of the job's id
+# (AbstractFsCheckpointStorageAccess.initializeLocationForSavepoint @ Flink 1.15.4 to 2.2.0).
+_SAVEPOINT_NAME = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
+# The first digits of the id that many jobs share: that of application clusters with HA.
+_FIXED_JOB_ID = "000000"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
 # The columns that a job takes from its checkpoint's row unchanged.
@@ -50,7 +57,8 @@ class ScannedJob:
         unlisted: the number of partitions with records that the topics have on the broker and the
             checkpoint lacks; ``lag`` is without them. 0 without a broker.
         obstacles: the codes of the obstacles to a move, sorted. Those that come from the broker are
-            ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``.
+            ``expired``, ``beyond-end``, ``topic-gone`` and ``partition-gone``; ``ran-on`` may come
+            from another line of the same job.
         why_not: the obstacles in words.
         to_check: the codes of what to check before the job moves, sorted.
         error_kind, error: why the checkpoint could not be read.
@@ -118,6 +126,45 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None, unlisted: int) -> ScannedJ
         ),
         to_check=values["to_check"] or (),
     )
+
+
+def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
+    """Return the jobs; those that ran on after what stands for them get the obstacle ``ran-on``.
+
+    A job counts its savepoints and its checkpoints together. So it ran on after a savepoint, or
+    after its newest checkpoint, if another line of the same job has a higher number.
+    """
+    jobs = list(jobs)
+    newest: dict[str, ScannedJob] = {}
+    for job in jobs:
+        digits = _first_digits(job)
+        if digits is not None:
+            newest[digits] = max(newest.get(digits, job), job, key=_number)
+    return [
+        _with_ran_on(job, newest[digits]) if (digits := _first_digits(job)) else job for job in jobs
+    ]
+
+
+def _first_digits(job: ScannedJob) -> str | None:
+    """Return the first digits of the job's id; None if they are not known or show no single job."""
+    name = _SAVEPOINT_NAME.fullmatch(posixpath.basename(job.pointer))
+    digits = name[1] if name is not None else (job.job_id or "")[: len(_FIXED_JOB_ID)]
+    return digits if job.readable and digits not in ("", _FIXED_JOB_ID) else None
+
+
+def _with_ran_on(job: ScannedJob, newest: ScannedJob) -> ScannedJob:
+    if not 0 <= _number(job) < _number(newest):
+        return job
+    reason = f"the job ran on: {newest.pointer}, by its name of the same job, has a higher number"
+    return replace(
+        job,
+        obstacles=tuple(sorted({*job.obstacles, Code.RAN_ON.value})),
+        why_not=(*job.why_not, reason),
+    )
+
+
+def _number(job: ScannedJob) -> int:
+    return -1 if job.checkpoint_id is None else job.checkpoint_id
 
 
 def _instant(milliseconds: int | None) -> datetime | None:

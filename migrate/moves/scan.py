@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from migrate.fleet.candidates import mark_newest
 from migrate.fleet.discovery import discover
-from migrate.fleet.inventory import Inventory
+from migrate.fleet.inventory import Inventory, add_ran_on
 from migrate.fleet.scan_run import Progress, scan_locally
 from migrate.fleet.write_tables import Output, TableFormat, check_output
 from migrate.inputs.ask_broker import ask_broker
@@ -107,10 +107,11 @@ def scan(
             summary = scan_locally(candidates, tables, ask_about, progress)
     if tables is not None:
         log.info(f"wrote {tables.directory}")
+    jobs = add_ran_on(summary.jobs)
     saved = None
     if plans is not None:
-        saved = save_plans(summary.jobs, plans, group, progress, **arguments)
-    return Inventory(tuple(summary.jobs), summary.checkpoints, summary.unreadable, saved)
+        saved = save_plans(jobs, plans, group, progress, **arguments)
+    return Inventory(tuple(jobs), summary.checkpoints, summary.unreadable, saved)
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:

@@ -18,7 +18,7 @@ import pytest
 
 from migrate.fleet.candidates import Candidate, mark_newest
 from migrate.fleet.discovery import discover
-from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob, totals
+from migrate.fleet.inventory import Inventory, JobPlan, ScannedJob, add_ran_on, totals
 from migrate.fleet.scan_run import ScanRequest, read_chunk
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
@@ -312,6 +312,36 @@ def test_a_job_that_does_not_move_today_shares_its_group_too(tmp_path: Path) -> 
     assert plans[moves.pointer].file is None
     assert "2 jobs would have this group" in plans[moves.pointer].reasons[0]
     assert plans[later.pointer].reasons == ("records are in flight",)
+
+
+def test_of_the_lines_of_one_job_only_the_newest_moves() -> None:
+    """Seen: a savepoint of a job that ran on had no obstacle, and a plan beside its job's."""
+
+    def checkpoint(job_id: str, number: int, **values: Any) -> ScannedJob:
+        directory = f"/e/{job_id}"
+        return ScannedJob(f"{directory}/chk-{number}", directory, job_id, number, **values)
+
+    def savepoint(digits: str, number: int) -> ScannedJob:
+        return ScannedJob(f"/s/savepoint-{digits}-0123456789ab", None, None, number)
+
+    job = f"d0ff21{'0' * 26}"
+    other = f"d0ff22{'0' * 26}"
+    zeros = "0" * 32  # of many jobs
+    jobs = [
+        *(savepoint("d0ff21", 20), checkpoint(job, 100)),
+        *(savepoint("d0ff22", 101), checkpoint(other, 99)),
+        *(savepoint("000000", 20), checkpoint(zeros, 100)),
+        *(savepoint("d0ff23", 20), checkpoint(f"d0ff23{'0' * 26}", 100, error_kind="corrupt")),
+        ScannedJob("/s/copy", None, None, 3),
+    ]
+    marked = add_ran_on(jobs)
+    assert [job.obstacles for job in marked] == [
+        *(("ran-on",), (), (), ("ran-on",)),
+        *((), (), (), (), ()),
+    ]
+    assert marked[0].why_not == (
+        f"the job ran on: {jobs[1].pointer}, by its name of the same job, has a higher number",
+    )
 
 
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
