@@ -55,7 +55,10 @@ class Savepoint:
         checkpoint_id: its checkpoint id.
         stop: the kind of stop that its metadata names; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: when it was written, in milliseconds of the epoch, or None if not known.
+        written_at: when it was written, in milliseconds of the epoch, or None if not known. For a
+            copy, this may be the time of the copy.
+        written_in: the directory in which Flink wrote it, or None if not known. For a copy, this is
+            not the directory of ``pointer``.
     """
 
     pointer: str
@@ -63,6 +66,7 @@ class Savepoint:
     stop: StopKind
     sha256: str
     written_at: int | None = None
+    written_in: str | None = None
 
 
 def is_same_savepoint(first: str | None, second: str | None) -> bool:

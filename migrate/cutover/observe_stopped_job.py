@@ -12,6 +12,7 @@ from datetime import datetime
 
 from decoder import DecodeError, StopKind
 from decoder.checkpoint import read_metadata
+from decoder.metadata.original_location import original_directory
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.facts import JobToStop, Savepoint, is_same_savepoint
@@ -161,7 +162,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
 
 
 def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
-    """Read the checkpoint id, the kind of stop, the checksum and the time of a savepoint.
+    """Read the ``_metadata`` of a savepoint.
 
     Raises:
         DecodeError: the savepoint cannot be read.
@@ -173,6 +174,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
         content.metadata.type.stop,
         hashlib.sha256(content.data).hexdigest(),
         context.files.modified_at(content.path),
+        original_directory(content.metadata.operators),
     )
 
 
@@ -257,6 +259,13 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     if spec.flink.rest is None or savepoint is None:
         return None
     jobs = [(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
+    stopped_job, job_name = record.flink.job_id, record.flink.job_name
+    ended_ms, written_in = record.flink.ended_ms, None
+    if spec.stopped_by_others:
+        stopped_job, job_name, ended_ms = spec.flink.job, None, None
+    if ended_ms is None:  # the record has no end of this job: take the time of the savepoint
+        saved = read_savepoint(context, savepoint)
+        ended_ms, written_in = saved.written_at, saved.written_in
     if record.start is not None and spec.target.is_group:
         # The command ``start`` may have started the group's consumers as a Flink job of the same
         # name. So a job that began after the command counts only if it was restored from the
@@ -265,15 +274,18 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         jobs = [
             (job, restored_from)
             for job, restored_from in jobs
-            if job.began_ms < started_ms or is_same_savepoint(restored_from, savepoint)
+            if job.began_ms < started_ms
+            or is_same_savepoint(restored_from, savepoint)
+            or is_same_savepoint(restored_from, written_in)
         ]
-    stopped_job, job_name = record.flink.job_id, record.flink.job_name
-    ended_ms = record.flink.ended_ms
-    if spec.stopped_by_others:
-        stopped_job, job_name, ended_ms = spec.flink.job, None, None
-    if ended_ms is None:  # the record has no end of this job: take the time of the savepoint
-        ended_ms = read_savepoint(context, savepoint).written_at
-    return job_started_again(jobs, savepoint, ended_ms, stopped_job=stopped_job, job_name=job_name)
+    return job_started_again(
+        jobs,
+        savepoint,
+        ended_ms,
+        written_in=written_in,
+        stopped_job=stopped_job,
+        job_name=job_name,
+    )
 
 
 def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
@@ -288,6 +300,7 @@ def job_started_again(
     savepoint: str,
     ended_ms: int | None,
     *,
+    written_in: str | None = None,
     stopped_job: str | None,
     job_name: str | None = None,
 ) -> FlinkJob | None:
@@ -301,6 +314,8 @@ def job_started_again(
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
         ended_ms: when the stopped job ended, in milliseconds of the epoch, or None if not known.
+        written_in: the directory in which Flink wrote the savepoint, if it is known. A job that was
+            restored from there counts, too.
         stopped_job: the id of the stopped job, or its name. A job with this id or name counts if it
             runs, or if it began after ``ended_ms``.
         job_name: the name of the stopped job. Other jobs with this name count if they began after
@@ -315,6 +330,8 @@ def job_started_again(
     newer = (
         job
         for job, restored_from in jobs
-        if is_same_savepoint(restored_from, savepoint) or is_newer(job)
+        if is_same_savepoint(restored_from, savepoint)
+        or is_same_savepoint(restored_from, written_in)
+        or is_newer(job)
     )
     return max(newer, key=_began, default=None)

@@ -15,6 +15,7 @@ import yaml
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.observe import observe
 from migrate.cutover.observe_stopped_job import read_savepoint
+from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.report.cut_over import StartReport
@@ -461,6 +462,26 @@ def test_a_job_that_our_command_has_started(
     context.record.change(start=StartReport(at="2026-01-01T00:00:00+00:00", returned=None))
     started_again = observe(context, "started again").started_again
     assert (started_again is not None) == again
+
+
+@pytest.mark.parametrize("name", ["orders", "another"])
+def test_a_job_that_ran_again_before_its_savepoint_was_copied(
+    name: str, flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    """Seen: the time of the copy was later than that job, and its name was another one."""
+    known, url = flink
+    savepoint, copy = _golden("2.2/stop"), tmp_path / "backup"
+    shutil.copytree(savepoint, copy)
+    job = {"jid": "b" * 32, "name": name, "state": "CANCELED", "start-time": 1, "end-time": 2}
+    known.answers["/jobs/overview"] = json.dumps({"jobs": [job]})
+    known.answer = lambda path: known.answers.get(path)  # type: ignore[method-assign]
+    context = _context(tmp_path, url, savepoint=copy, flink={"rest": url, "job": "orders"})
+    for random, again in (("", True), ("0", False)):
+        directory = f"file:/flink/checkpoints/2.2/stop/{savepoint.name}{random}"
+        path = {"id": 1, "external_path": directory}
+        known.answers[f"/jobs/{'b' * 32}/checkpoints"] = json.dumps({"latest": {"restored": path}})
+        started_again = observe(context, "started again").started_again
+        assert isinstance(started_again, FlinkJob) == again
 
 
 def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:
