@@ -93,6 +93,16 @@ def follow(
             problem = f"{error}; looking again in {pause:g} s"
             warn(WarningCode.LOOK_FAILED, problem, repeated=True)
         else:
+            if followed.batch is None and before is not None:
+                # An unmounted directory is empty. A query that begins anew commits batch 0 soon.
+                problem = f"batch {before} was committed, and now {query} has no committed batch"
+                warn(
+                    WarningCode.LOOK_FAILED,
+                    f"{problem}; looking again in {pause:g} s",
+                    repeated=True,
+                )
+                time.sleep(pause)
+                continue
             if once or followed.batch is None or followed.batch != before:
                 _log_round(followed, group)
             before, allow_moved_on = followed.batch, False

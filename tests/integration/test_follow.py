@@ -249,6 +249,31 @@ def test_a_topic_that_is_deleted_is_named_and_the_others_go_on(case: Case, spark
         assert "stands after batch 0" in process.stderr.readline()
 
 
+def test_a_location_that_is_emptied_is_no_query_without_batches(
+    case: Case, spark: Spark, tmp_path: Path
+) -> None:
+    """Seen: "has not committed a batch yet", and fresh metrics, while a mount was away."""
+    case.produce()
+    with case.running(spark):
+        _await(case.read_all)
+    batch, metrics = case.batch, tmp_path / "metrics"
+    with case.following("--every", "1s", "--metrics-file", str(metrics)) as process:
+        assert process.stderr is not None
+        assert f"stands after batch {batch}" in process.stderr.readline()
+        (tmp_path / "empty").mkdir()
+        _await(metrics.exists)  # then it pauses
+        case.query.rename(tmp_path / "away")
+        (tmp_path / "empty").rename(case.query)
+        told = process.stderr.readline()
+        assert f"batch {batch} was committed, and now spark:{case.query} has no committed" in told
+        written = metrics.read_text()
+        assert "[look-failed]" in process.stderr.readline()
+        assert metrics.read_text() == written
+        case.query.rmdir()
+        (tmp_path / "away").rename(case.query)
+        _await(lambda: metrics.read_text() != written)
+
+
 def test_ctrl_c_ends_it_and_a_broker_that_is_away_does_not(case: Case, spark: Spark) -> None:
     case.produce()
     with case.running(spark):
