@@ -67,8 +67,10 @@ def check_roll_back(facts: Facts) -> None:
     if started is Started.YES:
         raise Refused(
             f"{name} has begun: {reason}. Stop it, start it once more with trigger(availableNow="
-            "True), which commits its batch, and start the job from its positions (migrate "
-            f"commit-group {name} --group G -b {facts.record.brokers})"
+            "True), which commits its batch, and start the job from its positions (with its state: "
+            f"migrate to-flink {facts.savepoint_pointer or 'SAVEPOINT'} --from {name} --out NEW -b "
+            f"{facts.record.brokers}; without: migrate commit-group {name} --group G -b "
+            f"{facts.record.brokers})"
         )
     if started is Started.MAYBE and not facts.nothing_started:
         raise Refused(

@@ -646,7 +646,8 @@ _FINISHED = {"savepoint": "/s/savepoint-1", "finished": True}
             "do not start Flink's job from its savepoint, as the query of /q has planned batch 3",
             "has begun: the query of /q has planned batch 3. Stop it, start it once more with "
             "trigger(availableNow=True), which commits its batch, and start the job from its "
-            "positions (migrate commit-group spark:/q --group G -b b)",
+            "positions (with its state: migrate to-flink /s/savepoint-1 --from spark:/q --out NEW "
+            "-b b; without: migrate commit-group spark:/q --group G -b b)",
         ),
         (
             {},
