@@ -30,7 +30,8 @@ _MOST_PROBLEMS = 10
 _OWN_FILE = "flink-offset-migrate "
 # The parts of a spec. A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
-# What pydantic adds to the path of a value that may be a text or a list.
+# What pydantic adds to the path of a value that may be a text or a list. It reports each problem of
+# a list also as a list that is no text.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
 # What is expected, by the type of pydantic's error.
 _EXPECTED = {
@@ -41,10 +42,13 @@ _EXPECTED = {
     "dict_type": "keys with values are expected",
 }
 _EXAMPLES = {
+    "flink": "{savepoint: PATH}",
+    "kafka": "{bootstrap-servers: HOST:PORT}",
     "kafka.bootstrap-servers": "HOST:PORT,HOST:PORT",
     "move.partitions": "{clicks: [0, 2]}",
     "move.topic-map": "{old: new}",
     "spark-source": "{0: topic:clicks}",
+    "target": "{checkpoint-dir: PATH}",
 }
 _INDENTATION = (
     "the indentation of this line or of the one before is wrong, or a colon or a quote is missing"
@@ -70,6 +74,8 @@ def read_spec(path: Path) -> SpecFile:
     content = read_content(path, creation_hint=creation_hint, largest=_LARGEST_SPEC)
     try:
         values = yaml.load(content, _Strict)
+        if values is None:
+            raise InputError(f"{path}: it is empty; write version: 1, flink, kafka and target")
         if isinstance(values, dict):  # pydantic refuses anything else
             if (kind := str(values.get("kind", ""))).startswith(_OWN_FILE):
                 raise InputError(
@@ -80,7 +86,11 @@ def read_spec(path: Path) -> SpecFile:
     except yaml.YAMLError as error:
         raise InputError(f"{path}: {_yaml_problem(error)}") from error
     except ValidationError as error:
-        problems = dict.fromkeys(map(_problem, error.errors(include_url=False)))
+        problems = dict.fromkeys(
+            _problem(problem)
+            for problem in error.errors(include_url=False)
+            if not (isinstance(problem["input"], list) and problem["loc"][-1:] == _NO_KEYS[:1])
+        )
         raise InputError(f"{path}: {join_some(problems, _MOST_PROBLEMS, '; ')}") from error
     return SpecFile(path, content, spec)
 
@@ -93,14 +103,17 @@ def _problem(problem: ErrorDetails) -> str:
         case "extra_forbidden":
             return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
         case "missing":
-            return f"{name}: missing"
+            return f"{name}: missing" + (" (write version: 1)" if name == "version" else "")
         case "literal_error" if problem["input"] == "1":
             return f"{name}: the number 1 is expected, not text (no quotes)"
         case "string_type" if isinstance(problem["input"], list):
             expected = "one text is expected, not a list"
+        case "string_type" if keys[0] == "timeouts":
+            expected = "a length of time is expected, as 10s or 10m"
         case kind:
             expected = _EXPECTED.get(kind, problem["msg"].removeprefix("Value error, "))
-    example = f", as {_EXAMPLES[name]}" if name in _EXAMPLES else ""
+    is_example = name in _EXAMPLES and problem["type"] != "value_error"
+    example = f", as {_EXAMPLES[name]}" if is_example else ""
     return f"{name}: {expected}{example}"
 
 
