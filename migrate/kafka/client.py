@@ -17,6 +17,7 @@ from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, redac
 from migrate.kafka.config.java_client import with_java_names
 from migrate.kafka.config.key_stores import unreadable_file
 from migrate.model.cluster_snapshot import BrokerError
+from migrate.model.wording import hint
 
 # Seconds for one request. A healthy cluster answers within milliseconds; during a leader election,
 # or over a slow link, an answer takes a few seconds.
@@ -37,6 +38,22 @@ _DEFAULTS = {
 
 # confluent-kafka expects Python objects for these names. It ignores text, or fails.
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
+
+_NO_SUCH_PROPERTY = re.compile('No such configuration property: "(.+)"')
+# The properties that are suggested for an unknown one; librdkafka does not list its own.
+_COMMON_SETTINGS = (
+    "bootstrap.servers",
+    "sasl.jaas.config",
+    "sasl.mechanism",
+    "sasl.password",
+    "sasl.username",
+    "security.protocol",
+    "ssl.ca.location",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+)
 
 # By error code, the resource to which access is denied. Reading needs the permission DESCRIBE
 # (Kafka's AclOperation). Commits and deletions need other permissions, and have their own messages.
@@ -259,7 +276,9 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
     for name, path in config.items():
         if f"{name} failed: " in reason and not Path(str(path)).exists():
             return unreadable_file(name, str(path), "no such file")
-    reason = with_java_names(redact_values(reason, config))
+    reason = redact_values(reason, config)
+    unknown = _NO_SUCH_PROPERTY.search(reason)
+    reason = with_java_names(reason) + (hint(unknown[1], _COMMON_SETTINGS) if unknown else "")
     return ConfigError(f"not a usable Kafka configuration: {reason}")
 
 
