@@ -90,10 +90,11 @@ def _refuse_ended_without_savepoint(facts: Facts, job: JobToStop) -> None:
     if facts.record.flink.job_id is not None or not job.flink_job.ended:
         return
     if job.ended_with is None and job.attempt is None:
+        newest = f"; its newest is {job.elsewhere}" if job.elsewhere is not None else ""
         raise Refused(
             f"flink.job {job.flink_job.name}: the newest such job, {job.flink_job.job_id}, ended "
             f"as {job.flink_job.state} without a savepoint in {job.folder}; start the job, or name "
-            "the savepoint to move from (flink.savepoint)"
+            f"the savepoint to move from (flink.savepoint{newest})"
         )
 
 

@@ -96,6 +96,8 @@ class JobToStop:
         savepoints: the complete savepoints in ``folder`` that the job might have stopped with,
             sorted by checkpoint id; empty while the job runs.
         folder: the URI of the folder for the savepoints of this job's stops.
+        elsewhere: the newest savepoint of a finished job without ``ended_with``, as Flink reports
+            it; None if there is none.
     """
 
     flink_job: FlinkJob
@@ -104,6 +106,7 @@ class JobToStop:
     ended_with: Savepoint | None
     savepoints: Sequence[Savepoint]
     folder: str
+    elsewhere: str | None = None
 
     @property
     def is_known(self) -> bool:

@@ -17,7 +17,7 @@ from decoder.storage import join
 from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.facts import JobToStop, Savepoint, is_same_savepoint
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt
-from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
+from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, printable_text
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.storage.uris import path_of
 
@@ -62,12 +62,14 @@ def read_job(context: CutOverContext) -> JobToStop:
         job = _job_after_refresh(flink, job)
         if not job.ended and job.state != "UNKNOWN":  # the job was started again, with the same id
             trigger_id, attempt = _first_unfailed_attempt(flink, job.job_id, skip_ended=True)
-    ended_with, savepoints = None, list[Savepoint]()
+    ended_with, savepoints, elsewhere = None, list[Savepoint](), None
     if job.ended or job.state == "UNKNOWN":
         savepoints = _stop_savepoints_in(context, folder)
         if job.state == "FINISHED":
             ended_with = _final_savepoint(context, job.job_id, folder, savepoints)
-    return JobToStop(job, trigger_id, attempt, ended_with, savepoints, folder)
+            if ended_with is None and (newest := flink.details(job.job_id).newest_savepoint):
+                elsewhere = printable_text(newest[1])
+    return JobToStop(job, trigger_id, attempt, ended_with, savepoints, folder, elsewhere)
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:

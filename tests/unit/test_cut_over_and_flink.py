@@ -377,6 +377,16 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
         reason_done(context, "stop")
 
 
+def test_a_savepoint_in_another_folder_is_named(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    known, url = flink
+    known.state = "FINISHED"
+    known.checkpoints(None, savepoint={"id": 7, "external_path": "file:/other/savepoint-1"})
+    with pytest.raises(
+        Refused, match=r"\(flink\.savepoint; its newest is file:/other/savepoint-1\)$"
+    ):
+        reason_done(_context(tmp_path, url), "stop")
+
+
 # -- was it clean? -------------------------------------------------------------------------------
 
 
