@@ -90,6 +90,10 @@ def test_a_stop_is_asked_for_once_and_found_again(
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert job.state == "FINISHED"
+        while (newest := flink.details(job_id).newest_savepoint) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert newest[1] == stop.savepoint
         told = StopKind.UNKNOWN if version == "1.15" else StopKind.SUSPEND
         assert inspect(stop.savepoint).checkpoint.type.stop is told
 
