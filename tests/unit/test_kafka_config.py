@@ -325,6 +325,19 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
         assert str(refused.value).lower().removesuffix(" or directory") == (
             f"{name}: {shown} cannot be read: no such file"
         )
+    with pytest.raises(ConfigError, match="the file cannot be read: "):
+        Connection(_config(tmp_path, "security.protocol=SSL\n", f"{name}={SECRET * 500}"))
+
+
+@pytest.mark.parametrize("name", ["certificate.pem", "key.pem", "cipher.suites"])
+@pytest.mark.parametrize("value", [SECRET, SECRET * 100])
+def test_a_value_that_is_no_path_is_not_called_a_missing_file(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    config = _config(tmp_path, "security.protocol=SSL\n", f"ssl.{name}={value}")
+    with pytest.raises(ConfigError, match=f"ssl.{name} failed: ") as refused:
+        Connection(config)
+    assert SECRET not in str(refused.value)
 
 
 def test_a_file_that_librdkafka_would_read_for_ever_is_refused(tmp_path: Path) -> None:
