@@ -27,6 +27,8 @@ _MAX_TOPICS = 5
 _SAVEPOINT_NAME = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
 # The first digits of the id that many jobs share: that of application clusters with HA.
 _FIXED_JOB_ID = "000000"
+# Times that differ by less show no order, as in ``decoder.checkpoint_order``.
+_MIN_GAP = timedelta(seconds=10)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
 # The columns that a job takes from its checkpoint's row unchanged.
@@ -132,16 +134,20 @@ def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
     """Return the jobs; those that ran on after what stands for them get the obstacle ``ran-on``.
 
     A job counts its savepoints and its checkpoints together. So it ran on after a savepoint, or
-    after its newest checkpoint, if another line of the same job has a higher number.
+    after its newest checkpoint, if another line of the same job has a higher number. If a job with
+    a fixed id starts without its state, it counts from 1 again. So if the times contradict the
+    numbers, the lines are to be checked (``numbering-began-anew``).
     """
     jobs = list(jobs)
-    newest: dict[str, ScannedJob] = {}
+    highest: dict[str, ScannedJob] = {}
+    last: dict[str, ScannedJob] = {}
     for job in jobs:
-        digits = _first_digits(job)
-        if digits is not None:
-            newest[digits] = max(newest.get(digits, job), job, key=_number)
+        if digits := _first_digits(job):
+            highest[digits] = max(highest.get(digits, job), job, key=_number)
+            last[digits] = max(last.get(digits, job), job, key=lambda job: job.written_at or EPOCH)
     return [
-        _with_ran_on(job, newest[digits]) if (digits := _first_digits(job)) else job for job in jobs
+        _with_ran_on(job, highest[digits], last[digits]) if (digits := _first_digits(job)) else job
+        for job in jobs
     ]
 
 
@@ -152,15 +158,25 @@ def _first_digits(job: ScannedJob) -> str | None:
     return digits if job.readable and digits not in ("", _FIXED_JOB_ID) else None
 
 
-def _with_ran_on(job: ScannedJob, newest: ScannedJob) -> ScannedJob:
-    if not 0 <= _number(job) < _number(newest):
+def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> ScannedJob:
+    """Return a job with what the lines with the highest number and of the last time show of it."""
+    if _is_written_later(job, highest) or (job is highest and _is_written_later(last, job)):
+        codes = {*job.to_check, Code.NUMBERING_BEGAN_ANEW.value}
+        return replace(job, to_check=tuple(sorted(codes)))
+    if not 0 <= _number(job) < _number(highest):
         return job
-    reason = f"the job ran on: {newest.pointer}, by its name of the same job, has a higher number"
+    reason = f"the job ran on: {highest.pointer}, by its name of the same job, has a higher number"
     return replace(
         job,
         obstacles=tuple(sorted({*job.obstacles, Code.RAN_ON.value})),
         why_not=(*job.why_not, reason),
     )
+
+
+def _is_written_later(job: ScannedJob, other: ScannedJob) -> bool:
+    if job.written_at is None or other.written_at is None:
+        return False
+    return job.written_at - other.written_at > _MIN_GAP
 
 
 def _number(job: ScannedJob) -> int:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,28 @@ def test_of_the_lines_of_one_job_only_the_newest_moves() -> None:
     assert marked[0].why_not == (
         f"the job ran on: {jobs[1].pointer}, by its name of the same job, has a higher number",
     )
+
+
+def test_lines_whose_times_contradict_their_numbers_are_to_be_checked() -> None:
+    """A fixed job id: the old savepoint stopped nothing, and the job runs from chk-1 again."""
+    day = datetime(2026, 11, 26, tzinfo=timezone.utc)
+
+    def savepoint(number: int, at: datetime | None) -> ScannedJob:
+        pointer = f"/s/savepoint-d0ff21-{number:012}"
+        return ScannedJob(pointer, None, None, number, written_at=at)
+
+    def checkpoint(at: datetime | None) -> ScannedJob:
+        job = f"d0ff21{'0' * 26}"
+        return ScannedJob(f"/e/{job}/chk-3", f"/e/{job}", job, 3, written_at=at)
+
+    def marks(at: datetime | None) -> list[tuple[tuple[str, ...], ...]]:
+        jobs = add_ran_on([savepoint(400, day), savepoint(500, day), checkpoint(at)])
+        return [(job.obstacles, job.to_check) for job in jobs]
+
+    ran_on, check = (("ran-on",), ()), ((), ("numbering-began-anew",))
+    assert marks(day + timedelta(seconds=11)) == [ran_on, check, check]
+    for at in (day + timedelta(seconds=10), day, None):  # as after a copy of the files
+        assert marks(at) == [ran_on, ((), ()), ran_on]
 
 
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
