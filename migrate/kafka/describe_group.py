@@ -97,13 +97,15 @@ def _stable_offsets(connection: Connection, group: str) -> list[TopicPartition]:
     """Return the committed offsets of a group, once no open transaction may change them.
 
     A producer may commit offsets of a group in a transaction. Until the transaction ends, Kafka
-    returns the older offsets, unless it is asked for stable ones.
+    returns the older offsets, unless it is asked for stable ones. Each partition is waited for by
+    itself: a group whose producers are busy never has all offsets stable at once.
 
     Raises:
         BrokerError: a transaction has not ended in time, or as for ``_ask_coordinator``.
     """
     admin, timeout = connection.admin, connection.timeout
     deadline = time.monotonic() + timeout
+    stable: dict[tuple[str, int], TopicPartition] = {}
     while True:
         answer = _ask_coordinator(
             connection,
@@ -112,20 +114,22 @@ def _stable_offsets(connection: Connection, group: str) -> list[TopicPartition]:
                 [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=timeout
             )[group],
         )
-        places: list[TopicPartition] = answer.topic_partitions
-        pending = [
-            f"{place.topic}-{place.partition}"
-            for place in places
-            if place.error is not None and place.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT
-        ]
+        pending = set()
+        for place in answer.topic_partitions:
+            if place.error and place.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
+                pending.add((place.topic, place.partition))
+            else:
+                stable[place.topic, place.partition] = place
+        pending -= stable.keys()
         if not pending:
-            return places
+            return list(stable.values())
         if time.monotonic() + _PAUSE > deadline:
+            topic, partition = min(pending)
             raise BrokerError(
                 f"group {group}: an open transaction has offsets of "
-                f"{counted(len(pending), 'partition')} (the first is {min(pending)}), and has not "
-                f"ended within {timeout:.0f} s: what the group holds is not known before; stop its "
-                "producer, and try again when Kafka has ended the transaction"
+                f"{counted(len(pending), 'partition')} (the first is {topic}-{partition}), and has "
+                f"not ended within {timeout:.0f} s: what the group holds is not known before; stop "
+                "its producer, and try again when Kafka has ended the transaction"
             )
         time.sleep(_PAUSE)
 
