@@ -74,7 +74,7 @@ def cut_over(
         for reason in stopped.reasons:
             say(f"stopped: {printable(reason)}")
         for line in (*stopped.details, *notes_of(stopped)):
-            say(line)
+            say(printable(line))
         raise typer.Exit(Exit.NOT_VERIFIED) from stopped
     if not execute:
         emit(_table(result.steps), end="")

@@ -17,6 +17,7 @@ from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step
 from migrate.model.errors import CutOverStopped, Refused, UsageError, notes_of
+from tests.support.command import migrate
 from tests.support.golden_topics import GOLDEN
 
 _SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))
@@ -272,6 +273,15 @@ def test_where_a_run_does_not_come_to_its_end(
     found = world.run()
     assert (found.record.state, found.record.runs[0].end) == ("begun", end)
     assert _kept(found)[-1] == step
+
+
+def test_the_name_of_a_savepoint_does_not_reach_the_terminal_as_control_characters(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "restart_advice", lambda _: "start savepoint-\x1b[2J")
+    world.fails = {"check": CutOverStopped("no")}
+    stopped = migrate("cut-over", world.spec, "--execute", "--yes")
+    assert stopped.stderr.endswith("\nor start savepoint-\\x1b[2J\n")
 
 
 def test_what_is_warned_of_twice_is_told_once(
