@@ -112,15 +112,13 @@ class _Comparison:
         explains only a tombstone, and only if offsets after the last copy have no record.
         """
         copied = [index for index, record in enumerate(self._old_run) if self._copies(record)]
-        end = compacted_to = len(self._old_run)
+        end = compacted_to = tombstones_to = len(self._old_run)
         others = len(self._new_run) - 1 - both[-1]
         if self._new.is_to_end and (others == 0 or not self.after):
             end = max(copied[-1], len(self._old.before))
             offsets = self._new.first_unread - self._new_run[both[-1]].offset - 1
             compacted_to = copied[-1]
             tombstones_to = end if offsets > others else compacted_to
-        else:
-            tombstones_to = end
         last_of_key = {record.key: index for index, record in enumerate(self._old_run[:end])}
         lacking, place = 0, both[0]
         for index, record in enumerate(self._old_run[copied[0] : end], copied[0]):

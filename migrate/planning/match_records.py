@@ -205,16 +205,14 @@ class _Search:
         as the start of the new log, it is the copy of the first of them: a log begins with the
         first record that was copied.
         """
-        if place < len(self._new_run) or not self._new.is_to_end:
+        if not self._before or place < len(self._new_run) or not self._new.is_to_end:
             return 0
         consumed = self._before[::-1]
         copies = self._new_run[max(0, place - len(consumed)) : place][::-1]
         agreeing = [_count_equal(consumed[lacking:], copies) for lacking in range(len(consumed))]
-        most = max(agreeing, default=0)
+        most = max(agreeing)
         places = [lacking for lacking, number in enumerate(agreeing) if number == most]
-        if not places:
-            return 0
-        return places[-1] if most == len(copies) else places[0]
+        return places[-1 if most == len(copies) else 0]
 
     def make_match(self, outcome: MatchOutcome, place: int, records: int = 0) -> Match:
         before, after = self._agreement(place)
