@@ -96,8 +96,7 @@ def _check_folders(file: SpecFile) -> None:
 def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
     """Plan from the savepoint in the spec; the result and the errors are those of ``_check_plan``.
 
-    Raises:
-        Refused: also if the savepoint is missing.
+    If the savepoint is missing, the error names the key of the spec.
     """
     try:
         return _check_plan(context, savepoint)
@@ -106,7 +105,7 @@ def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
             raise
         way_out = "; name a savepoint; the folder for new savepoints is flink.savepoints"
         problem = re.sub("; name a chk-.*", way_out, str(error))
-        raise Refused(f"flink.savepoint {problem}") from error
+        raise DecodeError(error.kind, f"flink.savepoint {problem}") from error
 
 
 def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]:
