@@ -79,7 +79,8 @@ def follow(
     with suppress(OSError):  # a store that does not answer is asked again
         files = Files()
         location = path_of(query.removeprefix(SPARK_PREFIX), files)
-        names = list_directory(files, location)  # none before the query's first start
+        # Before the query's first start there is nothing, or what Spark is about to rename.
+        names = [name for name in list_directory(files, location) or () if name[0] != "."]
         if query_id(location, files) is None and names and "commits" not in names:
             raise InputError(f"{location}: {why_no_start(location, files)}")
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))

@@ -131,6 +131,13 @@ def test_a_local_file_may_be_named_by_its_uri(chk: Path, tmp_path: Path, uri: st
         assert result.code == 0, result.stderr
 
 
+def test_a_query_that_is_about_to_start_is_followed(tmp_path: Path) -> None:
+    """Spark first writes `metadata` under another name, and then renames it."""
+    query = spark_directory(tmp_path / "query", {".metadata.1.tmp": ""})
+    followed = migrate("follow", f"spark:{query}", "--group", "g", "-b", "127.0.0.1:1", "--once")
+    assert followed.code == 6  # no broker answers
+
+
 @pytest.mark.parametrize("uri", ["file:{}", "file://{}"])
 def test_a_rollback_file_may_be_named_by_its_uri(tmp_path: Path, uri: str) -> None:
     missing = migrate("rollback", uri.format(tmp_path / "none.json"))
