@@ -85,25 +85,23 @@ def follow(
             raise InputError(f"{location}: {why_no_start(location, files)}")
     follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
+    again = f"looking again in {pause:g} s"
     while True:
+        problem = ""
         try:
             followed = follower.commit_progress(allow_moved_on=allow_moved_on)
+            if followed.batch is None and before is not None:
+                # An unmounted directory is empty. A query that begins anew commits batch 0 soon.
+                problem = (
+                    f"batch {before} was committed, and now {query} has no committed batch; {again}"
+                )
         except (ServiceError, OSError) as error:
             if once:
                 raise
-            problem = f"{error}; looking again in {pause:g} s"
+            problem = f"{error}; {again}"
+        if problem:
             warn(WarningCode.LOOK_FAILED, problem, repeated=True)
         else:
-            if followed.batch is None and before is not None:
-                # An unmounted directory is empty. A query that begins anew commits batch 0 soon.
-                problem = f"batch {before} was committed, and now {query} has no committed batch"
-                warn(
-                    WarningCode.LOOK_FAILED,
-                    f"{problem}; looking again in {pause:g} s",
-                    repeated=True,
-                )
-                time.sleep(pause)
-                continue
             if once or followed.batch is None or followed.batch != before:
                 _log_round(followed, group)
             before, allow_moved_on = followed.batch, False
