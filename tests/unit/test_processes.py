@@ -122,10 +122,9 @@ def test_after_an_error_in_this_process_no_further_item_is_started(tmp_path: Pat
     with WorkerPool(3) as some:
         with pytest.raises(ValueError, match="here"):
             some.map(partial(raises_here, os.getpid(), tmp_path), range(500))
-        time.sleep(0.3)  # what had begun ends
-        begun = len(list(tmp_path.iterdir()))
-        time.sleep(0.5)
-        assert len(list(tmp_path.iterdir())) == begun
+        time.sleep(1)
+        # Each of the two workers may have begun an item. In a second it would have done twenty.
+        assert len(list(tmp_path.iterdir())) <= 2
 
 
 def sleeps(seconds: float, name: str) -> None:
