@@ -8,7 +8,7 @@ numbers of an earlier run. Only the files' times show which run is newer, and a 
 can have other times.
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
-between their numbers are ordered by time if their times differ by more than ``_MIN_GAP_MS``, else
+between their numbers are ordered by time if their times differ by more than ``MIN_GAP_MS``, else
 by number. After a new start, the numbers may reach those of the earlier run, so that no gap
 separates the runs: for example, 1 to 5 are new, and 6 to 9 are old. So a checkpoint in the
 examined checkpoint's run is reported as ``contradicting`` if its time contradicts its number.
@@ -24,7 +24,7 @@ from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
 # In milliseconds. If small checkpoints are copied one after another, their new times differ by less
 # than this. Most jobs take longer than this from their start to their first checkpoint.
-_MIN_GAP_MS = 10_000
+MIN_GAP_MS = 10_000
 # The next three constants limit the requests to a store: a checkpoint's time takes one request.
 # The maximum number of runs of lower numbers that are examined, from the lowest on.
 _MAX_LOWER_RUNS = 16
@@ -80,7 +80,7 @@ def find_siblings(
             if written_at is None or runs_below > _MAX_LOWER_RUNS:
                 continue
             at = _last_written(run, paths, files)
-            if at is not None and at - written_at > _MIN_GAP_MS:
+            if at is not None and at - written_at > MIN_GAP_MS:
                 newer_runs.append((at, [n for n in run if is_complete(paths[n], files)]))
             continue
         complete = [n for n in run if n > number and is_complete(paths[n], files)]
@@ -90,7 +90,7 @@ def find_siblings(
         at = _last_written(complete, paths, files)
         if at is None:
             newer += complete
-        elif written_at - at > _MIN_GAP_MS:
+        elif written_at - at > MIN_GAP_MS:
             earlier += complete
         else:
             newer_runs.append((at, complete))
@@ -112,7 +112,7 @@ def _find_contradicting(
     return tuple(
         n
         for n, at in times
-        if at is not None and (at - written_at if n < number else written_at - at) > _MIN_GAP_MS
+        if at is not None and (at - written_at if n < number else written_at - at) > MIN_GAP_MS
     )
 
 

@@ -25,15 +25,19 @@ from decoder.storage import (
     normalise_path,
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
-from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
+from migrate.fleet.candidates import (
+    SAVEPOINT_NAME,
+    Candidate,
+    Failure,
+    job_id_of,
+    mark_newest,
+)
 from migrate.storage.files import DirectoryEntry, Files
 from migrate.storage.uris import is_uri
 
 # Many threads, because a remote store takes tens of milliseconds for each answer.
 _THREADS = 16
 _BATCHES_PER_THREAD = 8
-# CheckpointCoordinator: savepoint-<first characters of the job id>-<random> @ Flink 2.2.0.
-_SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
 _MAGIC = re.compile(r"[*?[]")
 # The root of a local path, or a URL up to its host or bucket. In this part, ``*``, ``?`` and ``[``
@@ -186,7 +190,7 @@ class _Walk:
             yield from (_Visit(join(path, name), is_checkpoint=True) for name in checkpoints)
         for name in names:
             if name not in skipped:
-                yield _Visit(join(path, name), _SAVEPOINT.fullmatch(name) is not None)
+                yield _Visit(join(path, name), SAVEPOINT_NAME.fullmatch(name) is not None)
 
 
 def _visit_of(path: str) -> _Visit:
@@ -194,7 +198,7 @@ def _visit_of(path: str) -> _Visit:
     name = posixpath.basename(path)
     if name == METADATA_FILE:
         return _Visit(posixpath.dirname(path), is_checkpoint=True)
-    named = checkpoint_number(name) is not None or _SAVEPOINT.fullmatch(name) is not None
+    named = checkpoint_number(name) is not None or SAVEPOINT_NAME.fullmatch(name) is not None
     return _Visit(path, is_checkpoint=named)
 
 

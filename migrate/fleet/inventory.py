@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from decoder import ErrorKind
+from decoder.checkpoint_order import MIN_GAP_MS
+from migrate.fleet.candidates import FIXED_JOB_ID, SAVEPOINT_NAME
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
 from migrate.fleet.view_columns import VIEWS, CheckpointView
@@ -22,13 +23,7 @@ _UNLISTABLE_KINDS = {
 }
 # The maximum number of missing topics that a line names.
 _MAX_TOPICS = 5
-# The name that Flink gives a savepoint begins with the first digits of the job's id
-# (AbstractFsCheckpointStorageAccess.initializeLocationForSavepoint @ Flink 1.15.4 to 2.2.0).
-_SAVEPOINT_NAME = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
-# The first digits of the id that many jobs share: that of application clusters with HA.
-_FIXED_JOB_ID = "000000"
-# Times that differ by less show no order, as in ``decoder.checkpoint_order``.
-_MIN_GAP = timedelta(seconds=10)
+_MIN_GAP = timedelta(milliseconds=MIN_GAP_MS)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
 # The columns that a job takes from its checkpoint's row unchanged.
@@ -153,9 +148,9 @@ def add_ran_on(jobs: Iterable[ScannedJob]) -> list[ScannedJob]:
 
 def _first_digits(job: ScannedJob) -> str | None:
     """Return the first digits of the job's id; None if they are not known or show no single job."""
-    name = _SAVEPOINT_NAME.fullmatch(posixpath.basename(job.pointer))
-    digits = name[1] if name is not None else (job.job_id or "")[: len(_FIXED_JOB_ID)]
-    return digits if job.readable and digits not in ("", _FIXED_JOB_ID) else None
+    name = SAVEPOINT_NAME.fullmatch(posixpath.basename(job.pointer))
+    digits = name[1] if name is not None else (job.job_id or "")[:6]
+    return digits if job.readable and digits not in ("", FIXED_JOB_ID[:6]) else None
 
 
 def _with_ran_on(job: ScannedJob, highest: ScannedJob, last: ScannedJob) -> ScannedJob:

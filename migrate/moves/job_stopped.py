@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from decoder import DecodeError
 from decoder.urls import redact_url
-from migrate.fleet.candidates import job_id_of
+from migrate.fleet.candidates import FIXED_JOB_ID, job_id_of
 from migrate.inputs.flink.newer_checkpoints import find_newer_checkpoints
 from migrate.model.log import log, timed
 from migrate.model.warning import WarningCode, warn
@@ -34,10 +34,6 @@ _INTERVALS = 2.0
 _SHORTEST = 3.0
 # Seconds. There is no wait if it would be longer.
 _TOO_LONG = 60.0
-
-# The job id that every application cluster with high availability uses: it identifies no single job
-# (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; gone by 1.16.3).
-_FIXED_JOB_ID = "0" * 32
 
 _STOP_IS_PROOF = "a stop with a savepoint is proof in itself"
 
@@ -102,7 +98,7 @@ def _report_ended_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | 
     """
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
-    if own and job_id != _FIXED_JOB_ID:
+    if own and job_id != FIXED_JOB_ID:
         log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
     elif own or job_id is None:
         rest = ": that JobManager runs no job, and the checkpoint's path does not show its job"

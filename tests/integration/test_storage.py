@@ -265,7 +265,7 @@ def test_a_directory_of_more_than_a_page_is_listed_whole(s3: S3, tmp_path: Path)
 def test_a_store_tells_which_run_was_written_last(
     s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decoder.checkpoint_order._MIN_GAP_MS", 500)
+    monkeypatch.setattr("decoder.checkpoint_order.MIN_GAP_MS", 500)
     for number in (8, 9, 3, 4):
         source = source_operator(SourceState({0: splits("t", [number])}))
         chk = write_checkpoint(tmp_path / f"chk-{number}", source, checkpoint_id=number)
