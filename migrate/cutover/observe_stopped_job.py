@@ -276,9 +276,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         jobs = [
             (job, restored_from)
             for job, restored_from in jobs
-            if job.began_ms < started_ms
-            or is_same_savepoint(restored_from, savepoint)
-            or is_same_savepoint(restored_from, written_in)
+            if job.began_ms < started_ms or _is_any_savepoint(restored_from, savepoint, written_in)
         ]
     return job_started_again(
         jobs,
@@ -295,6 +293,10 @@ def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
         return flink.restored_from(job.job_id)
     except UnknownToFlink:
         return None  # Flink has dropped the job since it was listed
+
+
+def _is_any_savepoint(path: str | None, *savepoints: str | None) -> bool:
+    return any(is_same_savepoint(path, savepoint) for savepoint in savepoints)
 
 
 def job_started_again(
@@ -332,8 +334,6 @@ def job_started_again(
     newer = (
         job
         for job, restored_from in jobs
-        if is_same_savepoint(restored_from, savepoint)
-        or is_same_savepoint(restored_from, written_in)
-        or is_newer(job)
+        if _is_any_savepoint(restored_from, savepoint, written_in) or is_newer(job)
     )
     return max(newer, key=_began, default=None)
