@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from migrate.cutover.spec import Spec, SpecFile, shortened
 from migrate.model.errors import InputError
 from migrate.model.wording import hint, join_some, printable
-from migrate.storage.json_models import Model, read_content
+from migrate.storage.json_models import OWN_KIND, Model, read_content
 
 # The maximum size of a spec, in bytes. PyYAML takes five seconds to read a file of this size.
 _LARGEST_SPEC = 262_144
@@ -26,8 +26,6 @@ _DEEPEST = 16  # a spec has five levels
 # The only form of a number; any other form is text.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
-# How the kinds of the files that ``migrate`` writes begin: plans, rollback files and records.
-_OWN_FILE = "flink-offset-migrate "
 # The parts of a spec. A part without a value (``kafka:``) is read as a part without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
 # What pydantic adds to the path of a value that may be a text or a list. It reports each problem of
@@ -77,9 +75,9 @@ def read_spec(path: Path) -> SpecFile:
         if values is None:
             raise InputError(f"{path}: it is empty; write version: 1, flink, kafka and target")
         if isinstance(values, dict):  # pydantic refuses anything else
-            if (kind := str(values.get("kind", ""))).startswith(_OWN_FILE):
+            if (kind := str(values.get("kind", ""))).startswith(OWN_KIND):
                 raise InputError(
-                    f"{path}: not a spec: it is a {kind.removeprefix(_OWN_FILE)}; {creation_hint}"
+                    f"{path}: not a spec: it is a {kind.removeprefix(OWN_KIND)}; {creation_hint}"
                 )
             values |= {part: {} for part in _PARTS & values.keys() if values[part] is None}
         spec = Spec.model_validate_json(json.dumps(values), context=path.absolute().parent)

@@ -48,6 +48,10 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
 
 
+# How the kinds of the files that ``migrate`` writes begin: plans, rollback files and records.
+OWN_KIND = "flink-offset-migrate "
+
+
 class EditedFile(InputError):
     """A file whose checksum does not match its content."""
 
@@ -152,7 +156,7 @@ def parse(
             raise InputError(f"{path}: damaged, not a {name}: {first['msg']}") from error
         where = ".".join(map(str, first["loc"])) or "the whole"
         if where == "kind" and isinstance(first["input"], str):
-            other = first["input"].removeprefix("flink-offset-migrate ")
+            other = first["input"].removeprefix(OWN_KIND)
             advice = f"; `migrate show {path}` shows it"
             raise InputError(f"{path}: not a {name}: it is a {other}{advice}") from error
         if where == "kind":
