@@ -137,6 +137,8 @@ class Finding:
             for example because the stop commits pending output.
         void_if_finished: whether the finding is void if the job has FINISHED with this savepoint,
             because the stop has then committed the pending output.
+        when_restored: the message if the job is restored from the input; empty if the sink's
+            transactions determine it.
     """
 
     code: Code
@@ -146,6 +148,7 @@ class Finding:
     operator_name: str | None = None
     void_after_stop: bool = False
     void_if_finished: bool = False
+    when_restored: str = ""
 
     @property
     def severity(self) -> Severity:

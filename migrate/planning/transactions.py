@@ -59,7 +59,12 @@ def resolve_transactions(
                 "transaction log shows, although the checkpoint has it as pending"
             )
         elif restored:
-            remaining.append(replace(finding, message=_restored_text(finding, pending)))
+            what = f"{_named(pending)} of a KafkaSink" if pending else "what a sink keeps"
+            message = finding.when_restored or (
+                f"{what} may not be committed yet: the restored job commits it, unless the brokers "
+                "have aborted it by then"
+            )
+            remaining.append(replace(finding, message=message))
         elif pending:
             why = _why_unknown(by_outcome[TxnOutcome.UNKNOWN], snapshot)
             remaining.append(replace(finding, message=f"{finding.message}; {why}"))
@@ -99,25 +104,6 @@ def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
             "--allow-in-flight to accept the loss",
         )
     return None
-
-
-def _restored_text(finding: Finding, pending: Sequence[PendingTransaction]) -> str:
-    """Return what a restored job does with the pending output of a sink.
-
-    Source: FileCommitter.commit, RecoverableFsDataOutputStream.Committer.commitAfterRecovery
-    (which does nothing if the file is committed) @ Flink 1.20.3.
-    """
-    contents = finding.message.partition(": ")[0]
-    if contents.startswith("a FileSink "):
-        return (
-            f"{contents}: the restored job commits what the stop did not; a second commit changes "
-            "nothing"
-        )
-    what = f"{_named(pending)} of a KafkaSink" if pending else "what a sink keeps"
-    return (
-        f"{what} may not be committed yet: the restored job commits it, unless the brokers have "
-        "aborted it by then"
-    )
 
 
 def _why_unknown(unknown: Sequence[PendingTransaction], snapshot: ClusterSnapshot | None) -> str:

@@ -201,12 +201,16 @@ def _file_sink_findings(sink: FileSinkState, stopped: bool) -> Iterator[Finding]
             f"{paths[0]!r}): {_HIDDEN_FILE_TEXT}",
         )
     if sink.pending:
-        files = counted(len(sink.pending), "finished file")
+        contents = f"a FileSink has {counted(len(sink.pending), 'finished file')} to commit"
         yield Finding(
             Code.PENDING_TRANSACTIONS,
-            f"a FileSink has {files} to commit: {_IF_FINISHED if stopped else _LOST_TEXT}",
+            f"{contents}: {_IF_FINISHED if stopped else _LOST_TEXT}",
             void_after_stop=True,
             void_if_finished=True,
+            # FileCommitter.commit, RecoverableFsDataOutputStream.Committer.commitAfterRecovery
+            # (which does nothing if the file is committed) @ Flink 1.20.3
+            when_restored=f"{contents}: the restored job commits what the stop did not; a second "
+            "commit changes nothing",
         )
     if not paths and not sink.pending:
         yield Finding(Code.SINK_STATE, "it is a FileSink's writer, and no file is open")
