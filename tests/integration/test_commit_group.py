@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import uuid
 from collections.abc import Iterator
@@ -189,6 +190,45 @@ def test_offsets_of_an_open_transaction_are_waited_for(
         ended.join()
         consumer.close()
     assert committed == {(topic, 0): Committed(8), (topic, 1): Committed(3)}
+
+
+def test_the_offsets_of_a_group_with_busy_producers_are_each_waited_for(
+    broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two producers take turns: at each moment, a transaction of one of them is open."""
+    broker.commit(group, {(topic, 0): 3, (topic, 1): 3})
+    servers = {"bootstrap.servers": broker.bootstrap_servers}
+    producers = [Producer({**servers, "transactional.id": f"{group}-{n}"}) for n in range(2)]
+    consumer = Consumer({**servers, "group.id": group})
+    ended = threading.Event()
+
+    def begin(partition: int, offset: int) -> None:
+        producers[partition].begin_transaction()
+        offsets = [TopicPartition(topic, partition, offset)]
+        metadata = consumer.consumer_group_metadata()
+        producers[partition].send_offsets_to_transaction(offsets, metadata)
+
+    def take_turns() -> None:
+        for partition in itertools.cycle((0, 1)):
+            producers[partition].commit_transaction()
+            if ended.wait(0.4):
+                producers[1 - partition].commit_transaction()
+                return
+            begin(partition, 5)
+
+    for partition, producer in enumerate(producers):
+        producer.init_transactions()
+        begin(partition, 5)
+    turns = threading.Thread(target=take_turns)
+    turns.start()
+    try:
+        monkeypatch.setattr("migrate.kafka.client.REQUEST_TIMEOUT", 8.0)
+        committed = _view(broker, group).committed
+    finally:
+        ended.set()
+        turns.join()
+        consumer.close()
+    assert committed == {(topic, 0): Committed(5), (topic, 1): Committed(5)}
 
 
 def test_a_coordinator_that_is_still_loading_is_waited_for(group: str) -> None:

@@ -6,15 +6,10 @@ from __future__ import annotations
 
 import itertools
 import time
-from concurrent.futures import Future
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError
 
-from migrate.kafka import describe_group as describing
 from migrate.kafka.groups import CommitFailure
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.targets.group import commit as consumer_group
@@ -301,42 +296,3 @@ def test_outcomes_are_in_order_of_topics_and_of_partitions_as_numbers() -> None:
 )
 def test_what_is_written_beside_an_offset(origin: str, metadata: str) -> None:
     assert commit_metadata(origin) == metadata
-
-
-def test_the_offsets_of_a_group_with_busy_producers_are_each_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """At each look, another one of the group's transactions is open."""
-    looks = itertools.count()
-
-    def answer(value: Any) -> dict[str, Future[Any]]:
-        future: Future[Any] = Future()
-        future.set_result(value)
-        return {"g": future}
-
-    def offsets(*_: object, **__: object) -> dict[str, Future[Any]]:
-        look = next(looks)
-        places = [
-            SimpleNamespace(
-                topic="a",
-                partition=number,
-                offset=10 * look,
-                metadata="",
-                leader_epoch=None,
-                error=KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT) if open_ else None,
-            )
-            for number, open_ in enumerate((look % 2 == 0, look % 2 == 1))
-        ]
-        return answer(SimpleNamespace(topic_partitions=places))
-
-    description = SimpleNamespace(
-        state=ConsumerGroupState.STABLE, type=ConsumerGroupType.CLASSIC, members=[]
-    )
-    admin = SimpleNamespace(
-        describe_consumer_groups=lambda *_, **__: answer(description),
-        list_consumer_group_offsets=offsets,
-    )
-    monkeypatch.setattr(describing, "_PAUSE", 0)
-    connection: Any = SimpleNamespace(admin=admin, timeout=0.2)
-    committed = describing.describe_group(connection, "g").committed
-    assert committed == {A0: Committed(10), A1: Committed(0)}
