@@ -264,8 +264,10 @@ def test_a_location_that_is_emptied_is_no_query_without_batches(
         _await(metrics.exists)  # then it pauses
         case.query.rename(tmp_path / "away")
         (tmp_path / "empty").rename(case.query)
-        told = process.stderr.readline()
-        assert f"batch {batch} was committed, and now spark:{case.query} has no committed" in told
+        warning = process.stderr.readline()
+        assert (
+            f"batch {batch} was committed, and now spark:{case.query} has no committed" in warning
+        )
         written = metrics.read_text()
         assert "[look-failed]" in process.stderr.readline()
         assert metrics.read_text() == written

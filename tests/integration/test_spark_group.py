@@ -79,9 +79,9 @@ def test_two_streams_of_one_topic_may_be_of_two_clusters(
         written = here.union(there).writeStream.format("noop").trigger(availableNow=True)
         written.option("checkpointLocation", str(query)).start().awaitTermination(_SECONDS)
     flags = ("--group", "after-two", "-b", broker.bootstrap_servers)
-    told = migrate("commit-group", f"spark:{query}", *flags)
-    assert told.code == 0, told.stderr
-    (warning,) = [line for line in told.stderr.splitlines() if "[shared-topic]" in line]
+    dry_run = migrate("commit-group", f"spark:{query}", *flags)
+    assert dry_run.code == 0, dry_run.stderr
+    (warning,) = [line for line in dry_run.stderr.splitlines() if "[shared-topic]" in line]
     assert f"several sources of the query read {topic}, and its log does not name" in warning
 
 

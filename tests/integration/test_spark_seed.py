@@ -370,16 +370,24 @@ def test_a_partition_that_no_batch_lists_is_not_verified(
     assert (result.code, "all 2 partitions started" in result.stderr) == (0, True)
 
 
+def _run_with_state(broker: Broker, spark: Spark, checkpoint_dir: Path) -> str:
+    """Run a query with state from 5 to the end of a topic of ten records; return the topic."""
+    topic = f"spark-seed-state-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(10)))
+    seed(checkpoint_dir, {0: 5}, topic)
+    options = {"subscribe": topic}
+    read = spark.read_all(broker.bootstrap_servers, options, checkpoint_dir, stateful=True)
+    assert len(read) == 5
+    return topic
+
+
 def test_a_copied_query_reads_a_new_partition_whose_log_starts_above_0(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
     """Seen: "new partition, from 4", and "starts from 4 instead of 0" as the query started."""
-    topic = f"spark-seed-copied-{uuid.uuid4().hex[:8]}"
+    topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
-    broker.create_topic(topic, 1)
-    broker.produce(topic, 0, _values(range(10)))
-    seed(checkpoint_dir, {0: 5}, topic)
-    assert len(spark.read_all(servers, options, checkpoint_dir, stateful=True)) == 5
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [10])})
     broker.produce(topic, 0, _values(range(2)))
     broker.add_partitions(topic, 2)
@@ -401,12 +409,8 @@ def test_a_copied_query_does_not_go_on_into_a_new_file_sink(
     tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
 ) -> None:
     """Seen: "name a new directory". Spark did not read it, and the query failed at batch 9."""
-    topic = f"spark-seed-sink-{uuid.uuid4().hex[:8]}"
+    topic = _run_with_state(broker, spark, checkpoint_dir)
     servers, options = broker.bootstrap_servers, {"subscribe": topic}
-    broker.create_topic(topic, 1)
-    broker.produce(topic, 0, _values(range(10)))
-    seed(checkpoint_dir, {0: 5}, topic)
-    spark.read_all(servers, options, checkpoint_dir, stateful=True)
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8])})
     copy = ("to-spark", chk, "--keep-state", f"spark:{checkpoint_dir}", "-b", servers)
     copied = migrate(*copy, "--checkpoint-dir", tmp_path / "new", "--sink", tmp_path / "new-sink")

@@ -104,9 +104,9 @@ def test_an_average_of_decimals_is_right(
     state = session.sql("SELECT 1L key, CAST(10.01 AS DECIMAL(38,2)) total, 3L n")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"price": ("total", "n")})
     assert primed(by_user("avg(price)"), rows).right == 1
-    found = read_spark_state(session, tmp_path / "checkpoint", 0, tmp_path / "work")
+    spark_state = read_spark_state(session, tmp_path / "checkpoint", 0, tmp_path / "work")
     flink = state.selectExpr("key", "named_struct('f0', total, 'f1', n) value")
-    assert compare(found, _expected(flink, None, found)).proof.right == 1
+    assert compare(spark_state, _expected(flink, None, spark_state)).proof.right == 1
 
 
 @pytest.mark.parametrize("digits", [28, 38])

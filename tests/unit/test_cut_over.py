@@ -66,8 +66,8 @@ def test_the_newest_job_of_a_name_is_meant() -> None:
 def test_a_job_named_by_its_id_that_was_started_again(ended: int | None, state: str) -> None:
     """Seen: the dry run found no obstacle, and the plan was refused once it was to be applied."""
     jobs = [_job("a", 10, 20), _job("b", 30, ended), _job("c", 50, None, "payments")]
-    told = f"flink.job a: FINISHED, and orders was started again as b ({state}); name that job"
-    with pytest.raises(Refused, match=re.escape(told)):
+    refusal = f"flink.job a: FINISHED, and orders was started again as b ({state}); name that job"
+    with pytest.raises(Refused, match=re.escape(refusal)):
         choose_job(jobs, "a")
 
 
@@ -312,14 +312,14 @@ def test_what_the_target_was_written_with_stays(
 
 def test_a_job_that_is_started_again_unseen_is_warned_of_in_each_run(seeded: Path) -> None:
     """Seen: the spec lost its flink.rest after the check, and no later run said a word."""
-    for flink, told in (
+    for flink, reason in (
         ({}, "the spec has no flink.rest, so"),
         ({"rest": "http://127.0.0.1:1"}, "whether the job was started again is not known"),
     ):
         _spec(seeded.parent, flink={"savepoint": "savepoint-1", **flink})
         dry = migrate("cut-over", seeded, "--until", "apply")
         assert dry.code == 0, dry.stderr
-        assert dry.stderr.count(f"warning: {told}") == 1
+        assert dry.stderr.count(f"warning: {reason}") == 1
         assert dry.stderr.count("[restart-unseen]") == 1
 
 

@@ -368,7 +368,8 @@ def test_lines_whose_times_contradict_their_numbers_are_to_be_checked() -> None:
 
 
 def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
-    return [(one.newest, one.is_counted) for one in read_chunk(Files(), ScanRequest(), marked)]
+    scanned = read_chunk(Files(), ScanRequest(), marked)
+    return [(checkpoint.newest, checkpoint.is_counted) for checkpoint in scanned]
 
 
 def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:

@@ -215,8 +215,8 @@ def test_the_brokers_do_not_abort_files(tmp_path: Path) -> None:
     sink = operator_with_states(states, operator_id=bytes(16))
     source = source_operator(SourceState({0: splits("t", [4])}))
     job = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", source, sink)))
-    _, told = check_savepoint(job, job.sources, None, Policies(), ignore_other_sources=False)
-    assert _told(told) == [
+    _, warnings = check_savepoint(job, job.sources, None, Policies(), ignore_other_sources=False)
+    assert _told(warnings) == [
         f"operator {'00' * 16}: a FileSink has 2 finished files to commit: the restored job "
         "commits what the stop did not; a second commit changes nothing [pending-transactions]"
     ]
