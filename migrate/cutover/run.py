@@ -113,23 +113,16 @@ def cut_over(
     if nothing_started and not back:
         raise UsageError("--nothing-started goes with --back")
 
-    def context(write: bool) -> CutOverContext:
-        record = Record(file, write=write, replace_rolled_back=not back)
-        return CutOverContext(
+    with each_message_once(), locked(file.folder) if execute else refusals_with_spec_keys():
+        record = Record(file, write=execute, replace_rolled_back=not back)
+        context = CutOverContext(
             file, record, adopt=adopt, until=until, nothing_started=nothing_started
         )
-
-    with each_message_once():
         if not execute:
-            with refusals_with_spec_keys():
-                unsaved = context(False)
-                results = _dry_roll_back(unsaved) if back else _dry_run(unsaved, until)
-                return CutOver(tuple(results), unsaved.record.model)
-        with locked(file.folder):
-            saved = context(True)
-            results = _roll_back(saved, confirm) if back else _run(saved, until, confirm)
-            record = saved.record
-            return CutOver(tuple(results), record.model, record.path, record.page)
+            results = _dry_roll_back(context) if back else _dry_run(context)
+            return CutOver(tuple(results), record.model)
+        results = _roll_back(context, confirm) if back else _run(context, confirm)
+        return CutOver(tuple(results), record.model, record.path, record.page)
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
@@ -165,9 +158,9 @@ def _steps(until: str | None) -> Sequence[Step]:
 # -- dry runs --------------------------------------------------------------------------------------
 
 
-def _dry_run(context: CutOverContext, until: str | None) -> Sequence[StepResult]:
+def _dry_run(context: CutOverContext) -> Sequence[StepResult]:
     results: list[StepResult] = []
-    steps = _steps(until)
+    steps = _steps(context.until)
     for step in steps:
         facts, decision = _decide(context, step)
         if isinstance(decision, Done):
@@ -177,10 +170,7 @@ def _dry_run(context: CutOverContext, until: str | None) -> Sequence[StepResult]
         else:
             text = ACTIONS[decision](context, facts)
             results.append(StepResult(step.name, "ok", text))
-    rest = [
-        StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
-        for step in steps[len(results) :]
-    ]
+    rest = [StepResult(step.name, "to do", step.title) for step in steps[len(results) :]]
     checked = any(result.name == "check" and result.state == "ok" for result in results)
     if context.spec.rehearse is not None and checked:
         results.append(StepResult("rehearse", "ok", rehearse(context)))
@@ -222,10 +212,8 @@ class _Progress:
         return time.monotonic() - self._began
 
 
-def _run(
-    context: CutOverContext, until: str | None, confirm: Callable[[str], None] | None
-) -> Sequence[StepResult]:
-    record, results = context.record, list[StepResult]()
+def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequence[StepResult]:
+    record, until, results = context.record, context.until, list[StepResult]()
     flink, steps = record.model.flink, _steps(until)
     # If the spec names the savepoint, others have stopped the job: the stop is no change of ours.
     stopped = flink.savepoint is not None and not context.spec.stopped_by_others
@@ -234,12 +222,11 @@ def _run(
     command = f"until {until}" if until is not None else "execute"
     with _recorded_run(context, command, progress):
         for step in steps:
-            title = step.title_of(context.spec.target.is_group)
             progress.begin(step.name, _state_before(context, step))
             facts, decision = _decide(context, step)
             if confirm is not None and decision in CHANGES_OR_WAITS:
                 progress.is_asking = True
-                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
+                confirm(f"go on with {step.name} ({step.title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
                 facts, decision = _decide(context, step)  # the facts may have changed meanwhile
             if isinstance(decision, Done):
@@ -247,7 +234,7 @@ def _run(
                 log.info(f"{step.name}: {text}")
                 record.add_done_step(step.name, text)
             else:
-                log.info(f"{step.name}: {title}")
+                log.info(f"{step.name}: {step.title}")
                 progress.changed = progress.changed or decision in CHANGES_OR_WAITS
                 progress.begin(step.name, step.state_during or progress.state_if_stopped)
                 text = ACTIONS[decision](context, facts)

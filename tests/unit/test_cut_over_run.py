@@ -54,7 +54,6 @@ class World:
             (),
             decide,
             f"left {name}",
-            f"group title of {name}",
         )
 
     def action(self, name: str) -> Callable[[object, object], str]:
