@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from decoder import DecodeError, ErrorKind
@@ -17,7 +17,7 @@ from migrate.model.log import log
 from migrate.model.positions import target_of
 from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import counted, join_some
-from migrate.moves.load_inputs import ChosenInput, read_input, take_states_along
+from migrate.moves.load_inputs import read_input, take_states_along
 from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
 from migrate.moves.spark_sources import plan_as_one
@@ -47,14 +47,16 @@ class PlannedMove:
     streams: Mapping[int, frozenset[str]]
 
 
-# The notes about dropped findings. ``_STOP_NOTES``: the job still runs, and its stop with a
-# savepoint will make the finding void. ``_FINISHED_NOTE``: the job has FINISHED, so it is void.
+# The notes about dropped findings: of a job that still runs, whose stop with a savepoint will make
+# them void, and of a job that has FINISHED.
 _STOP_NOTES = {
     Code.PENDING_TRANSACTIONS: "has output to commit in this checkpoint; the stop commits it",
     Code.IN_FLIGHT_RECORDS: "has records in its channels in this checkpoint; the stop processes "
     "them",
 }
-_FINISHED_NOTE = "has committed what it keeps in this savepoint: the job has FINISHED"
+_FINISHED_NOTES = {
+    Code.PENDING_TRANSACTIONS: "has committed what it keeps in this savepoint: the job has FINISHED"
+}
 
 
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
@@ -75,12 +77,21 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     request = move_request(target_of(context.spec.target.group), arguments)
     state_names, states = context.spec.states, None
     chosen_input = read_input(chk, request)
+    positions = chosen_input.positions
+    assert isinstance(positions, Extraction)  # a cut-over moves only from checkpoints
+    void, notes = list[Finding](), dict[Code, str]()
     if job_runs:
-        chosen_input = _drop_findings(chosen_input, lambda item: item.void_after_stop, _STOP_NOTES)
+        void, notes = [item for item in positions.findings if item.void_after_stop], _STOP_NOTES
     elif not context.spec.stopped_by_others and context.record.model.flink.finished:
-        notes = {Code.PENDING_TRANSACTIONS: _FINISHED_NOTE}
-        chosen_input = _drop_findings(chosen_input, lambda item: item.void_if_finished, notes)
-    findings = chosen_input.positions.findings
+        void, notes = (
+            [item for item in positions.findings if item.void_if_finished],
+            _FINISHED_NOTES,
+        )
+    for finding in void:
+        if finding.code in notes:
+            log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
+    findings = tuple(finding for finding in positions.findings if finding not in void)
+    chosen_input = chosen_input._replace(positions=replace(positions, findings=findings))
     try:
         chosen_input, states = take_states_along(chosen_input, state_names, request)
     except DecodeError as error:
@@ -97,19 +108,6 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     if states is not None:
         log_states(states, _HANDED_TO_PRIME)
     return PlannedMove(plan, findings, states, streams)
-
-
-def _drop_findings(
-    checkpoint: ChosenInput, is_dropped: Callable[[Finding], bool], notes: Mapping[Code, str]
-) -> ChosenInput:
-    """Drop the findings that ``is_dropped`` selects, and log the notes about them."""
-    positions = checkpoint.positions
-    assert isinstance(positions, Extraction)  # a cut-over moves only from checkpoints
-    for finding in positions.findings:
-        if is_dropped(finding) and finding.code in notes:
-            log.info(f"note: {finding.operator} {notes[finding.code]} [{finding.code}]")
-    kept = tuple(finding for finding in positions.findings if not is_dropped(finding))
-    return checkpoint._replace(positions=replace(positions, findings=kept))
 
 
 def make_plan(context: CutOverContext, facts: Facts) -> str:

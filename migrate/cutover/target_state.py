@@ -262,11 +262,8 @@ def last_query_batch(facts: Facts) -> int | None:
     target = facts.target
     if not isinstance(target, LocationFacts) or target.last_committed_batch is None:
         return None
-    return (
-        target.last_committed_batch
-        if target.last_committed_batch > last_primed_batch(facts, target)
-        else None
-    )
+    batch = target.last_committed_batch
+    return batch if batch > last_primed_batch(facts, target) else None
 
 
 def start_evidence(facts: Facts) -> str:
