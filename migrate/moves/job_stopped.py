@@ -100,12 +100,11 @@ def _report_ended_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | 
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != FIXED_JOB_ID:
         log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
-    elif own or job_id is None:
+        return
+    rest = f": that JobManager does not know job {job_id}, which wrote this checkpoint"
+    if own or job_id is None:
         rest = ": that JobManager runs no job, and the checkpoint's path does not show its job"
-        _warn_job_may_run(rest, interval, _STOP_IS_PROOF)
-    else:
-        rest = f": that JobManager does not know job {job_id}, which wrote this checkpoint"
-        _warn_job_may_run(rest, interval, _STOP_IS_PROOF)
+    _warn_job_may_run(rest, interval, _STOP_IS_PROOF)
 
 
 def _warn_job_may_run(rest: str, interval: float | None, proof: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from migrate.inputs.flink.choose_source import restrict_to_topics
@@ -11,7 +10,7 @@ from migrate.inputs.spark_log import committed_positions, query_id
 from migrate.inputs.spark_query import query_directory, query_positions
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.positions import SAVEPOINT, SPARK_PREFIX, Origin
+from migrate.model.positions import SAVEPOINT, SPARK_PREFIX
 from migrate.model.warning import WarningCode, warning_text
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import ChosenInput, read_input
@@ -25,46 +24,39 @@ from migrate.targets.location import LocalDirectory
 from migrate.targets.savepoint.changes import left_out_refusal, source_change
 from migrate.targets.savepoint.state_mismatch import position_warnings
 from migrate.targets.seed import check_free
-from migrate.targets.source_options import SourceStart
+from migrate.targets.source_options import IsolationLevel, SourceStart, spark_streams
+from migrate.targets.spark_start import SparkStart
 
 _ONE_ID = warning_text(
     WarningCode.QUERY_COPIED, "the copy has the query's own id: from here on, run only one of them"
 )
 
 
-def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
-    """Return the directory of the copy.
-
-    Raises:
-        Refused: the directory is not empty.
-        UsageError: ``checkpoint_dir`` does not name a local directory outside of mounts.
-    """
-    target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
-    if not isinstance(target, LocalDirectory) or target.mounted:
-        raise UsageError("--keep-state goes with --checkpoint-dir DIR, a new local directory")
-    check_free(target)
-    return target
-
-
 def copy_query(
-    chk: AnyPath | None, request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
-) -> tuple[Sequence[SourceStart], tuple[str, ...], Origin]:
+    chk: AnyPath | None,
+    request: Request,
+    old: str,
+    checkpoint_dir: AnyPath | None,
+    sink: AnyPath | None,
+    isolation_level: IsolationLevel | None,
+) -> SparkStart:
     """Write a copy of a query's checkpoint location that continues from the positions of ``chk``.
 
     Args:
         chk: the side whose positions move into the copy.
         request: the options of the move.
         old: ``spark:DIR``, the query whose state is kept.
-        target: the new checkpoint location.
+        checkpoint_dir: the new checkpoint location, a local directory outside of mounts.
         sink: the directory or table that the query writes to.
-
-    Returns:
-        The Kafka source of the copied query with its next offsets, the warnings, and the origin of
-        the positions.
+        isolation_level: as for ``spark_streams``.
 
     Raises:
         MigrateError, DecodeError, OSError: as for ``to_spark``.
     """
+    target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
+    if not isinstance(target, LocalDirectory) or target.mounted:
+        raise UsageError("--keep-state goes with --checkpoint-dir DIR, a new local directory")
+    check_free(target)
     if not old.startswith(SPARK_PREFIX):
         raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
     files = Files()
@@ -79,12 +71,12 @@ def copy_query(
     # SAVEPOINT, because the copy, like a new savepoint, keeps the positions that do not change.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
-    sources = list(restrict_to_topics(chosen, query.topics, request.policies))
-    missing = topics_of(chosen) - topics_of(sources)
+    moving = list(restrict_to_topics(chosen, query.topics, request.policies))
+    missing = topics_of(chosen) - topics_of(moving)
     left_out = left_out_refusal(str(chk), missing, "no source of the query")
-    if not sources:
+    if not moving:
         raise Refused(str(left_out))
-    move = make_move(request, ChosenInput(positions, sources), into=kept, ignore_other_sources=True)
+    move = make_move(request, ChosenInput(positions, moving), into=kept, ignore_other_sources=True)
     (plan,) = move.plans
     change = source_change(query, None, plan, str(chk), request.policies)
     warnings = move.report(more_warnings=(*position_warnings([change]), _ONE_ID))
@@ -101,4 +93,6 @@ def copy_query(
         "and the watermark is kept; use it as checkpointLocation of the same query"
     )
     start = committed_positions(old, target.path).next_offsets
-    return [SourceStart(0, start, False)], warnings, positions.origin
+    sources = [SourceStart(0, start)]
+    streams = spark_streams(sources, request.kafka.broker, isolation_level, seeded=True)
+    return SparkStart(streams, target.for_spark, warnings, positions.origin)

@@ -14,8 +14,9 @@ from migrate.inputs.spark_log import newest_committed_batch, positions_after
 from migrate.inputs.spark_log_entries import offsets_path
 from migrate.inputs.spark_query import query_directory, query_operator_id
 from migrate.model.errors import InputError
-from migrate.model.positions import Marker, TopicPartition, format_start
+from migrate.model.positions import Marker, TopicPartition
 from migrate.planning import Plan, PlannedPartition
+from migrate.planning.recheck import format_position
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
@@ -148,7 +149,7 @@ def _name_other_starts(plan: Plan) -> tuple[str, ...]:
     """
     return tuple(
         f"{planned.name} ({planned.verdict.value}: the checkpoint has "
-        f"{_format_start(planned.position)}, the plan starts at {planned.next_offset})"
+        f"{format_position(planned.position)}, the plan starts at {planned.next_offset})"
         for planned in plan.partitions
         if planned.next_offset is not None and planned.job_next_offset != planned.position
     )
@@ -162,8 +163,8 @@ def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | N
         return f"operator {planned.operator_id} does not have it"
     start = starts[planned.operator_id]
     if start != planned.position:
-        planned_start = _format_start(planned.position)
-        return f"it is at {_format_start(start)}, and the plan has it at {planned_start}"
+        planned_start = format_position(planned.position)
+        return f"it is at {format_position(start)}, and the plan has it at {planned_start}"
     if planned.verdict.is_at_position and any(
         isinstance(other, int) and isinstance(start, int) and other < start
         for other in starts.values()
@@ -173,8 +174,4 @@ def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | N
 
 
 def _join_starts(starts: Mapping[str, int | Marker | None]) -> str:
-    return " and ".join(_format_start(start) for start in starts.values())
-
-
-def _format_start(start: int | Marker | None) -> str:
-    return "no offset" if start is None else format_start(start)
+    return " and ".join(format_position(start) for start in starts.values())

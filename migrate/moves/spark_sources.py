@@ -63,9 +63,8 @@ def plan_streams(
     ]
     if refusals:
         raise Refused(refusals)
-    only_some = request.policies.partitions is not None
     sources = [
-        SourceStart(number, plan.next_offsets, only_some)
+        SourceStart(number, plan.next_offsets, plan.only_some_partitions)
         for number, plan in zip(assignment.by_number, move.plans, strict=True)
     ]
     return sources, warnings

@@ -9,7 +9,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK
-from migrate.moves.keep_state import copy_query, new_location
+from migrate.moves.keep_state import copy_query
 from migrate.moves.load_inputs import read_input, take_states_along
 from migrate.moves.options import MoveArguments, move_request
 from migrate.moves.plan import check_plan, plan_move
@@ -81,10 +81,7 @@ def to_spark(
             raise UsageError("--keep-state: a copy of a query goes on in the query's own cluster")
         if plan is not None or spark_source or state:
             raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
-        copy = new_location(checkpoint_dir)
-        sources, warnings, origin = copy_query(chk, request, keep_state, copy, sink)
-        streams = spark_streams(sources, request.target_kafka.broker, level, seeded=True)
-        return SparkStart(streams, copy.for_spark, warnings, origin)
+        return copy_query(chk, request, keep_state, checkpoint_dir, sink, level)
     target, sink_warnings = check_directories(checkpoint_dir, sink, sink_writer)
     if state and (chk is None or plan is not None or spark_source):
         raise UsageError("--state goes with a checkpoint (CHK), and with one stream")

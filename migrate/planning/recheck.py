@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
-from migrate.model.positions import Marker, Origin
+from migrate.model.positions import Marker, Origin, format_start
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
 
@@ -61,8 +61,8 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
             current = snapshot.target_group.next_offset(*topic_partition)
             if current != planned.current:
                 yield (
-                    f"the group held {_show(planned.current)} for {planned.name} and now holds "
-                    f"{_show(current)}"
+                    f"the group held {format_position(planned.current)} for {planned.name} and "
+                    f"now holds {format_position(current)}"
                 )
 
 
@@ -99,8 +99,8 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
         )
 
 
-def _show(next_offset: int | Marker | None) -> str:
-    return "no offset" if next_offset is None else str(next_offset)
+def format_position(position: int | Marker | None) -> str:
+    return "no offset" if position is None else format_start(position)
 
 
 def signs_of_progress(
@@ -136,7 +136,7 @@ def signs_of_progress(
         whose = "it" if of_the_group else f"its group {group.name!r}"
         yield (
             f"{whose} has moved in {counted(len(changed), 'partition')} (the first is {first}: it "
-            f"held {_show(then)} and now holds {_show(now)})"
+            f"held {format_position(then)} and now holds {format_position(now)})"
         )
 
 
