@@ -1,9 +1,8 @@
 """A cut-over: stop a Flink job and start its target, step by step.
 
-Each step observes, decides and acts. So a run after a crash continues where the last run stopped.
+Each step observes, decides and acts, so a run after a crash continues where the last one stopped.
 
 ``spec`` is the input, ``record`` the output. ``observe`` reads the ``facts``. ``target_state``
-derives from the facts what the target holds, and ``decide`` chooses the next action; these two do
-no I/O. ``steps`` lists the steps and the function of each action. ``run`` executes the steps, and
-``roll_back`` undoes what was written to the target.
+derives from them what the target holds, and ``decide`` chooses the next action, both without I/O.
+``steps`` lists the steps and actions. ``run`` executes them, and ``roll_back`` undoes the write.
 """

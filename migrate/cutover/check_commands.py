@@ -1,8 +1,7 @@
 """Check the commands of the spec before the stop of the job, and run the command ``rehearse``.
 
-The programs and scripts of the commands must exist. Later commands of a shell line are not checked,
-because the first may create what they use. If it is not certain which program a command runs, the
-command is not checked.
+Programs and scripts must exist. Later commands of a shell line are not checked, because the first
+may create what they use. Nor is a command whose program is not certain.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from migrate.model.errors import Refused
 from migrate.model.log import log
 from migrate.model.wording import printable
 
-# Programs that run a script, each with its options that take no value.
+# Programs that run a script, with their options that take no value.
 _FLAGS_BY_PROGRAM = {
     "spark-submit": {"--verbose", "-v", "--supervise"},
     "python": {"-u", "-E", "-I", "-s", "-S", "-B", "-O"},
@@ -32,10 +31,6 @@ _PUNCTUATION = set("();<>|&")
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
     """Check that the programs and scripts of ``rehearse``, ``prime`` and ``start`` exist.
-
-    Args:
-        spec: the spec.
-        working_directory: the folder that the commands run in.
 
     Raises:
         Refused: a program or a script does not exist.
@@ -54,10 +49,7 @@ def check_programs(spec: Spec, working_directory: Path) -> None:
 
 
 def _first_command(line: str) -> tuple[Sequence[str], bool]:
-    """Return the words of a shell line's first command, and whether more commands may follow.
-
-    If the words are not certain, they are empty.
-    """
+    """Return a shell line's first command (empty if not certain), and whether more may follow."""
     lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
@@ -95,7 +87,7 @@ def _problems(words: Sequence[str], working_directory: Path) -> Iterator[str]:
 def _script(words: Sequence[str]) -> str:
     """Return the local script that a command runs, or an empty text."""
     program = Path(words[0]).name
-    # With ``--deploy-mode cluster`` the script may be on one of the cluster's machines.
+    # With ``--deploy-mode cluster`` the script may be on another machine.
     if program not in _FLAGS_BY_PROGRAM or "cluster" in words:
         return ""
     rest = iter(words[1:])
@@ -110,7 +102,7 @@ def _script(words: Sequence[str]) -> str:
 
 
 def rehearse(context: CutOverContext) -> str:
-    """Run the command ``rehearse`` of the spec, log its output, and return what was done.
+    """Run the spec's command ``rehearse``, and log its output.
 
     Raises:
         Refused: the command could not be started, or has failed.

@@ -1,10 +1,8 @@
-"""Run a user's command, and read its status in this run of the program and in later runs.
+"""Run a user's command, and read its status in this run of the program and in later ones.
 
-The command has its own session, so neither Ctrl-C nor the end of this program ends it. The command
-and the processes that it starts inherit a file lock. As long as one of them holds the lock, the
-command counts as running.
-
-The shell around the command writes the exit code to a file, so a later run can read it.
+The command has its own session, so neither Ctrl-C nor the end of this program ends it. It counts as
+running while it, or a process that it started, holds an inherited file lock. The shell around it
+writes the exit code to a file for later runs.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from typing import Literal
 
 from migrate.model.wording import printable
 
-# "running" as long as the command or a process that it has started is alive; later the exit code,
-# or "unknown" if no code was written. None if the command was never run.
+# "running" while the command or a process that it started is alive; then the exit code, or "unknown"
+# if no code was written. None if the command was never run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
 _LOG_LINES = 15
@@ -42,14 +40,12 @@ class Command:
 
     Attributes:
         log: the file with the command's output.
-        state: the file that holds "began" and the process id of the shell while the command runs,
-            and then its exit code.
+        state: the file with "began" and the shell's process id, and at the end the exit code.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._lock = folder / f"{name}.lock"
         self.log, self.state = folder / f"{name}.log", folder / f"{name}.state"
-        # The process, if this run has started the command.
         self._process: subprocess.Popen[bytes] | None = None
 
     def status(self) -> CommandStatus:
@@ -57,8 +53,8 @@ class Command:
         if self._lock.exists():
             with self._lock.open("a") as lock:
                 try:
-                    # A shared lock: another run that checks the status at the same time would
-                    # mistake an exclusive lock for the lock of the command.
+                    # Another run that checks the status now would mistake an exclusive lock for
+                    # that of the command.
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return "running"
@@ -68,10 +64,9 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def process_id(self) -> int | None:
-        """Return the process id of the shell around the command.
+        """Return the process id of the shell around the command, which is also its process group.
 
-        Return None if the command was never run, or the shell has written the exit code. The
-        process id is also the id of the process group of the command and of what it starts.
+        Return None if the command was never run, or its exit code is written.
         """
         if not self.state.exists():
             return None
@@ -88,8 +83,8 @@ class Command:
 
         Args:
             command: a shell line, or the words of a command.
-            working_directory: the folder that the command runs in.
-            environment: environment variables, in addition to those of this process.
+            working_directory: where the command runs.
+            environment: variables in addition to those of this process.
 
         Raises:
             OSError: the files cannot be opened, or the shell cannot be started.

@@ -35,10 +35,8 @@ class CutOverContext:
     """The spec, the record and the clients of one cut-over.
 
     Args:
-        file: the spec.
-        record: the record.
         adopt: whether to take over a target that this record has not written.
-        until: the name of the last step to run, or None.
+        until: the name of the last step to run, or None for all.
         nothing_started: whether the user states that nothing has started from the target.
     """
 
@@ -59,27 +57,22 @@ class CutOverContext:
 
     @cached_property
     def flink(self) -> JobManager:
-        """The client of the JobManager that the spec names."""
         assert self.spec.flink.rest is not None  # required unless the spec names a savepoint
         return JobManager(self.spec.flink.rest)
 
     @property
     def savepoint(self) -> str | None:
-        """The path of the savepoint that the plan is made from, or None if there is none yet."""
+        """The path of the savepoint to plan from, or None if there is none yet."""
         return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
     def open_groups(self) -> ConsumerGroups:
-        """Return a client of consumer groups.
-
-        Each call returns a new client, because a client that was idle while its broker restarted
-        may get no answer to its next request.
-        """
+        """Return a new client: one that was idle while its broker restarted may get no answer."""
         from migrate.kafka.groups import ConsumerGroups
 
         return ConsumerGroups(kafka(self.file.target_kafka_arguments()).config())
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
-        """Return the checkpoint location to write to, or None if the target is a group.
+        """Return the checkpoint location, or None if the target is a group.
 
         Raises:
             Refused: the location cannot be written from this machine.

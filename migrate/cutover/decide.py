@@ -1,11 +1,11 @@
 """Decide each step from the facts: return an action, or the reason to do nothing; no I/O here.
 
-The steps ``check``, ``stop`` and ``clean`` depend on Flink's job and its savepoint. The later steps
-depend on the target, and on whether the job was started again.
+``check``, ``stop`` and ``clean`` depend on Flink's job and its savepoint; the later steps on the
+target, and on whether the job was started again.
 
-The functions raise ``Refused`` if the user must change something first, and ``CutOverStopped`` if a
-step failed or might have failed, or the job was started again. If a needed fact could not be read,
-they raise the error of that read.
+The functions raise ``Refused`` if the user must change something first, ``CutOverStopped`` if a
+step might have failed or the job was started again, and the error of a needed fact that could not
+be read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from migrate.model.errors import CutOverStopped, Refused
 
 
 class Action(Enum):
-    """An action of a run. ``steps.ACTIONS`` has the function of each action."""
+    """An action; ``steps.ACTIONS`` has its function."""
 
     CHECK = auto()
     STOP = auto()
@@ -229,7 +229,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 
 
 def _check_not_started_again(facts: Facts) -> None:
-    """Raise an error if Flink's job was started again: its output is then beyond the savepoint."""
+    """Stop if Flink's job was started again: its output is then beyond the savepoint."""
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if Flink did not answer, the run has logged a warning
@@ -291,8 +291,8 @@ def decide_start(facts: Facts) -> Decision:
             raise CutOverStopped(START_EXIT_CODE_MISSING)
         case None if facts.record.start is not None:  # after a power cut, its file may be missing
             raise CutOverStopped(START_EXIT_CODE_MISSING)
-    # The command was never run, or it failed. No batch is committed, so a query that starts now
-    # begins at the planned offsets, even if an earlier query had begun to read.
+    # The command was never run, or failed. No batch is committed, so a query that starts now begins
+    # at the planned offsets.
     _check_not_started_again(facts)
     return Action.START
 

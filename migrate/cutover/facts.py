@@ -1,6 +1,6 @@
-"""The facts that the decisions of a cut-over depend on: plain values, which ``observe`` reads.
+"""The facts that a cut-over decides on, which ``observe`` reads.
 
-A fact that cannot be read is a value too (``Unavailable``). So a test can construct any situation.
+A fact that cannot be read is a value too (``Unavailable``), so a test can construct any situation.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from migrate.targets.source_options import SourceStart
 
 Offsets = Mapping[TopicPartition, int]
 
-# The name of a fact that a step needs. "job" is read only until the record has the savepoint of the
-# stop. "ended job" is the same job; the read waits for the job's end.
+# The facts that a step can need. "job" is read only until the record has a savepoint. To read "ended
+# job" is to wait for the end of the same job.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")
@@ -33,13 +33,13 @@ _Fact = TypeVar("_Fact")
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The error of a fact that cannot be read. It is raised only if a decision needs the fact."""
+    """The error of a fact that cannot be read; raised only if a decision needs the fact."""
 
     error: Exception
 
 
 def require(fact: _Fact | Unavailable | None) -> _Fact:
-    """Return a fact, or raise the error if the fact could not be read."""
+    """Return a fact, or raise the error of its read."""
     if isinstance(fact, Unavailable):
         raise fact.error
     assert fact is not None  # ``Step.needs`` must name every fact that the step uses
@@ -52,13 +52,11 @@ class Savepoint:
 
     Attributes:
         pointer: its path, as Flink names it.
-        checkpoint_id: its checkpoint id.
         stop: the kind of stop that its metadata names; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: when it was written, in milliseconds of the epoch, or None if not known. For a
-            copy, this may be the time of the copy.
-        written_in: the directory in which Flink wrote it, or None if not known. For a copy, this is
-            not the directory of ``pointer``.
+        written_at: when it (or its copy) was written, in epoch milliseconds, or None if not known.
+        written_in: the directory in which Flink wrote it, or None if not known; a copy's
+            ``pointer`` is elsewhere.
     """
 
     pointer: str
@@ -72,8 +70,7 @@ class Savepoint:
 def is_same_savepoint(first: str | None, second: str | None) -> bool:
     """Return whether two paths name the same savepoint; scheme and host (or bucket) do not count.
 
-    If Flink has chosen the directory name (``savepoint-<part of the job id>-<random>``), an equal
-    name is enough.
+    If Flink chose the directory name (``savepoint-<part of job id>-<random>``), the name is enough.
     """
     if first is None or second is None:
         return False
@@ -87,17 +84,16 @@ class JobToStop:
     """The job that this cut-over stops.
 
     Attributes:
-        flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or if the
-            JobManager has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
-        trigger_id: the trigger id of the last stop that was requested; or the id for the next stop
-            if none was requested, the last stop has failed, or the job was started again after it.
+        flink_job: the job; its state is ``UNKNOWN`` if Flink no longer lists it, or the JobManager
+            has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
+        trigger_id: the id of the last requested stop; or of the next one if none was requested, the
+            last one failed, or the job was started again after it.
         attempt: the progress of the stop with this trigger id, or None if it was not requested.
         ended_with: the savepoint that the job ended with according to Flink, or None.
-        savepoints: the complete savepoints in ``folder`` that the job might have stopped with,
-            sorted by checkpoint id; empty while the job runs.
+        savepoints: the complete savepoints in ``folder`` that the job might have stopped with, by
+            checkpoint id; empty while the job runs.
         folder: the URI of the folder for the savepoints of this job's stops.
-        elsewhere: the newest savepoint of a finished job without ``ended_with``, as Flink reports
-            it; None if there is none.
+        elsewhere: Flink's path of the newest savepoint of a finished job without ``ended_with``.
     """
 
     flink_job: FlinkJob
@@ -115,7 +111,6 @@ class JobToStop:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job has ended or is no longer known."""
         return self.flink_job.ended or not self.is_known
 
 
@@ -126,15 +121,13 @@ class LocationFacts:
     Attributes:
         name: the directory, as the user names it.
         is_empty: whether the directory is empty or missing.
-        unfinished: whether it holds only a part of a seed: a write or a removal was interrupted, or
-            is not finished yet.
-        query_id: the id in its ``metadata``, or None.
-        seeds: the start offsets of each Kafka source, by the number of the source.
-        last_committed_batch: the newest committed batch, or None.
-        last_planned_batch: the newest batch in the offset log, or None.
+        unfinished: whether it holds a part of a seed: a write or a removal has not ended.
+        query_id: the id in its ``metadata``.
+        seeds: the start offsets, by the number of the Kafka source.
+        last_planned_batch: the newest batch in the offset log.
         has_logs: whether Spark has created the directories of its logs.
-        priming_problem: why the location does not hold the plan and the primed state; None if it
-            holds them, or if this was not checked.
+        priming_problem: why it does not hold the plan and the primed state; None if it does, or if
+            this was not checked.
     """
 
     name: str
@@ -150,7 +143,7 @@ class LocationFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A consumer group, and the cluster that it is on."""
+    """A consumer group and its cluster."""
 
     view: GroupView
     cluster_id: str | None
@@ -170,10 +163,10 @@ class GroupFacts:
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
-        """Return one line for each planned partition whose offset another move has written.
+        """Return one line for each planned partition that another move has written.
 
-        A commit by another cut-over counts at any offset, a commit by ``commit-group`` only at the
-        planned offset. Commits by consumers and by Flink do not count.
+        A commit by another cut-over counts at any offset, one by ``commit-group`` only at the
+        planned offset, and one by consumers or Flink never.
         """
         lines = []
         for (topic, partition), next_offset in sorted(planned.items()):
@@ -193,18 +186,12 @@ class Facts:
     """The facts of one decision; ``job`` to ``target`` are None if the decision does not need them.
 
     Attributes:
-        record: the record of the cut-over.
-        spec: the spec of the cut-over.
-        adopt: whether to take over a target that this record has not written.
-        nothing_started: whether the user states that nothing has started from the target.
-        plan: the saved plan, or None.
+        adopt, nothing_started: as for ``CutOverContext``.
+        plan: the saved plan.
         plan_problem: why the saved plan cannot be read, or empty.
-        job: the job that this cut-over stops.
-        started_again: a job that has continued the stopped job's work, or None.
+        started_again: a job that has continued the stopped job's work.
         savepoint: the savepoint that the plan is made from.
-        target: the checkpoint location or the consumer group.
-        start_status, prime_status: the status of the commands ``start`` and ``prime``.
-        start_process, prime_process: the process groups of these commands, or None if not known.
+        start_process, prime_process: the commands' process groups, or None if not known.
     """
 
     record: CutOverRecord
@@ -236,7 +223,7 @@ class Facts:
 
     @property
     def savepoint_pointer(self) -> str | None:
-        """The path of the savepoint that the move continues from, or None if there is none."""
+        """The path of the savepoint that the move continues from, if any."""
         return self.spec.flink.savepoint or self.record.flink.savepoint
 
 

@@ -37,8 +37,8 @@ class PlannedMove:
 
     Attributes:
         findings: the findings about the checkpoint, without those that ``plan_move`` drops.
-        states: the keyed states (taken, left behind, unreadable), or None if reading failed.
-        streams: each stream's topics, by the stream's number; empty if the spec names no streams.
+        states: the keyed states, or None if reading failed.
+        streams: the topics by the stream's number; empty if the spec names no streams.
     """
 
     plan: Plan
@@ -63,10 +63,9 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     """Plan the move from a checkpoint or a savepoint, and log its warnings.
 
     Args:
-        context: the cut-over.
         chk: the checkpoint or savepoint.
-        job_runs: whether the job still runs, and will be stopped before the move. If so, findings
-            that the stop with a savepoint will end are dropped.
+        job_runs: whether the job will be stopped before the move. If so, findings that the stop
+            makes void are dropped.
 
     Raises:
         MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.
@@ -113,8 +112,6 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
 def make_plan(context: CutOverContext, facts: Facts) -> str:
     """Make the plan from the savepoint, and save it unless this is a dry run.
 
-    Return the number of partitions as text, and the path of the plan's file if it was saved.
-
     Raises:
         Refused: the plan has refusals, or is not the one that ``--until plan`` has made.
         MigrateError, DecodeError: as for ``plan_move``.
@@ -138,7 +135,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
 
 
 def _differences(record: CutOverRecord, move: PlannedMove) -> Iterator[str]:
-    """Yield the differences between the plan and the one that the user has reviewed, if any."""
+    """Yield the differences from the plan that the user has reviewed, if any."""
     if record.plan is None or not record.plan.for_review:
         return
     plan, streams = move.plan, _recorded_streams(move)

@@ -1,4 +1,4 @@
-"""Read the facts that a step of a cut-over needs: Flink, the savepoint, the target, the commands.
+"""Read the facts that a step of a cut-over needs.
 
 Nothing is changed or cached, so every call sees what earlier runs and people have done.
 """
@@ -34,7 +34,7 @@ _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need) -> Facts:
-    """Read the facts that a step needs, and always the plan and the status of the commands.
+    """Read the needed facts, and always the plan and the status of the commands.
 
     A needed fact that cannot be read is ``Unavailable``.
     """
@@ -85,11 +85,7 @@ def _read_if(is_needed: bool, read: Callable[[], _Fact | None]) -> _Fact | Unava
 
 
 def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) -> GroupFacts:
-    """Return the consumer group as it is now.
-
-    Args:
-        context: the cut-over.
-        groups: the client that reads the group; a new one by default.
+    """Return the consumer group as it is now, read by a new client if none is given.
 
     Raises:
         BrokerError: the broker did not answer.
@@ -135,11 +131,6 @@ def _priming_problem(directory: str, files: Files, seeds: Mapping[str, Offsets])
     """Return why a checkpoint location does not hold the plan's seed and primed state, or None.
 
     Each batch of the priming must be committed, and must end at the offsets of the seed.
-
-    Args:
-        directory: the checkpoint location.
-        files: the storage.
-        seeds: the planned start offsets, by the number of the Kafka source.
     """
     last = spark_log.newest_committed_batch(directory, files)
     if last is None:

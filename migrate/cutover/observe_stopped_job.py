@@ -1,7 +1,7 @@
 """Read the state of the job from Flink and the savepoint folder. Nothing is changed.
 
-An answer of Flink's REST API may be as old as ``web.refresh-interval``. So values that may have
-changed meanwhile are read again.
+An answer of Flink's REST API may be as old as ``web.refresh-interval``, so some values are read
+again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from migrate.storage.uris import path_of
 
 # The time to wait for Flink to report a change, in addition to its web.refresh-interval.
 _GRACE_SECONDS = 2.0
-# The longest wait for a JobManager that does not answer (a failover takes less), and for the end of
-# a job after its stop.
+# The longest wait for a JobManager that does not answer (a failover takes less), and for a stopped
+# job's end.
 MAX_WAIT_SECONDS = 20.0
-# The maximum number of stop requests for one job. Each has its own trigger id.
+# The most stop requests for one job, each with a trigger id.
 _ATTEMPTS = 1000
 
 
@@ -36,11 +36,10 @@ _ATTEMPTS = 1000
 def read_job(context: CutOverContext) -> JobToStop:
     """Return the job that this cut-over stops, as Flink reports it.
 
-    If an earlier run has begun to stop a job, return that job, even if another job has the same
-    name now.
+    A job that an earlier run has begun to stop wins over another one of the same name.
 
     Raises:
-        Refused: no job has the name or id in the spec, or several running jobs have it.
+        Refused: as for ``choose_job``.
         CutOverStopped: too many stops of the job have failed.
         FlinkRestError: Flink did not answer.
         InputError: the folder for savepoints is not a valid path or URI.
@@ -53,7 +52,7 @@ def read_job(context: CutOverContext) -> JobToStop:
     else:
         assert context.spec.flink.job is not None  # checked by the spec
         job = choose_job(jobs, context.spec.flink.job)
-    # A stop that an earlier run requested writes its savepoint to the folder in the record.
+    # A stop of an earlier run writes its savepoint to the folder in the record.
     savepoint_folder = recorded.savepoints or context.file.savepoint_folder
     assert savepoint_folder is not None  # checked by the spec
     folder = join(savepoint_folder, job.job_id)
@@ -76,8 +75,8 @@ def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
     """Return the job with a name or an id: the running job, or else the newest ended job.
 
     Raises:
-        Refused: there is no such job, or several run; or the job with the id has ended, and was
-            started again under another id.
+        Refused: there is no such job, or several run; or the job was started again under another
+            id.
     """
     matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
     running = [job for job in matching if not job.ended]
@@ -118,8 +117,7 @@ def _first_unfailed_attempt(
 ) -> tuple[str, StopAttempt | None]:
     """Return the first trigger id whose stop has not failed, and the progress of this stop.
 
-    The progress is None if the stop was not requested yet. With ``skip_ended``, skip all stops that
-    have ended.
+    The progress is None before the request. With ``skip_ended``, skip all stops that have ended.
 
     Raises:
         CutOverStopped: too many stops have failed.
@@ -135,11 +133,10 @@ def _first_unfailed_attempt(
 
 
 def read_ended_job(context: CutOverContext) -> JobToStop:
-    """Return the job once it has ended, or as it is after ``MAX_WAIT_SECONDS``.
+    """Return the job once it has ended or is not known, or as it is after ``MAX_WAIT_SECONDS``.
 
-    If Flink no longer knows the job, return it at once. A JobManager of a single job exits with the
-    job. So if the JobManager does not answer, and the record says that the stop has finished,
-    return the recorded job with state ``UNKNOWN``.
+    A JobManager of a single job exits with the job. So if it does not answer, and the record says
+    that the stop has finished, return the recorded job with state ``UNKNOWN``.
 
     Raises:
         Refused, CutOverStopped, FlinkRestError, InputError: as for ``read_job``.
@@ -181,10 +178,7 @@ def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
 
 
 def _stop_savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
-    """Return a folder's complete savepoints, by ascending checkpoint id.
-
-    Savepoints that are known not to have stopped a job are left out.
-    """
+    """Return a folder's complete savepoints that may have stopped a job, by checkpoint id."""
     path = path_of(folder, context.files)
     savepoints = []
     for name in context.files.list_directory(path) or ():
@@ -203,10 +197,8 @@ def _final_savepoint(
     """Return the savepoint that the job ended with according to Flink, or None.
 
     Args:
-        context: the cut-over.
-        job_id: the job.
         folder: the folder of the job's savepoints.
-        savepoints: the savepoints that were just read from the folder.
+        savepoints: those that were just read from it.
     """
     if not savepoints:
         return None
@@ -229,11 +221,7 @@ def reported_savepoint(
     """Return the savepoint with the checkpoint id and the path that Flink reports, or None.
 
     The highest checkpoint id is not enough: if the job was started again with the same job id, an
-    older savepoint may have a higher checkpoint id.
-
-    Args:
-        savepoints: the savepoints in the job's folder.
-        reported: the checkpoint id and the path that Flink reports.
+    older savepoint may have a higher one.
     """
     checkpoint_id, path = reported if reported is not None else (None, None)
     for savepoint in savepoints:
@@ -244,14 +232,14 @@ def reported_savepoint(
 
 # -- a job that was started again ------------------------------------------------------------------
 
-# A job that Flink's JobManager lists, and the checkpoint that it was restored from, if any.
+# A job, and the checkpoint that it was restored from, if any.
 RestoredJob = tuple[FlinkJob, str | None]
 
 
 def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     """Return a job that has continued the work of the stopped job, or None.
 
-    Also return None if the spec has no ``flink.rest``, or if there is no savepoint yet.
+    Without ``flink.rest`` or a savepoint, return None.
 
     Raises:
         DecodeError: the savepoint cannot be read.
@@ -265,13 +253,12 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
     ended_ms, written_in = record.flink.ended_ms, None
     if spec.stopped_by_others:
         stopped_job, job_name, ended_ms = spec.flink.job, None, None
-    if ended_ms is None:  # the record has no end of this job: take the time of the savepoint
+    if ended_ms is None:  # not recorded: take the time of the savepoint
         saved = read_savepoint(context, savepoint)
         ended_ms, written_in = saved.written_at, saved.written_in
     if record.start is not None and spec.target.is_group:
-        # The command ``start`` may have started the group's consumers as a Flink job of the same
-        # name. So a job that began after the command counts only if it was restored from the
-        # savepoint.
+        # The group's consumers may be a Flink job of the same name. So a job that began after the
+        # command ``start`` counts only if it was restored from the savepoint.
         started_ms = int(datetime.fromisoformat(record.start.at).timestamp() * 1000)
         jobs = [
             (job, restored_from)
@@ -311,19 +298,18 @@ def job_started_again(
     """Return the newest job that has continued the work of the stopped job, or None.
 
     A job counts if it was restored from the savepoint; ``stopped_job`` and ``job_name`` say which
-    other jobs count. A job that has ended by now can count as well, because its output is newer
-    than the savepoint.
+    others count. So can a job that has ended: its output is newer than the savepoint.
 
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
-        ended_ms: when the stopped job ended, in milliseconds of the epoch, or None if not known.
-        written_in: the directory in which Flink wrote the savepoint, if it is known. A job that was
+        ended_ms: when the stopped job ended, in epoch milliseconds, or None if not known.
+        written_in: the directory in which Flink wrote the savepoint, if known; a job that was
             restored from there counts, too.
-        stopped_job: the id of the stopped job, or its name. A job with this id or name counts if it
-            runs, or if it began after ``ended_ms``.
-        job_name: the name of the stopped job. Other jobs with this name count if they began after
-            ``ended_ms``, or always if this time is not known.
+        stopped_job: the stopped job's id or name. A job with it counts if it runs, or began after
+            ``ended_ms``.
+        job_name: the stopped job's name. Other jobs with it count if they began after ``ended_ms``,
+            or always if this time is not known.
     """
 
     def is_newer(job: FlinkJob) -> bool:

@@ -41,12 +41,9 @@ _ATTEMPTS = 4
 def check(context: CutOverContext, facts: Facts) -> str:
     """Check the job, a plan, the target, the sink and the commands.
 
-    Returns:
-        What was checked, in one line.
-
     Raises:
-        Refused: the cut-over would fail. If a folder of the spec is a file, or lies below one, the
-            error has only this reason; otherwise it has the reasons of all checks.
+        Refused: the cut-over would fail; with the reasons of all checks, unless a folder of the
+            spec is a file or lies below one.
         FlinkRestError, BrokerError, DecodeError, OSError: something did not answer, or cannot be
             read.
     """
@@ -94,10 +91,7 @@ def _check_folders(file: SpecFile) -> None:
 
 
 def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
-    """Plan from the savepoint in the spec; the result and the errors are those of ``_check_plan``.
-
-    If the savepoint is missing, the error names the key of the spec.
-    """
+    """Call ``_check_plan``; if the savepoint is missing, the error names the key of the spec."""
     try:
         return _check_plan(context, savepoint)
     except DecodeError as error:
@@ -110,9 +104,6 @@ def _check_savepoint(context: CutOverContext, savepoint: str) -> Sequence[str]:
 
 def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]:
     """Check that the job can be stopped now, and plan from its newest checkpoint.
-
-    Returns:
-        What was checked.
 
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
@@ -143,8 +134,8 @@ def _check_newest_checkpoint(context: CutOverContext, job_id: str) -> Sequence[s
         problems.append("the job has completed no checkpoint that can be read; wait for one")
     if problems or details.checkpoint is None:
         raise Refused(problems)
-    # Read the newest checkpoint in the job's directory. The answer of Flink's REST API may be three
-    # seconds old (web.refresh-interval), and the checkpoint in the answer may be deleted already.
+    # Read the newest checkpoint in the job's directory: Flink's answer may be three seconds old
+    # (web.refresh-interval), and its checkpoint deleted already.
     directory = posixpath.dirname(details.checkpoint)
     if any(source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in read(directory).sources):
         raise Refused(
@@ -158,9 +149,6 @@ def _check_plan(context: CutOverContext, chk: str) -> Sequence[str]:
     """Make a plan from a checkpoint or savepoint, and check that it could be applied.
 
     If the cut-over is to stop the job, a running job is no reason to refuse the plan.
-
-    Returns:
-        What was checked.
 
     Raises:
         Refused: the plan must not be applied.

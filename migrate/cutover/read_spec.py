@@ -1,6 +1,6 @@
 """Read the spec of a cut-over from strict YAML.
 
-Each problem is reported with its key or place. A value that may hold a secret is not shown.
+Each problem is reported with its key or line. A value that may be a secret is not shown.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from migrate.model.errors import InputError
 from migrate.model.wording import hint, join_some, printable
 from migrate.storage.json_models import OWN_KIND, Model, read_content
 
-# The maximum size of a spec, in bytes. PyYAML takes five seconds to read a file of this size.
+# In bytes; PyYAML takes five seconds for this size.
 _LARGEST_SPEC = 262_144
 _DEEPEST = 16  # a spec has five levels
 # The only form of a number; any other form is text.
 _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
-# The parts of a spec. A part without a value (``kafka:``) is read as a part without keys.
+# A part without a value (``kafka:``) is read as one without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
 # What pydantic adds to the path of a value that may be a text or a list. It reports each problem of
 # a list also as a list that is no text.
@@ -94,7 +94,6 @@ def read_spec(path: Path) -> SpecFile:
 
 
 def _problem(problem: ErrorDetails) -> str:
-    """Return the message for a problem that pydantic reports."""
     keys = [str(part) for part in problem["loc"] if part not in _NO_KEYS]
     name = shortened(".".join(keys)) or ("''" if keys else "the spec")
     match problem["type"]:
@@ -116,7 +115,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def _keys(parents: list[str]) -> list[str]:
-    """Return the keys that the spec allows below the key with the path ``parents``."""
+    """Return the keys that the spec allows below the path ``parents``."""
     model: Any = Spec
     for name in parents:
         field = getattr(model, "model_fields", {}).get(name.replace("-", "_"))
@@ -125,7 +124,6 @@ def _keys(parents: list[str]) -> list[str]:
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
-    """Return what is wrong with text that is not YAML, or has YAML that ``_Strict`` refuses."""
     if isinstance(error, _RefusedYaml):
         return str(error)
     if isinstance(error, yaml.reader.ReaderError):
@@ -137,7 +135,7 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 
 
 class _RefusedYaml(yaml.YAMLError):
-    """The spec uses a feature of YAML that is not allowed."""
+    """A feature of YAML that a spec may not use."""
 
     def __init__(self, problem: str, mark: Any) -> None:
         super().__init__(problem + _line(mark))
@@ -150,11 +148,11 @@ def _line(mark: Any) -> str:
 class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, text, integers, true, false and null.
 
-    Keys are text, even ``on`` and ``1``. The loader refuses repeated keys, aliases, tags, deep
-    nesting, invalid escapes, and characters that no command argument can hold.
+    Keys are text, even ``on`` and ``1``. Repeated keys, aliases, tags, deep nesting, invalid
+    escapes, and characters that no command argument can hold are refused.
     """
 
-    # Leave out dates and fractions, which no spec has, and the merge key `<<`, which needs aliases.
+    # No dates and fractions, which no spec has, and no merge key `<<`, which needs aliases.
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
         **{
             first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
