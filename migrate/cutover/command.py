@@ -16,8 +16,8 @@ from typing import Literal
 
 from migrate.model.wording import printable
 
-# "running" while the command or a process that it started is alive; then the exit code, or "unknown"
-# if no code was written. None if the command was never run.
+# "running" while the command or a process that it started is alive; then the exit code, or
+# "unknown" if no code was written. None if the command was never run.
 CommandStatus = int | Literal["running", "unknown"] | None
 
 _LOG_LINES = 15

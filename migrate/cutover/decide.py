@@ -229,7 +229,7 @@ def _check_verified_before_moved_on(facts: Facts) -> None:
 
 
 def _check_not_started_again(facts: Facts) -> None:
-    """Stop if Flink's job was started again: its output is then beyond the savepoint."""
+    """Raise an error if Flink's job was started again: its output is then beyond the savepoint."""
     job = facts.started_again
     if not isinstance(job, FlinkJob):
         return  # if Flink did not answer, the run has logged a warning

@@ -24,8 +24,8 @@ from migrate.targets.source_options import SourceStart
 
 Offsets = Mapping[TopicPartition, int]
 
-# The facts that a step can need. "job" is read only until the record has a savepoint. To read "ended
-# job" is to wait for the end of the same job.
+# The facts that a step can need. "job" is read only until the record has a savepoint. The read of
+# "ended job" waits for the end of the same job.
 Need = Literal["job", "ended job", "started again", "savepoint", "target"]
 
 _Fact = TypeVar("_Fact")

@@ -62,10 +62,8 @@ _FINISHED_NOTES = {
 def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> PlannedMove:
     """Plan the move from a checkpoint or a savepoint, and log its warnings.
 
-    Args:
-        chk: the checkpoint or savepoint.
-        job_runs: whether the job will be stopped before the move. If so, findings that the stop
-            makes void are dropped.
+    If ``job_runs``, the job will be stopped before the move: findings that the stop makes void are
+    dropped.
 
     Raises:
         MigrateError, DecodeError: as for ``migrate.plan`` and ``take_states_along``.

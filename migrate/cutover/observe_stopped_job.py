@@ -196,9 +196,7 @@ def _final_savepoint(
 ) -> Savepoint | None:
     """Return the savepoint that the job ended with according to Flink, or None.
 
-    Args:
-        folder: the folder of the job's savepoints.
-        savepoints: those that were just read from it.
+    ``savepoints`` were just read from ``folder``.
     """
     if not savepoints:
         return None

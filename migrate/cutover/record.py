@@ -50,8 +50,8 @@ class Record:
     """The record of a cut-over. Methods that change the record also write it to disk.
 
     Args:
-        file: the spec of the cut-over.
-        write: whether to write changes to disk; a dry run does not.
+        file: the spec.
+        write: whether to write to disk; a dry run does not.
         replace_rolled_back: whether to begin a new record if the old cut-over was rolled back.
 
     Raises:
@@ -92,13 +92,11 @@ class Record:
         return saved.model_copy(update=changes)
 
     def change(self, **fields: Any) -> None:
-        """Replace fields of the record."""
         self.model = self.model.model_copy(update=fields)
         if self.writes_to_disk:
             replace_file(self.path, as_json(self.model))
 
     def change_flink(self, **fields: object) -> None:
-        """Replace fields of the record's part about Flink's job."""
         self.change(flink=self.model.flink.model_copy(update=fields))
 
     def put_aside(self, *files: Path) -> None:
@@ -109,7 +107,7 @@ class Record:
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, command: str) -> None:
-        """Add a run to the record; ``command`` is ``execute``, ``until STEP`` or ``back``."""
+        """Add a run; ``command`` is ``execute``, ``until STEP`` or ``back``."""
         run = RunReport(
             number=len(self.model.runs) + 1,
             asked=command,
@@ -132,7 +130,7 @@ class Record:
             replace_file(self.page, cut_over_page(self.model))
 
     def add_step(self, name: str, state: StepState, text: str, seconds: float) -> None:
-        """Record the result of a step, in place of the step's earlier result."""
+        """Record the result of a step in place of its earlier one."""
         step = StepReport(
             name=name,
             state=state,
@@ -145,7 +143,7 @@ class Record:
         self.change(steps=list(steps.values()))
 
     def add_done_step(self, name: str, text: str) -> None:
-        """Record that a step was done before, unless the record already says that it is done."""
+        """Record that a step was done before, unless the record says so already."""
         if not any(step.name == name and step.state == "done" for step in self.model.steps):
             self.add_step(name, "done", text, 0.0)
 
@@ -171,8 +169,7 @@ def forbidden_changes(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
             f"Flink to stop {flink.job_name} ({flink.job_id})"
         )
     elif record.moved_with is None and flink.savepoint is not None and savepoint is None:
-        # This cut-over has not stopped the job of the earlier savepoint. The spec now names a job
-        # to stop, but the record would go on with that savepoint.
+        # The spec now names a job to stop, but the record would go on with another's savepoint.
         yield f"flink.savepoint was {flink.savepoint}, and is not set now"
     if record.moved_with is not None:
         decides = file.deciding_values()
@@ -204,7 +201,7 @@ def _new_record(file: SpecFile) -> CutOverRecord:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a record's folder, so that only one run works at a time.
+    """Hold the lock of a record's folder.
 
     Raises:
         Refused: another run holds the lock.

@@ -1,4 +1,4 @@
-"""Roll back a cut-over: undo the write of the target, if no work has started from the target."""
+"""Undo the write of the target, if no work has started from it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from migrate.targets.seed import remove_seed
 
 
 def check_roll_back(facts: Facts) -> None:
-    """Check from the facts that the cut-over can be rolled back.
+    """Check that the cut-over can be rolled back.
 
     Args:
-        facts: the facts, with ``target`` and the status of the commands ``start`` and ``prime``.
+        facts: with ``target``.
 
     Raises:
         Refused: it cannot be rolled back.
@@ -103,7 +103,7 @@ def restart_advice(facts: Facts) -> str:
     """Return what the user must do with Flink's job; an empty text if it was not stopped.
 
     Args:
-        facts: the facts, with ``target``, ``started_again`` and ``savepoint``.
+        facts: with ``target``, ``started_again`` and ``savepoint``.
     """
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
@@ -147,16 +147,14 @@ def _is_drained(facts: Facts) -> bool:
 
 
 class Undo(NamedTuple):
-    """The change that undoes the write of the target: its description and its function."""
+    """The change that undoes the write of the target."""
 
     line: str
     call: Callable[[], object]
 
 
 def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
-    """Return the undo of the target's write, and what to do with Flink's job afterwards.
-
-    If nothing was written, the undo is None.
+    """Return the undo of the target's write (None if nothing was written), and ``restart_advice``.
 
     Raises:
         Refused, CutOverStopped: the cut-over cannot be rolled back.
@@ -169,7 +167,7 @@ def plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
 
 
 def _record_end_of_stop(context: CutOverContext) -> None:
-    """Record the savepoint of a stop that ended while no run waited for it.
+    """Record the savepoint of a stop that ended when no run waited for it.
 
     Raises:
         Refused: Flink still stops the job, and a stop cannot be cancelled.
@@ -246,8 +244,7 @@ def roll_back(context: CutOverContext, undo: Undo | None) -> None:
 def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
     """Return the rollback file of this record's first commit for the group, or None.
 
-    If a later run completed the commit, the rollback file of that run would restore offsets that
-    the first commit had written.
+    That of a later run, which completed the commit, would restore offsets of the first commit.
     """
     runs, wanted = context.record.model.runs, (target.view.name, target.cluster_id, "commit")
     began = datetime.fromisoformat(runs[0].began_at if runs else now())

@@ -1,4 +1,4 @@
-"""``cut_over``: move a running Flink job to its target by a spec, step by step."""
+"""Run the steps of a cut-over, or roll it back."""
 
 from __future__ import annotations
 
@@ -76,29 +76,28 @@ def cut_over(
 ) -> CutOver:
     """Move a running Flink job to its target, by a spec.
 
-    Without ``execute`` this is a dry run: it checks for obstacles and shows the progress of earlier
-    runs. If the step ``check`` is not done yet, the dry run also runs the spec's command
-    ``rehearse``. With ``execute``, every step that is not done yet is run. After a crash the same
-    call continues. A run with ``execute`` locks the record's folder, so two such runs cannot work
-    at the same time.
+    Without ``execute`` this is a dry run: it checks for obstacles, and shows the progress of
+    earlier runs. If the step ``check`` is not done yet, it also runs the spec's command
+    ``rehearse``. With ``execute``, every step that is not done yet is run, under a lock on the
+    record's folder. After a crash the same call continues.
 
     Args:
         spec: the YAML file.
         execute: whether to change anything.
         until: the name of the last step to run.
-        back: roll back: undo the write of the target. Refused if something has started from the
-            target, or might have (see ``nothing_started``).
-        adopt: take over a target that another record or a person has written. The target must hold
-            this plan; a group may also hold another move's offsets.
-        nothing_started: only with ``back``: the user states that nothing has started from the
-            target. Needed if the run cannot see this itself.
+        back: undo the write of the target. Refused if something has started from the target, or
+            might have (see ``nothing_started``).
+        adopt: take over a target that another record or a person has written. It must hold this
+            plan; a group may also hold another move's offsets.
+        nothing_started: with ``back``: the user states that nothing has started from the target.
+            Needed if the run cannot see this itself.
         confirm: called once with a question, before the first change. An error from it stops the
             run.
 
     Raises:
         Refused: an obstacle was found, or another run is active. This run has changed nothing.
-        CutOverStopped: the cut-over cannot go on, or a step was refused after something had been
-            changed. Completed steps are not undone.
+        CutOverStopped: the cut-over cannot go on, or a step was refused after a change. Completed
+            steps are not undone.
         InputError: the spec cannot be read, or has an unknown key or value.
         UsageError: the arguments contradict each other.
         DecodeError, BrokerError, FlinkRestError, OSError: something cannot be read or written, or
@@ -126,7 +125,7 @@ def cut_over(
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
-    """Return the facts that a step needs, and its decision; errors as for ``Step.decide``."""
+    """Return a step's facts and decision; errors as for ``Step.decide``."""
     facts = observe(context, *step.needs)
     watch_group(context, facts)
     if "started again" in step.needs and (reason := _restart_unseen_reason(facts)):
@@ -192,8 +191,7 @@ class _Progress:
     Args:
         step: the name of the step.
         state_if_stopped: the state of the job and the target if the run stops now.
-        changed: whether this run or an earlier one has begun to change something. False for a
-            rollback.
+        changed: whether this run or an earlier one has begun a change; False for a rollback.
 
     Attributes:
         is_asking: whether the run waits for the user's answer.
@@ -247,7 +245,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
 
 
 def _state_before(context: CutOverContext, step: Step) -> str:
-    """Describe the job and the target as they are before the action of a step."""
+    """Describe the job and the target before the action of a step."""
     if step.name in _AFTER_START:
         return step.state_during
     record = context.record.model
@@ -281,8 +279,8 @@ def _roll_back(
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
     """Record one run; if it fails, log the state of the job and the target.
 
-    The error's notes say how to continue, and whether Flink's job may be started again.
-    A refusal before any change, or the user's "no", is recorded but not logged.
+    The error's notes say how to continue, and whether Flink's job may be started again. For a
+    refusal before any change, and the user's "no", there is neither.
 
     Raises:
         CutOverStopped: a step was refused after something had been changed.

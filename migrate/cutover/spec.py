@@ -1,7 +1,7 @@
 """The spec of a cut-over: a YAML file.
 
-Most keys have the name of the command-line option with the same meaning. Relative paths are
-relative to the folder of the spec.
+Most keys are named like the command-line option. Relative paths begin at the
+folder of the spec.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.cutover.spec``).
@@ -47,7 +47,7 @@ def _kebab(name: str) -> str:
 
 
 def _resolve_path(text: str, info: ValidationInfo) -> str:
-    """Return a path or a URL; join a relative path to the spec's folder (``info.context``)."""
+    """Join a relative path to the spec's folder (``info.context``)."""
     check_no_credentials(text, InputError)
     if has_tilde(text):
         raise ValueError(NO_TILDE)
@@ -141,7 +141,7 @@ _CONNECTIONS = (*KafkaArguments.__annotations__, *ToKafkaArguments.__annotations
 
 
 def _move_keys() -> dict[str, Any]:
-    """Return the options of a move that a spec may name, as fields of a model."""
+    """Return the options that ``move`` may have, as fields of a model."""
     kinds = {
         str: Text,
         str | None: Text,
@@ -179,7 +179,7 @@ class TargetSpec(_SpecPart):
 
     @property
     def name(self) -> str:
-        """The target as an argument of ``verify``: ``spark:DIR`` or ``group:NAME``."""
+        """The target as ``verify`` takes it: ``spark:DIR`` or ``group:NAME``."""
         return f"group:{self.group}" if self.is_group else f"spark:{self.checkpoint_dir}"
 
 
@@ -246,23 +246,17 @@ class Spec(_SpecPart):
 
 
 class SpecFile:
-    """A spec that was read.
-
-    Args:
-        path: the file.
-        content: the bytes of the file.
-        spec: the spec, with absolute paths.
-    """
+    """A spec that was read, with absolute paths."""
 
     def __init__(self, path: Path, content: bytes, spec: Spec) -> None:
         self.spec, self.name, self.base = spec, path.stem, path.absolute().parent
         self.sha256 = hashlib.sha256(content).hexdigest()
-        # The folder of the record and of the other files that a run writes.
+        # The folder of all files that a run writes.
         self.folder = Path(spec.record or self.base / f"{self.name}.cut-over")
 
     @property
     def savepoint_folder(self) -> str | None:
-        """The folder for savepoints, as a URI, or None if the spec names none."""
+        """The folder for savepoints as a URI, or None."""
         savepoints = self.spec.flink.savepoints
         if savepoints is None:
             return None
@@ -270,23 +264,23 @@ class SpecFile:
         return folder if "://" in folder else f"file://{folder}"
 
     def connections(self) -> ConnectionArguments:
-        """Return the connections to the job's and the target's cluster, as keyword arguments."""
+        """Return the arguments for the clusters of the job and the target."""
         return cast(ConnectionArguments, self.spec.kafka.model_dump())
 
     def target_kafka_arguments(self) -> KafkaArguments:
-        """Return the connection to the cluster that the target reads, as keyword arguments."""
+        """Return the arguments for the cluster that the target reads."""
         kafka = self.spec.kafka
         if kafka.to_kafka_config is not None:
             return {"kafka_config": kafka.to_kafka_config}
         return cast(KafkaArguments, kafka.model_dump(exclude={"to_kafka_config"}))
 
     def move_arguments(self) -> MoveArguments:
-        """Return the options under ``move`` and the connections, as keyword arguments."""
+        """Return the options under ``move`` and the connections."""
         options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
         return cast(MoveArguments, {**options, **self.connections()})
 
     def spark_sources(self) -> dict[int, list[str]]:
-        """Return the names of Flink's sources by stream number; empty if the spec names none."""
+        """Return the names of Flink's sources by stream number, if any."""
         sources = self.spec.spark_source or {}
         return {
             number: [names] if isinstance(names, str) else names
@@ -319,7 +313,6 @@ class SpecFile:
 
 
 def json_schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of a spec."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Spec.model_json_schema(),

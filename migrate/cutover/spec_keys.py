@@ -22,7 +22,7 @@ _KEYS = {
     "spark-source": "spark-source",
     **{str(field.alias): f"move.{field.alias}" for field in MoveSpec.model_fields.values()},
 }
-# This advice is removed, because the option has no key in the spec.
+# Removed: this option has no key in the spec.
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
 # An option, and the space after it if a value follows (a policy, or a placeholder in capitals).
@@ -32,7 +32,7 @@ _OPTION = re.compile(
 
 
 def with_spec_keys(text: str) -> str:
-    """Return a text with the key of the spec in place of each option that has one."""
+    """Return a text with the spec's key in place of each option that has one."""
 
     def flag(match: re.Match[str]) -> str:
         key = _KEYS.get(match[1])
@@ -59,9 +59,9 @@ def refusals_with_spec_keys() -> Iterator[None]:
 
 @contextmanager
 def each_message_once() -> Iterator[None]:
-    """Log each message only once, because several steps make the same plan with the same warnings.
+    """Log each message once, because several steps make the same plan with the same warnings.
 
-    Debug messages are always logged. In warnings, options are replaced by keys of the spec.
+    Debug messages are always logged. Warnings get the keys of the spec.
     """
     logged: set[str] = set()
 

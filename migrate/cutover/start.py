@@ -21,7 +21,7 @@ _QUERY_PAUSE = 0.25
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
-    """Run the command ``start``, without waiting for its end.
+    """Run the command ``start``; do not wait for its end.
 
     Raises:
         CutOverStopped: the command cannot be run.
@@ -41,8 +41,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
 def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """Wait for the first committed batch of a query, or for members or commits of a group.
 
-    Members and commits of a group are recorded meanwhile, because the group does not show later
-    where the consumers began.
+    Members and commits are recorded meanwhile: the group does not show later where consumers began.
 
     Raises:
         CutOverStopped: the command failed or its exit code is missing, or the wait took too long.
@@ -85,9 +84,8 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 def watch_group(context: CutOverContext, facts: Facts) -> None:
     """Record for each partition whether a member of the group had it, and the first commit.
 
-    A member is recorded only while our commit is the newest, because only such a member begins at
-    the planned offset. The first commit is the first one that was not made by ``migrate``. Nothing
-    is recorded before the target is written, or without a plan.
+    Only a member that was seen while our commit is the newest begins at the planned offset. The
+    first commit is the first that ``migrate`` did not make. Before the write, nothing is recorded.
     """
     target, record = facts.target, context.record
     if not isinstance(target, GroupFacts) or record.model.written is None or facts.plan is None:
@@ -113,7 +111,7 @@ def watch_group(context: CutOverContext, facts: Facts) -> None:
 
 
 def _check_command(context: CutOverContext) -> None:
-    """Record the exit code of the command ``start``, once the command has ended.
+    """Record the exit code of the command ``start`` once it has ended.
 
     Raises:
         CutOverStopped: the command has failed, or its exit code is missing.

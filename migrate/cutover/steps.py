@@ -27,9 +27,8 @@ class Step:
         name: the name that ``--until`` takes.
         title: what the step does.
         needs: the facts that ``rule`` uses.
-        rule: the function that decides on the next action.
-        state_during: the state of the job and the target if a run stops in the action of this step;
-            if empty, the same as before the action.
+        state_during: the state of the job and the target if a run stops in this step's action; if
+            empty, the same as before the action.
     """
 
     name: str
@@ -39,7 +38,7 @@ class Step:
     state_during: str = ""
 
     def decide(self, facts: Facts) -> Decision:
-        """Return the next action, or ``Done`` with the reason why there is none.
+        """Return the next action, or why there is none.
 
         Raises:
             Refused, CutOverStopped: the cut-over cannot continue.

@@ -1,4 +1,4 @@
-"""Stop Flink's job: request the stop, wait for the savepoint, and record it."""
+"""Stop Flink's job with a savepoint, and record it."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ def _record_job(context: CutOverContext, job: JobToStop, **fields: object) -> No
 
 
 def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
-    """Record the result of the step ``clean``: the savepoint, and when the job ended.
+    """Record the savepoint and the end of the job.
 
-    Uncommitted data of sinks is checked later, in the step ``plan``.
+    The step ``plan`` checks uncommitted data of sinks.
     """
     savepoint = require(facts.savepoint)
     text, ended_ms = "the savepoint is whole", None

@@ -1,8 +1,7 @@
 """Derive from the facts what the target holds, and whether work has started from it; no I/O here.
 
-As long as no work has started, Flink's job can continue from its savepoint. Once work has started,
-the job would process the same records again. So the decision to roll back, and the advice to start
-Flink's job again, depend on ``started_work``.
+Once work has started, Flink's job would process the same records again from its savepoint. So the
+rollback, and the advice to start Flink's job again, depend on ``started_work``.
 """
 
 from __future__ import annotations
@@ -31,11 +30,7 @@ class Content(Enum):
 
 
 def target_content(facts: Facts) -> tuple[Content, str]:
-    """Return what the target holds, and why a run must not use it, or an empty text.
-
-    Args:
-        facts: the facts, with the plan, the target and the command that primes.
-    """
+    """Return what the target holds, and why a run must not use it, or an empty text."""
     if facts.plan is None and facts.record.moved_with is not None:
         problem = facts.plan_problem or "plan.json is no longer in the record's folder"
         return Content.WRONG, (
@@ -91,7 +86,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
     if record.moved_with is None:
         return Content.NOTHING, ""
     if record.written is not None:
-        # The plan was written completely, so a commit that is not ours was made after it.
+        # The write was complete, so a commit that is not ours is newer.
         moved_on = any(partition in view.committed for partition in others)
     else:
         before = {(row.topic, row.partition): row.held for row in record.partitions}
@@ -151,7 +146,7 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
         return ""
     way_out = f"remove it, or {_NEW_DIRECTORY}"
     if facts.record.moved_with is not None:
-        # After the first write the spec must keep its target, so do not suggest a new directory.
+        # After the first write the spec must keep its target: suggest no new directory.
         way_out = "see that no query runs there, remove it, and run this again"
     return f"{name}: {target.priming_problem}; {way_out}"
 
@@ -171,9 +166,6 @@ def started_work(facts: Facts) -> tuple[Started, str]:
     """Return whether work has started from the target, and the fact that shows it.
 
     Work that an earlier run has recorded counts, even if the target no longer shows it.
-
-    Args:
-        facts: the facts, with the target and the commands.
     """
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -245,10 +237,7 @@ def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
 
 
 def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
-    """Return the last batch of a successful priming, or -1 if there was none.
-
-    The query itself has planned all later batches.
-    """
+    """Return the last batch of a successful priming, or -1; later ones are the query's."""
     if not facts.spec.states:
         return -1
     primed = facts.record.primed

@@ -83,12 +83,10 @@ class Evidence:
 
     Attributes:
         has_begun: whether a query or consumers have started from the target.
-        query_has_committed: whether the query has committed a batch after the priming. False for a
-            group.
-        log_starts: the current log start of each partition.
-        committed_by_others: the partitions of a group for which others have committed. Empty for a
-            query.
-        reached: the next offsets after the newest committed batch of a query.
+        query_has_committed: whether the query has committed a batch after the priming.
+        log_starts: the current log starts.
+        committed_by_others: the partitions for which others have committed for the group.
+        reached: the next offsets after the query's newest committed batch.
     """
 
     has_begun: bool
@@ -100,13 +98,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """Where the target began.
-
-    Attributes:
-        rows: the partitions of the record, with their outcomes.
-        report: the totals for the record.
-        text: the outcomes as text.
-    """
+    """The record's partitions with their outcomes, the totals, and both as text."""
 
     rows: Sequence[PartitionReport]
     report: VerificationReport
@@ -116,13 +108,7 @@ class StartResult:
 def verify_start(
     rows: Sequence[PartitionReport], verification: Verification, evidence: Evidence
 ) -> StartResult:
-    """Return the outcome of each partition, and the totals.
-
-    Args:
-        rows: the partitions of the record.
-        verification: the verification of the target.
-        evidence: what else is known about the target.
-    """
+    """Judge each partition of the verification, and update the ``rows`` of the record."""
     by_partition = {(row.topic, row.partition): row for row in rows}
     partitions, reasons = list[VerifiedPartition](), dict[str, None]()
     for observed in verification.partitions:
@@ -164,7 +150,7 @@ def verify_start(
 
 
 def _records(partition: VerifiedPartition, outcomes: Sequence[StartOutcome]) -> int:
-    """Return ``partition.records`` if the partition's outcome is one of ``outcomes``, else 0."""
+    """Return the partition's records if its outcome is one of ``outcomes``, else 0."""
     return partition.records if partition.outcome in outcomes else 0
 
 
@@ -174,7 +160,7 @@ def _unknown_reason(
     evidence: Evidence,
     first_batches_gone: bool,
 ) -> str | None:
-    """Return why it is not known where a partition began or will begin, or None if it is known."""
+    """Return why it is not known where a partition begins, or None if it is known."""
     name = f"{observed.topic}-{observed.partition}"
     if observed.outcome is StartOutcome.UNKNOWN:
         new = "" if evidence.has_begun else "; go back (--back), and run this again to plan it, too"

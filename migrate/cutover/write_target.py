@@ -23,14 +23,14 @@ from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, w
 
 
 class PrimingFailed(CutOverStopped):
-    """The command that primes was not started, or has failed. What it wrote must not be used."""
+    """The command that primes was not started, or failed; what it wrote must not be used."""
 
 
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    Before the write, the record stores the values that decide where the target starts
-    (``moved_with``). So a later run recognizes the target as its own, even if this run is killed.
+    The record has the values that decide where the target starts (``moved_with``) before the write,
+    so that a later run recognizes the target even if this run is killed.
 
     Raises:
         Refused: the target must not be written.
@@ -45,8 +45,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     try:
         text = _commit(context) if location is None else _write_location(context, location)
     except (Refused, PrimingFailed):
-        # If nothing was written, restore the record: with new values in it, the user could not
-        # change the spec.
+        # Nothing was written: restore the record, so that the user can change the spec.
         if location is None or not location.names():
             record.change(moved_with=before.moved_with, written=before.written)
         raise
@@ -92,10 +91,9 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
 
 
 def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
-    """Run the user's command that primes, or wait for the command that an earlier run started.
+    """Run the user's command that primes, or wait for that of an earlier run, and check the result.
 
-    Only a program with the user's query can prime the state (``migrate.spark.prime``). This
-    function checks the result before anything starts from it.
+    Only a program with the user's query can prime the state (``migrate.spark.prime``).
 
     Raises:
         PrimingFailed: the command could not be started, or failed.
@@ -154,8 +152,8 @@ def _await_priming(context: CutOverContext) -> None:
 def adopt(context: CutOverContext, facts: Facts) -> str:
     """Take over a target that others have written: a location that holds the plan, or a group.
 
-    A location gets a new query id. A group gets the plan, with the id of this record in the
-    metadata of the commits. So an earlier record no longer recognizes the target as its own.
+    A location gets a new query id, a group the plan with this record's id in its commits. So an
+    earlier record no longer recognizes the target as its own.
     """
     location = context.location()
     if location is None:

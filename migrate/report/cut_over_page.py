@@ -13,7 +13,6 @@ _STATES = {"begun": "not finished", "done": "done", "went back": "rolled back"}
 
 
 def cut_over_page(record: CutOverRecord) -> str:
-    """Return the HTML page of a cut-over's record."""
     last_end = record.runs[-1].end if record.runs else None
     checks = {check.when: check for check in record.verifications}
     checked = checks.get("after") or checks.get("before")
@@ -54,7 +53,7 @@ def _state(record: CutOverRecord) -> str:
 def _totals(checked: VerificationReport | None) -> tuple[int | str, int | str, str]:
     """Return the numbers of lost and repeated records, and a note about them.
 
-    If some partitions are unknown, 0 is shown as ``?``; a number above 0 is then a minimum.
+    If some partitions are unknown, 0 becomes ``?``, and another number is a minimum.
     """
     if checked is None:
         return "?", "?", "not verified yet"
@@ -86,5 +85,5 @@ def _facts(record: CutOverRecord) -> Iterator[tuple[str, str | None]]:
 
 
 def _time(text: str) -> str:
-    """Return a time of the record, rounded down to the second; all times of a record are UTC."""
+    """Return a time of the record (UTC), rounded down to the second."""
     return datetime.fromisoformat(text).replace(tzinfo=None).isoformat(" ", "seconds")
