@@ -57,7 +57,7 @@ def cut_over(
     record of the cut-over, a JSON file beside its HTML page.
     """
     from migrate.cutover import run
-    from migrate.model.errors import CutOverStopped, notes_of
+    from migrate.model.errors import CutOverStopped, take_notes
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:
@@ -73,7 +73,7 @@ def cut_over(
     except CutOverStopped as stopped:
         for reason in stopped.reasons:
             say(f"stopped: {printable(reason)}")
-        for line in (*stopped.details, *notes_of(stopped)):
+        for line in (*stopped.details, *take_notes(stopped)):
             say(printable(line))
         raise typer.Exit(Exit.NOT_VERIFIED) from stopped
     if not execute:

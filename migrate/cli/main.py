@@ -16,7 +16,7 @@ from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
 from migrate.cli.help import COMMANDS, group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
-from migrate.model.errors import Refused, notes_of
+from migrate.model.errors import Refused, take_notes
 from migrate.model.wording import package_version, printable
 
 
@@ -110,10 +110,11 @@ def main() -> None:
     except SystemExit as end:
         sys.exit(_exit_code(end))
     except Exception as error:
+        notes = take_notes(error)
         try:
             _exit_with(error)
         finally:
-            for note in notes_of(error):
+            for note in notes:
                 say(printable(note))
     finally:
         gc.freeze()  # avoids a search for reference cycles when the process ends

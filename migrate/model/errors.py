@@ -76,7 +76,7 @@ def add_notes(error: BaseException, *notes: str) -> None:
     vars(error).setdefault("__notes__", []).extend(notes)
 
 
-def notes_of(error: BaseException) -> list[str]:
-    """Return the lines that ``add_notes`` has added."""
-    notes: list[str] = vars(error).get("__notes__", [])
+def take_notes(error: BaseException) -> list[str]:
+    """Remove and return the lines of ``add_notes``: since Python 3.11, a traceback shows them."""
+    notes: list[str] = vars(error).pop("__notes__", [])
     return notes

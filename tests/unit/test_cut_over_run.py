@@ -16,7 +16,7 @@ from migrate.cutover.decide import Action, Decision, Done
 from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step
-from migrate.model.errors import CutOverStopped, Refused, UsageError, notes_of
+from migrate.model.errors import CutOverStopped, Refused, UsageError, take_notes
 from tests.support.command import migrate
 from tests.support.golden_topics import GOLDEN
 
@@ -264,7 +264,7 @@ def test_where_a_run_does_not_come_to_its_end(
     if changed:
         refused = end.startswith("refused")
         way_on = "mend what is refused, then the same command goes on"
-        lines = [*caplog.messages, *notes_of(stopped.value)]
+        lines = [*caplog.messages, *take_notes(stopped.value)]
         assert (way_on if refused else "the same command goes on from here") in lines
         unless = "unless somebody has (the spec has no flink.rest)"
         restart = f"start Flink's job from its savepoint, {unless}: flink run -s {_SAVEPOINT} …"

@@ -15,6 +15,7 @@ from migrate.cli.help import COMMANDS, EXAMPLES
 from migrate.cli.main import load_command
 from migrate.cli.terminal import reset
 from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.errors import add_notes
 from migrate.model.warning import WarningCode, warn
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
@@ -315,3 +316,18 @@ def test_a_warning_is_shown_once_unless_it_is_repeated(capsys: pytest.CaptureFix
         warn(WarningCode.MISSING_PARTITIONS, "each time", repeated=True)
     each = "warning: each time [missing-partitions]"
     assert capsys.readouterr().err.splitlines() == ["warning: once [not-checked]", each, each]
+
+
+def test_the_notes_of_a_bug_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since Python 3.11, a traceback has the notes too."""
+
+    def broken(*_: object, **__: object) -> None:
+        error = RuntimeError("broken")
+        add_notes(error, "the same command goes on")
+        raise error
+
+    monkeypatch.setattr("migrate.moves.inspect.inspect", broken)
+    result = migrate("inspect", "chk-7")
+    assert result.code == 70
+    assert result.stderr.count("the same command goes on") == 1
+    assert result.stderr.endswith("the same command goes on\n")
