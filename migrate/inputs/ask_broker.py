@@ -14,7 +14,7 @@ from migrate.model.positions import Logs
 if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
-# The names that Kafka allows; an input, such as a checkpoint, may contain any name.
+# The names that Kafka allows; an input may contain any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -35,7 +35,7 @@ def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None =
     """Return the log ranges of the topics that the broker has; none without a broker.
 
     Args:
-        broker: librdkafka's properties; None if the user named no broker.
+        broker: librdkafka's properties, or None.
         topics: topic names; invalid names are skipped.
         at: the time for ``LogRange.first_at``, in epoch milliseconds.
 

@@ -1,7 +1,6 @@
-"""The declaration of options, and the options for reading a checkpoint.
+"""The declaration of options, from which the command line and the keys of a spec are made.
 
-A ``TypedDict`` declares the options of a call. ``migrate.cli.typer_parameters`` makes the command
-line's options from it, and ``migrate.cutover.spec`` the keys of a spec.
+A ``TypedDict`` declares the options of a call.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ class Option:
     """The declaration of an option, except for its name and its type.
 
     Attributes:
-        help: the text about the option in the command line's help.
-        flags: the option's flags on the command line; by default its name, like ``--on-expired``.
+        flags: the flags on the command line; by default the name, like ``--on-expired``.
         metavar: the placeholder for the value in the help; by default Typer's.
-        panel: the section of the help that lists the option; None for the first section.
+        panel: the section of the help; None for the first section.
         read: converts the texts of a repeatable option to its value; None if the option is given
             at most once.
     """
@@ -49,7 +47,7 @@ class ReadArguments(TypedDict, total=False):
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
     """Return the type and the ``Option`` of each key of a TypedDict.
 
-    If an option has a fixed set of values, its type is their enum; the first member is the default.
+    The type of a fixed set of values is their enum, whose first member is the default.
     """
     options = {}
     for name, hint in get_type_hints(arguments, include_extras=True).items():

@@ -27,10 +27,9 @@ from migrate.storage.files import Files, MissingExtra
 if TYPE_CHECKING:
     from migrate.inputs.flink.rest_api import FlinkJob
 
-# The wait for a newer checkpoint, in checkpoint intervals. It is longer than one interval, because
-# checkpoints are not exactly on time.
+# The wait for a newer checkpoint, in checkpoint intervals: checkpoints are not exactly on time.
 _INTERVALS = 2.0
-# Seconds. A shorter wait proves nothing, because a checkpoint of a busy job takes a while.
+# Seconds. A shorter wait proves nothing: a checkpoint of a busy job takes a while.
 _SHORTEST = 3.0
 # Seconds. There is no wait if it would be longer.
 _TOO_LONG = 60.0
@@ -59,8 +58,8 @@ def running_job_refusals(
 
     Args:
         plan: the plan of the move.
-        interval: the job's checkpoint interval (``interval_of``).
-        flink_rest: the address of the JobManager to ask, or None to ask none.
+        interval: as of ``interval_of``.
+        flink_rest: the address of the JobManager to ask, or None.
 
     Raises:
         FlinkRestError: the JobManager did not answer, or denied the request.
@@ -112,7 +111,7 @@ def _warn_job_may_run(rest: str, interval: float | None, proof: str) -> None:
 
     Args:
         rest: the end of the warning's sentence.
-        interval: the job's checkpoint interval.
+        interval: as of ``interval_of``.
         proof: what would prove that the job has stopped.
     """
     warn(WarningCode.JOB_MAY_RUN, f"cannot tell whether the job still runs{rest}")
@@ -130,17 +129,16 @@ def _wait_text(interval: float | None) -> str:
 def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) -> None:
     """Wait until a running job would have completed a checkpoint, and check that it has not.
 
-    The wait ends when twice the checkpoint interval, and at least 3 seconds, have passed since the
-    plan was made. The wait is needed even if Flink reported no running job, because the job may
-    have another JobManager. If the job stopped with a savepoint, or the interval is unknown or too
-    long, return at once.
+    The wait is counted from when the plan was made. It is needed even if Flink reported no running
+    job, because the job may have another JobManager. Return at once if the job stopped with a
+    savepoint, or the interval is unknown or too long.
 
     Raises:
         Refused: as for ``recheck_plan``, which finds the newer checkpoints of a running job.
     """
     if interval is None or _wait_seconds(interval) > _TOO_LONG:
         return
-    # Not negative, even if the plan comes from a machine whose clock is ahead of this one's.
+    # The plan may come from a machine whose clock is ahead of this one's.
     passed = max(0.0, (datetime.now(timezone.utc) - plan.made_at).total_seconds())
     wait = _wait_seconds(interval) - passed
     if wait > 0:

@@ -1,7 +1,6 @@
 """Read the inputs of a move: positions, and the broker's answers about them.
 
-The positions come from a *side*: a checkpoint, or another input with positions such as
-``spark:DIR`` (see ``parse_side``).
+The positions come from a *side*: a checkpoint, or another input (see ``parse_side``).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = 
     """Read a Flink checkpoint or, if the target allows it, another side, and choose its sources.
 
     Args:
-        chk: the name of the checkpoint or of the other side.
+        chk: the side's name.
         request: the options of the move.
         topics: the topics of a ``broker:`` side, if the user names no partitions.
 
@@ -115,9 +114,8 @@ def ask_about(
     """Ask the broker about the sources' topics; return None if no broker is named.
 
     Args:
-        request: what the user asked for.
-        chosen_input: the positions that were read, and the sources whose topics the broker is asked
-            about.
+        request: the options of the move.
+        chosen_input: the positions that were read, and the sources that move.
         into: the savepoint or query that receives the positions, or None. The broker is asked about
             its topics and transactions, too.
 
@@ -144,8 +142,7 @@ def ask_about(
         chosen,
         request.job_policies,
         source_group=request.source_group,
-        # If the group is in another cluster, ``translate_plan`` asks that cluster about it. Here
-        # SPARK means that there is no group to ask about.
+        # SPARK has no group: ``translate_plan`` asks the other cluster about the target's group.
         target=SPARK if request.to_kafka.is_given else request.target,
         into=into,
     )

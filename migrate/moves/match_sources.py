@@ -1,4 +1,4 @@
-"""Match the sources of a savepoint with those of a side, the input that has the new positions."""
+"""Match the sources of a savepoint with those of the side that has the new positions."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ def match_sources(
     """Match each source of a savepoint, cluster by cluster, with sources of the side.
 
     If the side has a source of the same operator, only that one can match. Otherwise every source
-    of the side that reads one of the source's topics matches. If the source and the side name their
-    clusters, only positions of the same cluster match.
+    of the side that reads one of the source's topics matches. If both name their clusters, only
+    positions of the same cluster match.
 
-    There are several matches if the savepoint has several sources, or if a source reads several
-    clusters. ``--partitions`` then chooses between them: a match takes positions of the side if it
-    has a named partition, or reads the topic of a named partition that no match has. The other
-    matches keep their positions: their ``side_sources`` are empty.
+    ``--partitions`` chooses between several matches: a match takes positions of the side if it has
+    a named partition, or reads the topic of a named partition that no match has. The others keep
+    their positions: their ``side_sources`` are empty.
 
     Args:
         chosen: the sources of the savepoint.
         all_side_sources: the sources of the side.
-        policies: what the user allows.
+        policies: the user's policies.
     """
     matches: list[SourceMatch] = []
     for source in chosen:
@@ -108,7 +107,7 @@ def check_common_topic(
 
 
 def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
-    """Yield refusals of positions that name no cluster, if the savepoint reads several clusters."""
+    """Yield refusals of positions without a cluster, if the savepoint reads several."""
     clusters = {
         match.cluster
         for match in matches
@@ -126,7 +125,7 @@ def unnamed_position_refusals(matches: Sequence[SourceMatch]) -> Iterator[Refusa
 def unknown_cluster_refusals(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Yield refusals of topics that several sources read, perhaps on different Kafka clusters.
 
-    Without a broker, allow topics whose sources take only positions of their own operators.
+    Without a broker, a source may take positions of its own operator.
     """
     if request.policies.one_cluster:
         return
@@ -147,7 +146,7 @@ def left_out_topic_refusals(
 ) -> Iterator[Refusal]:
     """Yield refusals of topics of the side that no source of the savepoint takes over.
 
-    With ``--source``, only log these topics. ``side`` is the side's name as the user gave it.
+    With ``--source``, only log these topics.
     """
     own = {match.source.operator_id for match in matches}
     same = [source for source in all_side_sources if source.operator_id in own]

@@ -259,7 +259,7 @@ class Kafka:
     def is_given(self) -> bool:
         """Whether the user has set one of the options, so that a broker is asked.
 
-        An empty address (of an unset shell variable) counts, too; ``config`` refuses it.
+        An empty address (an unset shell variable) counts; ``config`` refuses it.
         """
         named = (self.bootstrap_servers, self.kafka_config) != (None, None)
         return named or bool(self.kafka_properties)
@@ -302,7 +302,7 @@ def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
 
     Args:
         arguments: the connection to Kafka, and perhaps other arguments.
-        kind: the TypedDict of all arguments that the calling function takes.
+        kind: the TypedDict of all arguments of the calling function.
 
     Raises:
         TypeError: an argument is no key of ``kind``.
@@ -357,8 +357,7 @@ class Request(Choice):
     def job_policies(self) -> Policies:
         """The policies for the plan in the job's cluster.
 
-        If the target reads another cluster, ``topic_map`` is left out, because its new names are
-        those of the other cluster.
+        Without ``topic_map`` if the target reads another cluster, whose names it has.
         """
         return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
 
@@ -400,11 +399,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
 
 def _check_to_kafka(job: Kafka, to_kafka: Kafka, policies: Policies, wait: str | None) -> None:
-    """Check the options that depend on whether the target reads another cluster.
-
-    Raises:
-        UsageError: the options do not go together.
-    """
+    """Check the options that depend on whether the target reads another cluster."""
     if to_kafka.is_given:
         if not job.is_given:
             raise UsageError(

@@ -1,7 +1,4 @@
-"""The steps of every move after its input is read: ask the broker, plan, report.
-
-After these steps each command applies the plans to its own target.
-"""
+"""The steps of every move after its input is read: ask the broker, plan, report."""
 
 from __future__ import annotations
 
@@ -30,8 +27,6 @@ class Move:
     """The positions that were read, and the plans that were made from them.
 
     Attributes:
-        request: what the user asked for.
-        chosen_input: the positions that were read, and the sources that move.
         snapshot: the broker's answers, or None if no broker was asked.
         plans: one plan for each part (see ``make_move``).
     """
@@ -43,7 +38,7 @@ class Move:
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings of the plans."""
+        """The plans' warnings."""
         return [warning for plan in self.plans for warning in plan.warnings]
 
     def report(
@@ -53,7 +48,7 @@ class Move:
 
         Args:
             names: for each plan, a name to print before its lines, or an empty text.
-            more_warnings: warnings to log and return after those of the plans.
+            more_warnings: warnings after those of the plans.
         """
         _report_origin(self.chosen_input.positions.origin, self.request)
         warnings = report_plans(self.plans, names, (*self.warnings, *more_warnings))
@@ -83,12 +78,10 @@ def make_move(
     """Take one snapshot of the job's cluster, if a broker is named, and plan each part.
 
     Args:
-        request: what the user asked for.
-        chosen_input: the positions that were read, and the sources that move; the broker is asked
-            about their topics.
+        request: the options of the move.
+        chosen_input: the positions that were read, and the sources that move.
         parts: for each plan, its sources; by default one plan for all that move.
-        into: the savepoint or query that receives the positions, or None. The broker is asked about
-            its topics and transactions, too.
+        into: as for ``ask_about``.
         ignore_other_sources: as for ``make_plan``; always true if ``request.source`` is set.
 
     Raises:
@@ -115,8 +108,7 @@ def make_move(
         )
         pointer = plan.origin.pointer
         if plan.origin.kind != "positions" and "://" not in pointer:
-            # The plan may be applied from another folder, or by another program. Links are
-            # resolved, as by the decoder.
+            # The plan may be applied from another folder. Links are resolved, as by the decoder.
             origin = replace(plan.origin, pointer=os.path.realpath(pointer))
             plan = replace(plan, origin=origin)
         if request.to_kafka.is_given:
@@ -139,10 +131,9 @@ def report_plans(
 
 
 def _report_origin(origin: Origin, request: Request) -> None:
-    """Log the origin of the move.
+    """Log the origin of the move; warn of a job that stopped with it more than a day ago.
 
-    Warn if the origin is the savepoint of a stop and more than a day old, unless the target is a
-    savepoint or the user names a source group.
+    Do not warn if the target is a savepoint, or the user names a source group.
     """
     log.info(f"{origin.title}: {origin.pointer}")
     if not origin.stopped or request.target == SAVEPOINT:

@@ -53,7 +53,7 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
 
 def plan_move(chosen_input: ChosenInput, request: Request) -> Plan:
-    """Plan a move that consists of one plan, and report the plan."""
+    """Make one plan, and report it."""
     move = make_move(request, chosen_input)
     move.report()
     return move.plans[0]
@@ -96,7 +96,7 @@ def check_plan(chk: AnyPath | None, request: Request, plan: AnyPath | Plan) -> P
 
 
 def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
-    """Return a saved plan, and its name for messages: its file, or "this" for a ``Plan``.
+    """Return a plan, and its name for messages: its file, or "this".
 
     Raises:
         Refused: the ``Plan`` has refusals.
@@ -112,7 +112,7 @@ def load_plan(plan: AnyPath | Plan) -> tuple[Plan, str]:
 
 
 def other_command_error(name: str, plan: Plan) -> UsageError:
-    """Return the error that a plan is for another command; ``load_plan`` gives its ``name``."""
+    """Return the error that a plan is for another command; ``name`` is as in ``load_plan``."""
     command = shlex.join(plan.target.command)
     way_out = f": apply it with `migrate {command} --plan {name}`" if name != "this" else ""
     return UsageError(f"{name} is a plan for {command}{way_out}")
@@ -129,12 +129,12 @@ def recheck_plan(
         way_out: the end of each line of a refusal, except for a job that has run on.
 
     Returns:
-        The cluster that the target reads, as it is now (None if the plan was made without a
-        broker), and the signs that the job has run on.
+        The target's cluster now (None if the plan was made without a broker), and the signs that
+        the job has run on.
 
     Raises:
         Refused: the cluster or the group has changed; or the job has run on, and the plan does not
-            allow this (``allow_ran_on``).
+            allow it.
     """
     snapshot, moved = None, list[str]()
     own = plan.in_job_cluster()
@@ -173,7 +173,7 @@ def recheck_plan(
     return snapshot, ran_on
 
 
-# The reader that may have run on since the plan was made, by the kind of the plan's origin.
+# The reader that may have run on, by the kind of the plan's origin.
 _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 

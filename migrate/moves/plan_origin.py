@@ -20,19 +20,14 @@ from migrate.planning.recheck import format_position
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 
-# The start of a partition in each source, by operator id.
+# The start of a partition, by operator id.
 _StartByOperator = dict[str, int | Marker | None]
 # The errors of an origin that cannot be read any more.
 _UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
 
 
 def compare_with_origin(plan: Plan, *, allow_external_files: bool) -> PlanCheck:
-    """Compare a plan with its origin: a checkpoint, a batch of a Spark query, or positions.
-
-    Args:
-        plan: the saved plan.
-        allow_external_files: as for ``read_checkpoint``.
-    """
+    """Compare a plan with its origin: a checkpoint, a batch of a Spark query, or positions."""
     other_starts = _name_other_starts(plan)
     try:
         sources = _read_sources(plan, allow_external_files)
@@ -51,8 +46,8 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
     """Read again the sources of the plan's origin.
 
     Raises:
-        InputError, or another error of ``_UNREADABLE``: the origin cannot be read again.
-        _AnotherOrigin: the path holds another checkpoint or another query now.
+        DecodeError, InputError, MissingExtra, OSError: the origin cannot be read again.
+        _AnotherOrigin: the path has another checkpoint or query now.
     """
     origin = plan.origin
     match origin.kind:
@@ -83,10 +78,9 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
 
 
 def describe_batches_since(plan: Plan) -> str:
-    """Return a clause that names the newest committed batch of the plan's Spark query.
+    """Return how the plan's Spark query has gone on since the plan's batch, or an empty text.
 
-    Return an empty text if the plan is of this batch. If the checkpoint location cannot be read, or
-    belongs to another query now, return a clause that says so.
+    If the checkpoint location cannot be read, or is of another query now, say so.
     """
     files = Files()
     try:
@@ -106,7 +100,7 @@ def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
     """Return the checkpoint location of the plan's Spark query, and the query's operator id.
 
     Raises:
-        InputError: the checkpoint location is missing, or its metadata is missing or damaged.
+        InputError: the location or its metadata is missing, or the metadata is damaged.
         _AnotherOrigin: the query is not the plan's.
     """
     directory = query_directory(plan.origin.pointer, files)
@@ -117,12 +111,7 @@ def _find_query(plan: Plan, files: Files) -> tuple[str, str]:
 
 
 def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
-    """Yield the differences between a plan and its origin, each in one line.
-
-    Args:
-        plan: the plan, as read from its file.
-        sources: the current sources of the plan's origin.
-    """
+    """Yield the differences between a plan and its origin's current sources, each in one line."""
     starts_now: dict[TopicPartition, _StartByOperator] = {}
     for source in sources:
         for position in source.positions if source.operator_id in plan.operators else ():
@@ -143,10 +132,7 @@ def _differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
 
 
 def _name_other_starts(plan: Plan) -> tuple[str, ...]:
-    """Name, with their verdicts, the partitions that start at another offset than the origin has.
-
-    These are resolved markers, new partitions, and starts that the user's options chose.
-    """
+    """Name, with their verdicts, the partitions that do not start at the origin's offset."""
     return tuple(
         f"{planned.name} ({planned.verdict.value}: the checkpoint has "
         f"{format_position(planned.position)}, the plan starts at {planned.next_offset})"

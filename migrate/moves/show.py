@@ -18,7 +18,7 @@ from migrate.storage.uris import AnyPath, path_of
 from migrate.targets.group import rollback_file
 from migrate.targets.seed import FILES_OF_A_QUERY
 
-# The function that reads a file, by the ``kind`` in the file's JSON.
+# By the ``kind`` in the file's JSON.
 _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
     plan_file.KIND: plan_file.read_plan,
     rollback_file.KIND: rollback_file.read,
@@ -34,7 +34,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
 
     Args:
         file: a saved plan, a rollback file, or the checkpoint location of a Spark query (a
-            directory, or URL, with or without ``spark:``).
+            directory or URL, with or without ``spark:``).
 
     Raises:
         NothingToShow: ``file`` is none of these.

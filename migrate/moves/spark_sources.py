@@ -20,9 +20,8 @@ from migrate.planning import Plan
 from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SourceStart
 
-# The maximum number of Spark sources that a warning names.
 _MAX_NAMED = 5
-# The highest number of a Spark source that is accepted.
+# The highest number of a Spark source.
 _MAX_NUMBER = 9999
 
 
@@ -32,13 +31,13 @@ def plan_streams(
     """Make a separate plan for each Spark source.
 
     Args:
-        chosen_input: the checkpoint or other side that was read, and its chosen sources.
+        chosen_input: the positions that were read, and the chosen sources.
         request: the options of the move.
         names: by the number of each Spark source, the names of its Flink sources, in the forms of
             ``--source``.
 
     Returns:
-        The next offsets of each Spark source, and all warnings.
+        The start of each Spark source, and all warnings.
 
     Raises:
         Refused: the move would lose or repeat records and no option allows it; or a topic of an
@@ -73,22 +72,16 @@ def plan_streams(
 def plan_as_one(
     chosen_input: ChosenInput, request: Request, names: Mapping[int, Sequence[str]]
 ) -> tuple[Plan, dict[int, frozenset[str]]]:
-    """Make one plan for all Spark sources: each topic has one start position per partition.
+    """Make one plan for all Spark sources, with one start for each partition.
 
-    If Flink sources have different positions in one topic, and no option allows this, the plan
-    contains a refusal.
-
-    Args:
-        chosen_input: as for ``plan_streams``.
-        request: as for ``plan_streams``.
-        names: as for ``plan_streams``.
+    The arguments are those of ``plan_streams``. The plan has a refusal if Flink sources have
+    different positions in one topic, and no option allows this.
 
     Returns:
-        The plan, and the topics that each Spark source reads, with their names at the target.
+        The plan, and the topics of each Spark source, with their names at the target.
 
     Raises:
-        Refused: a Flink source, or one of its topics, goes to no Spark source; nothing would read
-            these records after the job's stop.
+        Refused: a Flink source, or one of its topics, goes to no Spark source.
         UsageError: as for ``plan_streams``.
     """
     assignment = _assign(chosen_input, request, names)
@@ -112,11 +105,7 @@ def plan_as_one(
 def _assign(
     chosen_input: ChosenInput, request: Request, names: Mapping[int, Sequence[str]]
 ) -> Assignment:
-    """Assign the Flink sources to the Spark sources.
-
-    Raises:
-        UsageError: as for ``plan_streams``.
-    """
+    """Assign the Flink sources to the Spark sources."""
     for number, source_names in names.items():
         if not 0 <= number <= _MAX_NUMBER or not source_names or isinstance(source_names, str):
             raise UsageError(
@@ -158,8 +147,8 @@ def _report_assignment(assignment: Assignment) -> None:
 def _unnamed_cluster_refusals(sources: Sequence[Source], move: Move) -> Iterator[str]:
     """Yield refusals of topics that several Flink sources read, perhaps on two clusters.
 
-    The broker's answers are about only one of the clusters. If no broker was asked, nothing is
-    refused, because each Spark source gets its own positions.
+    The broker's answers are about one cluster. Without a broker, nothing is refused, because each
+    Spark source gets its own positions.
     """
     if move.snapshot is None or move.request.policies.one_cluster:
         return

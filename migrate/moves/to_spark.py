@@ -129,10 +129,10 @@ def to_spark(
 def check_directories(
     checkpoint_dir: AnyPath | None, sink: AnyPath | None, sink_writer: str | None
 ) -> tuple[Location | None, tuple[str, ...]]:
-    """Check before any work that the location can be seeded, and that the sink skips no batches.
+    """Check that the location can be seeded, and that the sink skips no batches.
 
     Returns:
-        The location to seed, or None if none is named; and warnings about the sink.
+        The location to seed, or None; and warnings about the sink.
 
     Raises:
         Refused: the location is not free; or the sink would skip batches, or cannot be read.

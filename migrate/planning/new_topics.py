@@ -1,8 +1,7 @@
 """Topics that match the job's topic pattern, but are not in the checkpoint.
 
-With ``--topic-pattern``, such topics move as new partitions. Without it, the user is warned of
-young topics with names similar to those of the job's topics: the job may have been about to find
-them.
+With ``--topic-pattern``, they move as new partitions. Without it, the user is warned of young
+topics with similar names, which the job may have been about to find.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from migrate.model.wording import counted, iso_time
 # at its configured interval (KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2), so the
 # checkpoint should have all older topics that match the job's pattern.
 _YOUNG_MS = 24 * 60 * 60 * 1000
-# The maximum number of topics that the warnings name.
 _MAX_NAMED = 5
 
 
@@ -37,10 +35,7 @@ def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
 def pattern_to_ask(
     plan_input: PlanInput, chosen: Sequence[Source], policies: Policies
 ) -> TopicPattern | None:
-    """Return the pattern for ``Question.pattern``, to find topics that are not in the checkpoint.
-
-    Return None if the cluster need not be searched for such topics.
-    """
+    """Return the pattern of topics to look for that are not in the checkpoint, or None."""
     if policies.topic_pattern is not None:
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:
@@ -60,10 +55,9 @@ def topic_pattern_warnings(
     planned: Set[str],
     policies: Policies,
 ) -> Iterator[WarningText]:
-    """Warn of topics that are not in the checkpoint, with the time of their first record.
+    """Warn of topics that are not in the checkpoint, and of a pattern that matches no topic there.
 
-    Also warn of a ``--topic-pattern`` that matches no topic of the chosen sources. ``planned`` is
-    the set of the plan's topics.
+    ``planned`` is the set of the plan's topics.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)
     if snapshot is None or pattern is None:

@@ -26,7 +26,7 @@ def check_topic_names(policies: Policies, chosen: Iterable[Source]) -> None:
     A topic that matches ``--topic-pattern`` counts as read.
 
     Raises:
-        NoSuchName: one of these topics is read by no chosen source.
+        NoSuchName: no chosen source reads a topic.
     """
     topics = topics_of(chosen)
     for option, names in (
@@ -47,9 +47,9 @@ def relevant_findings(
 ) -> list[Finding]:
     """Return the findings that matter to a move of the chosen sources.
 
-    Findings that the plan reports for each partition are left out. The findings about state that
-    does not move are replaced by one finding with the total size. With ``ignore_other_sources``,
-    findings about other sources are left out, unless they are about the whole job.
+    Findings that the plan reports by partition are left out. One finding with the total size
+    replaces those about state that does not move. With ``ignore_other_sources``, findings about
+    other sources are left out, unless they are about the whole job.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}
@@ -76,7 +76,7 @@ def relevant_findings(
 
 
 def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
-    """Yield refusals of the findings that block a move, unless the policies allow them."""
+    """Yield refusals of the blockers that the policies do not allow."""
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
@@ -84,9 +84,9 @@ def blocker_refusals(findings: Iterable[Finding], policies: Policies) -> Iterato
 
 
 def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
-    """Yield a refusal of positions of several clusters, because a target reads only one cluster.
+    """Yield a refusal of positions of several clusters, because a target reads only one.
 
-    Also refuse if only some sources name their cluster: the others may read a different cluster.
+    Also refuse if only some sources name their cluster: the others may read another.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters}
     named = sorted(cluster for cluster in clusters if cluster is not None)
@@ -108,12 +108,7 @@ def several_cluster_refusals(chosen: Sequence[Source]) -> Iterator[Refusal]:
 def name_collision_refusals(
     topics: Collection[str], topic_map: Mapping[str, str]
 ) -> Iterator[Refusal]:
-    """Yield a refusal of each new name that another topic has, unless that one is renamed too.
-
-    Args:
-        topics: the topics that move.
-        topic_map: the topics' names at the target, by their names in the input.
-    """
+    """Yield a refusal of each new name that another moving topic has, unless it is renamed too."""
     for old, new in sorted(topic_map.items()):
         if old in topics and new in topics and new not in topic_map:
             yield Refusal(
@@ -127,7 +122,7 @@ def shared_group_refusals(
 ) -> Iterator[Refusal]:
     """Yield a refusal of ``--source-group`` if several sources are at the ``committed`` marker.
 
-    Each of these sources has its own group, and the option names only one group.
+    Each of these sources has its own group.
     """
     if snapshot is None or snapshot.source_group is None:
         return
@@ -144,9 +139,8 @@ def shared_group_refusals(
         )
 
 
-# The port that a client uses if an address has none.
+# A client's port for an address without one.
 _DEFAULT_PORT = "9092"
-# The maximum number of broker addresses that the warning names.
 _MAX_NAMED = 3
 
 
@@ -155,12 +149,8 @@ def other_brokers_warnings(
 ) -> Iterator[WarningText]:
     """Warn if the user named none of the brokers in a DynamicKafkaSource's state.
 
-    The cluster may still be the same, because a broker may have several names. Sources of several
-    clusters give no warning, because ``several_cluster_refusals`` refuses them.
-
-    Args:
-        chosen: the sources that move.
-        bootstrap_servers: the brokers as the user named them; None without a broker.
+    It is only a warning, because a broker may have several names. Sources of several clusters are
+    refused by ``several_cluster_refusals``.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters if cluster is not None}
     if bootstrap_servers is None or len(clusters) != 1:

@@ -16,15 +16,15 @@ from migrate.planning.plan import PlannedPartition, Verdict
 
 # If a topic was recreated and has grown past a position, all records below the position are newer
 # than the checkpoint. So a partition is suspect if at least this part of the offsets from the log
-# start to the position is not below ``first_since``, the first record newer than the checkpoint. A
-# smaller part is normal: producers set the timestamps, so these need not rise with the offsets.
+# start to the position is at or above ``first_since``, the first record newer than the checkpoint.
+# A smaller part is normal, because timestamps of producers need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
 
 def plan_position(
     position: Position, snapshot: ClusterSnapshot | None, policies: Policies
 ) -> PlannedPartition:
-    """Plan a position of the checkpoint; ``snapshot`` is None without a broker."""
+    """Plan a position; ``snapshot`` is None without a broker."""
     if snapshot is None:
         return _plan_without_broker(position)
     if position.topic not in snapshot.topics:
@@ -88,7 +88,7 @@ def _plan_without_broker(position: Position) -> PlannedPartition:
 def _plan_unresolved(
     position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
 ) -> PlannedPartition:
-    """Plan a position without a known next offset: the user must choose its start."""
+    """Plan a position without a known next offset, whose start the user must choose."""
     chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
         if policies.unresolved is Unresolved.COMMITTED:
@@ -97,8 +97,8 @@ def _plan_unresolved(
             position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
         )
     planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    # How far the job was is not known, so the worst cases count. Lost: all from the log start to
-    # the chosen offset (or the reverse, if that is lower). Repeated: the rest of the log.
+    # It is not known how far the job was, so the worst cases count. Lost: all between the log start
+    # and the chosen offset. Repeated: the rest of the log.
     gap = max(0, log.start - chosen)
     clipped = min(max(chosen, log.start), log.end)
     return replace(planned, lost=gap + clipped - log.start, repeated=log.end - clipped)
@@ -123,7 +123,7 @@ def _choose_start(
 def _plan_in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
-    """Plan a known next offset; outside of the log it is a problem, unless a policy replaces it."""
+    """Plan a known next offset; outside of the log, a policy replaces it or it is a problem."""
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
@@ -167,8 +167,8 @@ def new_partition(
 ) -> PlannedPartition:
     """Plan a partition that is in no chosen source.
 
-    ``at_log_start``: whether Flink would start it at the log start. ``from_position_list``: whether
-    the positions are not from a checkpoint.
+    ``at_log_start``: whether Flink would start it there. ``from_position_list``: whether the
+    positions are not from a checkpoint.
     """
     size = log.end - log.start
     new = PlannedPartition(
@@ -177,9 +177,8 @@ def new_partition(
 
     def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
         # A KafkaSource looks for partitions when it starts and then every five minutes
-        # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so a partition that it has not found should
-        # have few records older than the checkpoint. The partition may have many if the source is
-        # configured with a list of partitions, because such a source finds no new ones.
+        # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so one that it has not found should have few
+        # records older than the checkpoint. It may have many if the source has a fixed list.
         older = log.first_since - log.start if log.first_since is not None else 0
         return replace(
             new,
@@ -205,8 +204,7 @@ def new_partition(
                 "starting policy, which is not in the state",
             )
         case NewPartitions.EARLIEST:
-            # If it is not certain that Flink would start it at the log start, the job may have read
-            # any part of it, so all of it counts as possibly repeated.
+            # Unless Flink would start it at the log start, the job may have read any part of it.
             return planned(log.start, 0, 0 if at_log_start else size)
         case NewPartitions.LATEST:
             return planned(log.end, size, 0)
@@ -253,6 +251,6 @@ def _planned(
 
 
 def flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
-    """Return the next offset that Flink's group has committed; None without a group or offset."""
+    """Return the next offset that Flink's group has committed, or None."""
     group = snapshot.source_group
     return group.next_offset(topic, partition) if group is not None else None

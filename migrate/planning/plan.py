@@ -43,10 +43,9 @@ class Translation:
         topic: the topic's name in the job's cluster.
         next_offset: the next offset in the job's cluster.
         log_start, log_end: the log range in the job's cluster.
-        outcome: how the records around this position agree with those of the new cluster.
         before, after: how many records agree directly before and after the position.
-        is_searched_to_end: whether the search in the new log reached the log end; if not, the log
-            might have further copies of the records.
+        is_searched_to_end: whether the new log was searched to its end; if not, it might have
+            further copies of the records.
     """
 
     topic: str
@@ -69,25 +68,22 @@ class PlannedPartition(PartitionRow):
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
         position: the offset or marker in the checkpoint; None if the checkpoint has neither.
-        operator_id: the operator id of the source that has the position; None for a partition that
-            is in no source.
-        subtask: the subtask whose reader has the partition; None if no reader has it.
+        operator_id: the source that has the position; None for a partition that is in no source.
+        subtask: the subtask whose reader has the partition, or None.
         log_start, log_end: the log range; None without a broker, or if the broker lacks the log.
         current: the target's current next offset, if it has one.
-        flink_committed: the current committed offset of Flink's own group, if the user named the
-            group and it has one.
+        flink_committed: the current offset of Flink's own group, if the user named the group.
         lost, repeated: upper bounds of the number of records that a start at ``next_offset`` skips
             (lost) or reads again (repeated); None if not known. For a refused partition, they refer
             to the start that was refused; for ``EXPIRED``, to a start at the log start. Records
             that the job has emitted since it last committed offsets are not counted.
         job_reached: the job's next offset at this checkpoint, the highest of all sources; None if
-            the next offset of any source is not known. Not saved.
-        unknown_to_some: whether a source reads the topic, but does not have this partition. That
-            source may have read none of the partition's records. Not saved.
+            that of any source is not known. Not saved.
+        unknown_to_some: whether a source reads the topic without this partition. That source may
+            have read none of the partition's records. Not saved.
         older_offsets: for a partition that is in no source, the number of offsets that are known to
             be older than the checkpoint. Not saved.
-        problem: why the partition is refused; empty if it is not. Not saved, because a plan with a
-            problem is not saved.
+        problem: why the partition is refused; empty if it is not. Not saved.
         translation: the position in the job's cluster, if the target reads another one.
     """
 
@@ -133,10 +129,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """Next offset minus ``current``: if positive, the target skips records.
-
-        None if either offset is not known.
-        """
+        """Next offset minus ``current``: if positive, the target skips records; None if unknown."""
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
@@ -145,10 +138,8 @@ class PlannedPartition(PartitionRow):
     def ran_on_by(self) -> int:
         """Number of offsets from ``job_reached`` up to ``flink_committed``.
 
-        0 if either is not known, or if the partition has no ``next_offset``.
-
-        A job commits with each completed checkpoint, so a commit beyond this checkpoint proves that
-        the job ran on.
+        0 if either is not known, or without a ``next_offset``. A job commits with each completed
+        checkpoint, so a commit beyond this one proves that the job ran on.
         """
         if self.job_reached is None or self.flink_committed is None or self.next_offset is None:
             return 0
@@ -156,10 +147,7 @@ class PlannedPartition(PartitionRow):
 
     @property
     def read_already(self) -> int:
-        """Number of offsets from ``job_next_offset`` on that the furthest source had read.
-
-        0 if this is not known.
-        """
+        """Number of offsets that the furthest source had read beyond ``job_next_offset``, or 0."""
         if self.job_reached is None or self.job_next_offset is None:
             return 0
         return max(0, self.job_reached - self.job_next_offset)
@@ -174,7 +162,7 @@ class PlannedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason not to carry out a plan, and the way out."""
+    """A reason against a plan, and the way out."""
 
     what: str
     way_out: str = ""
@@ -190,10 +178,9 @@ class Plan:
     Attributes:
         cluster_id: the id of the job's cluster; None without a broker.
         topic_ids: the ids of its topics, by the topics' names there; empty without a broker.
-        to_cluster_id, to_topic_ids: the ids of the cluster that the target reads, and of its
-            topics; None and empty if the target reads the job's cluster.
+        to_cluster_id, to_topic_ids: the same for the cluster that the target reads; None and empty
+            if it is the job's.
         source_group: Flink's own consumer group, if the user named it.
-        allow_ran_on: whether the user allows that the job ran on after the checkpoint.
         only_some_partitions: whether the user chose partitions.
         topic_pattern: the pattern by which the job finds its topics, if the user gave it.
         operators: the operator ids of the chosen sources.
@@ -201,7 +188,7 @@ class Plan:
             positions; None if the state names no cluster.
         topic_map: the topics' names at the target, by their names in the input.
         snapshot: the broker's answers; None without a broker. Not saved.
-        notes: remarks that are no warnings, such as problems that were ruled out. Not saved.
+        notes: remarks such as problems that were ruled out. Not saved.
     """
 
     origin: Origin
@@ -226,7 +213,7 @@ class Plan:
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
-        """The offset to write for each topic-partition that has one."""
+        """The offsets to write."""
         return {
             planned.topic_partition: planned.next_offset
             for planned in self.partitions
@@ -244,7 +231,7 @@ class Plan:
 
     @property
     def target_cluster_id(self) -> str | None:
-        """The id of the cluster that the target reads."""
+        """The id of the target's cluster."""
         return self.to_cluster_id if self.is_translated else self.cluster_id
 
     def in_target_cluster(self) -> Plan:

@@ -1,16 +1,15 @@
 """Save a plan as a file and read it again, so that people can review it before it is applied.
 
-``--plan-out FILE`` writes a plan. ``--plan FILE`` applies it, unless the cluster has changed or
-the job has gone on meanwhile. A plan of another version of the schema is refused. The file contains
-no secrets.
+``--plan-out FILE`` writes a plan, ``--plan FILE`` applies it. A plan of another version of the
+schema is refused. The file contains no secrets.
 
 ``sha256`` is the checksum of the file's JSON without this field, with sorted keys, without blanks,
 and with escapes for characters other than ASCII. A file with another checksum was edited, and is
 refused.
 
-If the target reads another cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` are those
-of the target's cluster, and each partition with a next offset has a ``translation``. Otherwise
-``to_cluster_id`` and all translations are null, and ``to_topic_ids`` is empty.
+If the target reads another cluster than the job, ``to_cluster_id`` and ``to_topic_ids`` are of that
+cluster, and each partition with a next offset has a ``translation``. Otherwise ``to_cluster_id``
+and all translations are null, and ``to_topic_ids`` is empty.
 """
 
 from __future__ import annotations
@@ -202,8 +201,7 @@ def read_plan(path: Path) -> Plan:
     """Read a saved plan.
 
     Raises:
-        InputError: the file is missing, is no plan of this version, or was edited after it was
-            saved.
+        InputError: the file is missing, is no plan of this version, or was edited.
     """
     content = read_content(path, creation_hint="--plan-out writes one")
     raw = _raw_plan(content)

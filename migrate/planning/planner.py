@@ -1,7 +1,7 @@
 """Make a plan: refuse obstacles to the whole move, then plan each partition.
 
-If several sources read a partition, their plans are merged into one. New partitions, which only the
-broker has, are added.
+The plans of several sources for one partition are merged. Partitions that only the broker has are
+added.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from migrate.planning.transactions import resolve_transactions
 
 DEFAULT_POLICIES: Policies = Policies()
 
-# The maximum number of partitions that a refusal names.
+# Partitions in a refusal.
 _MAX_NAMED = 20
 
 
@@ -65,9 +65,9 @@ def make_question(
     Args:
         plan_input: the whole checkpoint, with its transactions.
         chosen: the sources to move.
-        policies: what the user allows.
+        policies: the user's policies.
         source_group: the Flink job's consumer group, if the user named it.
-        target: where the positions go.
+        target: the target of the move.
         into: the savepoint or query that takes over the positions; None for a new target.
     """
     topics = topics_of(_select_positions(source, policies) for source in chosen)
@@ -177,7 +177,7 @@ def _empty_refusal(chosen: Iterable[Source], policies: Policies) -> Refusal:
 
 
 def _select_positions(source: Source, policies: Policies) -> Source:
-    """Return the source with only the positions that move; topics get their names at the target."""
+    """Return the source with the positions that move, under the topics' names at the target."""
     kept = policies.partitions
     return replace(
         source,
@@ -218,10 +218,9 @@ def _plan_partitions(
 def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
     """Merge the plans of several sources for one partition.
 
-    The merged plan has the lowest next offset. A start at this offset loses or repeats a number of
-    records for each source; ``lost`` and ``repeated`` are the highest of these numbers. If some
-    sources do not have the partition, all records from the log start to the next offset count as
-    lost.
+    The merged plan has the lowest next offset, and the highest ``lost`` and ``repeated`` that a
+    start there has for any source. If a source does not have the partition, all records from the
+    log start to the next offset count as lost.
     """
     next_offsets = []
     for planned in plans:
@@ -237,8 +236,8 @@ def _merge(plans: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plann
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # None if the ``job_reached`` of one source is not known. That source may be the furthest,
-        # so a commit beyond the other sources does not prove that the job ran on.
+        # A source whose ``job_reached`` is not known may be the furthest, so a commit beyond the
+        # others does not prove that the job ran on.
         job_reached=max(reached) if len(reached) == len(plans) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,
@@ -281,8 +280,8 @@ def _add_group_offsets(planned: PlannedPartition, snapshot: ClusterSnapshot) -> 
     )
     if not planned.ran_on_by:
         return planned
-    # If ``flink_committed`` or ``next_offset`` were None, ``ran_on_by`` would be 0. With a
-    # snapshot, a partition with a next offset also has a known log end.
+    # ``ran_on_by`` is 0 if one of the first two is None. With a snapshot, a partition with a next
+    # offset has a log end.
     assert planned.flink_committed is not None and planned.next_offset is not None
     assert planned.log_end is not None
     emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset

@@ -33,9 +33,8 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield the changes in the cluster since the plan was made, each in one line.
 
-    New records, and deleted records below the planned offsets, do not count: they do not change the
-    effect of the plan. The verdict ``suspect`` (perhaps a recreated topic) is not computed again: a
-    topic that was recreated since the plan was made has another topic id.
+    New records, and deleted records below the planned offsets, do not change the plan's effect.
+    ``suspect`` is not computed again: a topic that was recreated since has another topic id.
 
     Raises:
         Refused: the plan is for another cluster.
@@ -67,7 +66,7 @@ def find_cluster_changes(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]
 
 
 def _is_applied(plan: Plan, snapshot: ClusterSnapshot) -> bool:
-    """Return whether the group holds all offsets of the plan now, and did not before."""
+    """Return whether the group has all offsets of the plan now, and had not before."""
     group = snapshot.target_group
     moving = [planned for planned in plan.partitions if planned.next_offset is not None]
     return (
@@ -110,10 +109,9 @@ def signs_of_progress(
 
     Args:
         plan: the saved plan.
-        snapshot: the cluster now; None without a broker. Its ``source_group`` is the group that
-            the plan's positions come from or, for a checkpoint, Flink's own group.
-        newer_checkpoints: the numbers of the job's newer complete checkpoints, in the order in
-            which they were written.
+        snapshot: the cluster now; None without a broker. Its ``source_group`` is the group of the
+            plan's positions or, for a checkpoint, Flink's own.
+        newer_checkpoints: the numbers of the job's newer complete checkpoints, the oldest first.
     """
     completed = _completed_since(plan.origin, newer_checkpoints)
     if completed:

@@ -15,15 +15,14 @@ from migrate.model.warning import WarningCode, WarningText, warning_text
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
-# The text of a warning that several commands give.
 NOT_CHECKED = "not checked against Kafka; add -b HOST:PORT"
-# The maximum number of partitions that a refusal names.
+# Partitions in a refusal.
 _MAX_NAMED = 20
-# Verdicts whose problem texts contain the partition's offsets, and so differ for each partition.
+# Verdicts whose problem texts contain offsets, and so differ by partition.
 _VERDICTS_WITH_OFFSETS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 _OTHER_BROKERS = "name the job's brokers with --bootstrap-servers, or "
 _LEAVE_OUT = f"{_OTHER_BROKERS}leave it out with --gone skip"
-# What the user can do about a partition with a problem. ``_way_out`` handles the other verdicts.
+# The way out of a problem; ``_way_out`` handles the other verdicts.
 _WAYS_OUT = {
     Verdict.EXPIRED: "move from a newer checkpoint, or go on after the gap with --on-expired "
     "earliest",
@@ -50,7 +49,7 @@ def partition_refusals(partitions: Iterable[PlannedPartition]) -> Iterator[Refus
 
 
 def _way_out(planned: PlannedPartition) -> str:
-    """Return what the user can do about a partition with a problem."""
+    """Return the way out of a partition's problem."""
     if (way_out := _WAYS_OUT.get(planned.verdict)) is not None:
         return way_out
     if planned.operator_id is None:
@@ -146,8 +145,7 @@ def target_group_warnings(
 ) -> Iterator[WarningText]:
     """Yield a warning of a new group, and warnings of records that the group repeats or skips.
 
-    These are no refusals: the user wants to move the group. The group may have been moved before,
-    and its consumers may have read on since.
+    These are no refusals, because the user wants to move the group.
     """
     if snapshot is None or snapshot.target_group is None:
         return
@@ -181,7 +179,7 @@ def new_group_warning(group: GroupView) -> WarningText:
 
 
 def reader_clause(origin: Origin) -> str:
-    """Return ", which X has read"; X is the reader that had the positions. "" if X is unknown."""
+    """Return ", which X has read", or "" if the reader X of the positions is unknown."""
     match origin.kind:
         case "checkpoint":
             return ", which Flink has read"
@@ -195,7 +193,7 @@ def missing_partition_refusals(
 ) -> Iterator[Refusal]:
     """Yield a refusal of ``--partitions`` that neither the checkpoint nor the broker has.
 
-    Yield no refusal for a plan without partitions, which ``make_plan`` refuses.
+    ``make_plan`` refuses a plan without partitions.
     """
     if policies.partitions is None or not partitions:
         return
@@ -213,10 +211,7 @@ def missing_partition_refusals(
 
 
 def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[WarningText]:
-    """Warn that a recreated topic cannot be detected without the checkpoint's time.
-
-    Also warn if that time may be the time of a copy.
-    """
+    """Warn if a recreated topic cannot be detected, as the checkpoint's time is not sure."""
     if snapshot is None or origin.kind != "checkpoint":
         return
     hidden = "a topic that was deleted and created again cannot be detected"
@@ -234,8 +229,7 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
 def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[WarningText]:
     """Warn that the offsets of one topic are used for a topic of another name.
 
-    ``moved`` are the sources with only the positions that move, under the topics' names at the
-    target.
+    ``moved`` has the positions that move, under the topics' names at the target.
     """
     topics = topics_of(moved)
     for old, new in sorted(policies.topic_map.items()):
@@ -252,7 +246,7 @@ def partial_topic_warnings(
 ) -> Iterator[WarningText]:
     """Warn if only some partitions of a topic move: Spark must not read the others.
 
-    ``chosen`` are the sources with all their positions, under the topics' names in the checkpoint.
+    ``chosen`` has all positions, under the topics' names in the checkpoint.
     """
     if policies.partitions is None:
         return
@@ -286,7 +280,7 @@ def _describe_ran_on(partitions: Iterable[PlannedPartition]) -> str:
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """Yield lines about a plan: its counts, its partitions that need attention, and its notes."""
+    """Yield a plan's counts, its partitions that need attention, and its notes."""
     if plan.partitions:
         verdicts = Counter(planned.verdict for planned in plan.partitions)
         counts = ", ".join(

@@ -20,9 +20,8 @@ class SharedTopic(NamedTuple):
     """A topic that several sources read.
 
     Attributes:
-        starts: for each source, the state and the start of each partition.
-        differing: the partitions that a source lacks, or whose state or start differs between
-            sources, ascending.
+        starts: in the order of ``sources``.
+        differing: the partitions that a source lacks, or whose state or start differs, ascending.
     """
 
     name: str
@@ -41,11 +40,7 @@ class SharedTopic(NamedTuple):
         return f"operators {', '.join(map(_label, self.sources))}"
 
     def disagreement_refusal(self, *, one_cluster: bool = False) -> Refusal:
-        """Return the refusal of a topic whose sources have different positions.
-
-        Args:
-            one_cluster: whether the user gave ``--one-cluster``.
-        """
+        """Return the refusal of a topic whose sources have different positions."""
         partition = self.differing[0]
         starts = (own.get(partition, (None, None))[1] for own in self.starts)
         shown = ("none" if start is None else format_start(start) for start in starts)
@@ -103,10 +98,7 @@ def _differing(starts: Sequence[_StartByPartition]) -> list[int]:
 
 
 def shared_topic_refusals(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
-    """Yield refusals of topics that several sources read at different positions.
-
-    Also refuse topics that may be two topics of the same name. The policies may allow either.
-    """
+    """Yield refusals of topics whose sources have different positions, or perhaps two clusters."""
     for topic in topics:
         if policies.merge_sources is MergeSources.FAIL and topic.differing:
             yield topic.disagreement_refusal(one_cluster=policies.one_cluster)
@@ -128,6 +120,6 @@ def one_cluster_warnings(
 
 
 def _label(source: Source) -> str:
-    """Return a source's operator id, with its uid or name if the checkpoint has one."""
+    """Return a source's operator id, with its uid or name if known."""
     name = source.uid or source.name
     return f"{source.operator_id} ({printable(name)})" if name else source.operator_id

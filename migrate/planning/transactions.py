@@ -1,7 +1,7 @@
 """The pending transactions of a KafkaSink, and their outcome on the brokers.
 
-A checkpoint or savepoint contains the transactions that the job has not committed yet. The job
-commits them only after the checkpoint is complete, and may fail before the commit.
+A checkpoint contains the transactions that the job has not committed yet. The job commits them
+only after the checkpoint is complete, and may fail before that.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ def resolve_transactions(
 
     Return the remaining findings, refusals, and notes about transactions that are committed.
 
-    ``restored``: whether the move restores the Flink job. A restored job commits its pending
-    transactions, unless they are committed already. If the brokers have aborted a transaction, the
-    job logs an error and continues without it.
+    ``restored``: whether the move restores the Flink job, which then commits its pending
+    transactions. If the brokers have aborted one, the job logs an error and continues without it.
 
     Source: KafkaCommitter.commit, TransactionAborter (which aborts only the transactions of later
     checkpoints) @ connector 3.4.0-1.20.
@@ -84,11 +83,7 @@ def _group_by_outcome(
 
 
 def _lost_refusal(by_outcome: _ByOutcome, *, restored: bool) -> Refusal | None:
-    """Return the refusal of transactions whose output is lost or will be lost, or None.
-
-    If the move restores the job (``restored``), open transactions are not lost: the job commits
-    them.
-    """
+    """Return the refusal of transactions whose output is or will be lost, or None."""
     if by_outcome[TxnOutcome.OPEN] and not restored:
         return Refusal(
             f"{_named(by_outcome[TxnOutcome.OPEN])} of a KafkaSink is still open on the brokers: "

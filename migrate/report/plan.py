@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
-    """Return a table of a plan, with a row for each partition."""
+    """Return a plan's table of partitions."""
     differs = any(_position(row) != row.next_offset for row in partitions)
     is_translated = any(row.translation is not None for row in partitions)
     proof = Column("SAME-RECORDS", _proof, right=True, drop_order=4)
     columns: tuple[Column[PlannedPartition], ...] = (
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),
-        # Without --wide, this column is shown only if it differs from NEW-OFFSET in some row.
+        # Without --wide, shown only if it differs from NEW-OFFSET in some row.
         Column("CHECKPOINT", _position, right=True, wide=not differs, drop_order=2),
         Column("FROM", _origin, wide=True),
         Column("CURRENT-OFFSET", lambda row: row.current),
@@ -49,10 +49,7 @@ def _position(planned: PlannedPartition) -> str | int | None:
 
 
 def _proof(planned: PlannedPartition) -> str:
-    """Return how many records before and after the position agree in both clusters.
-
-    The outcome follows, unless it is PROVED.
-    """
+    """Return how many records around the position agree, and an outcome other than PROVED."""
     proof = planned.translation
     if proof is None:
         return ""
@@ -85,7 +82,7 @@ def _records(
     count: Callable[[PlannedPartition], int | None],
     partitions: Sequence[PlannedPartition],
 ) -> Column[PlannedPartition]:
-    """Return a column of record counts: ``?`` for an unknown count, an empty cell for 0."""
+    """Return a column of record counts: ``?`` if unknown, empty for 0."""
     counts = list(map(count, partitions))
     known = sum(value or 0 for value in counts)
     total = str(known) if None not in counts else f"{known}+?" if known else "?"
@@ -100,7 +97,7 @@ def _records(
 def restoration_table(
     partitions: Sequence[RestoredOffset], out: TextIO, *, wide: bool = False
 ) -> str:
-    """Return a table of a rollback, with a row for each partition that changes."""
+    """Return a rollback's table of the partitions that change."""
     columns: tuple[Column[RestoredOffset], ...] = (
         Column("TOPIC", lambda row: row.topic, own_line=Line.ABOVE),
         Column("PARTITION", lambda row: row.partition),

@@ -1,14 +1,12 @@
 """A copy of a query's checkpoint location, with its state and with other positions.
 
-A query continues at the offsets in the offset log's entry for the newest committed batch. In this
-entry, only the offsets of Kafka sources change. The batch's number, its watermark and the version
-of its state stay the same.
+A query continues at the offsets in the offset log's entry for the newest committed batch. Only the
+offsets of Kafka sources change in it, not the batch's number, watermark and version of the state.
 
 All other files are copied unchanged, except the metadata of some operators (transformWithState;
 from Spark 4.2 on also joins). Such a file, ``state/<operator>/_metadata/v2/<batch>``, has a line
-``v2`` and a line of JSON. The JSON has absolute paths of the state's schemas in the old location,
-so the paths are replaced. Hadoop's checksum of a changed file is not copied; Spark does not need
-it.
+``v2`` and a line of JSON with absolute paths of the state's schemas in the old location, which are
+replaced. Hadoop's checksum of a changed file is not copied; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0.
@@ -42,7 +40,7 @@ _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
-    """Check that a query can continue from a copy, and return its newest committed batch.
+    """Check that a query can go on from a copy, and return its newest committed batch.
 
     Raises:
         Refused: the query has committed no batch, has a batch that is not committed, runs with the
@@ -83,7 +81,7 @@ def write_copy(
         changed: the next offset of each partition that changes; None for a partition that the
             query must no longer read.
         out: the new directory.
-        files: the object that reads the checkpoint location.
+        files: reads the checkpoint location.
 
     Raises:
         Refused: the query has run meanwhile, its location holds a symbolic link, or a partition is
@@ -130,9 +128,7 @@ def _rewrite_entry(path: str, files: Files, changed: Mapping[TopicPartition, int
 def _added_offsets(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of partitions that no source reads yet.
-
-    The caller adds them to every source that reads the topic.
+    """Return the offsets of partitions that no source reads yet, for all sources of their topics.
 
     Raises:
         Refused: the topic's sources read different sets of its partitions.
@@ -165,7 +161,7 @@ def _added_offsets(
 
 
 def _relocate_schemas(out: Path, operator_directory: str, path: str, files: Files) -> bytes:
-    """Return an operator's metadata with the paths of its state schemas in the new location."""
+    """Return an operator's metadata with its state schemas' paths in the new location."""
     version, _, metadata = files.read(path).decode().partition("\n")
     schemas = f"/{operator_directory}/_stateSchema/"
     try:
@@ -180,13 +176,13 @@ def _relocate_schemas(out: Path, operator_directory: str, path: str, files: File
                 moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {error}") from error
-    # Compare strings after decoding, because Spark may escape them in another way than json.dumps.
+    # Compare decoded strings, because Spark may escape in another way than json.dumps.
     metadata = _STRING.sub(lambda match: moved.get(json.loads(match[0]), match[0]), metadata)
     return f"{version}\n{metadata}".encode()
 
 
 def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]:
-    """Yield the path of each file, and the file's path relative to the top directory."""
+    """Yield each file's path, and its path relative to the top directory."""
     for entry in files.entries(directory) or ():
         path, name = join(directory, entry.name), below + entry.name
         if entry.is_directory:

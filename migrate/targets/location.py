@@ -1,7 +1,7 @@
 """The directory of a checkpoint location: local, in a mount, or in an object store.
 
-Spark and Databricks name these locations by URI. A local directory can be written under a temporary
-name, and renamed when it is complete. In mounts and stores, files are written one by one.
+A local directory can be written under a temporary name, and renamed when it is complete. In mounts
+and stores, files are written one by one.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ class LocalDirectory:
 
     @property
     def for_spark(self) -> str:
-        """The name to give to Spark.
+        """The name to give to Spark: an absolute path, because the query may start elsewhere.
 
-        Outside of mounts, the name is an absolute path, because the query might be started in
-        another working directory.
+        In mounts, the name is the user's.
         """
         return self.name if self.mounted else str(self.path)
 
@@ -62,11 +61,11 @@ class LocalDirectory:
 
     @property
     def to_read(self) -> tuple[str, Files]:
-        """The path of the directory, and the ``Files`` object that reads it."""
+        """The path of the directory, and what reads it."""
         return str(self.path), Files()
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file; the content of an existing file is replaced."""
+        """Write or replace a file."""
         write_pieces(self.path / path, [content])
 
     def remove(self, path: str) -> None:
@@ -87,8 +86,8 @@ class RemoteDirectory:
         return self.name
 
     def names(self, path: str = "") -> set[str] | None:
-        # A file at this path is not detected. In an object store, such a file does no harm: there
-        # can be keys below a key. In HDFS, the later write fails.
+        # A file at this path is not detected. An object store can have keys below a key; in HDFS,
+        # the later write fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
     @property
@@ -145,8 +144,8 @@ def _local(text: str, path: str) -> LocalDirectory:
     """Return a local directory.
 
     Raises:
-        UsageError: the directory is in a mount that is missing. The files would be written to the
-            local disk, where the query does not find them.
+        UsageError: the directory is in a missing mount, so the files would be written to the local
+            disk, where the query does not find them.
     """
     directory = Path(path).absolute()
     mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)

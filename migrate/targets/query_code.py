@@ -1,8 +1,8 @@
 """The code of a complete query: Python for ``spark-submit``, Scala for ``spark-shell``.
 
-The printed query is a trial: it shows the first records on the console. Spark makes and removes a
-temporary checkpoint location for the trial, so the trial does not change the seed. A comment in the
-code has the lines that start the real query with its own checkpoint location.
+The printed query is a trial: it shows the first records on the console, with a temporary checkpoint
+location of Spark's, so the seed does not change. A comment in the code has the lines that start the
+real query.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SEVERAL_STREAMS = (
     "its plan, from 0:"
 )
 _COLUMNS = ("topic", "partition", "offset", "CAST(value AS STRING) AS value")
-# The number of records that the printed query shows before the user completes it.
+# The number of records that the trial shows.
 TRIAL_RECORDS = 20
 _GUESSED_VERSION = (
     "No Spark is installed beside migrate: name your version of Spark with --spark-version."
@@ -35,16 +35,14 @@ class Language:
     """The parts of the code that differ between Python and Scala."""
 
     comment: str
-    # The command that runs the code, for the connector's coordinates and the file's name.
+    # Takes the connector's coordinates and the file's name.
     launch: str
     file: str
-    # The import that code needs if the value of an option is in the environment.
+    # Needed if the value of an option is in the environment.
     environment_import: tuple[str, ...]
-    # The lines that make the Spark session.
     session: tuple[str, ...]
-    # The text before the name of a new value.
     declaration: str
-    # The text between ``records`` and the number of a stream.
+    # Between ``records`` and the number of a stream.
     separator: str
     checkpoint_location: str
     literal: Callable[[str], str]
@@ -61,15 +59,14 @@ def query_code(
 ) -> str:
     """Return a PySpark file, or a Scala file for ``spark-shell``.
 
-    The stream is called ``records``; several streams are called ``records_<number>`` in Python, and
-    ``records<number>`` in Scala. An expression of several lines is in parentheses. Without them,
-    Scala's shell ends the expression at the first line at which it is complete.
+    An expression of several lines is in parentheses: without them, Scala's shell ends it at the
+    first line at which it is complete.
 
     Args:
         language: ``PYTHON`` or ``SCALA``.
         streams: the query's Kafka sources.
         checkpoint_location: the seeded location; if None, the code has a placeholder.
-        connector: the jar of Spark's Kafka connector, which the first line names.
+        connector: the jar that the first line names.
         file: the name of the file, for the first line.
     """
     note, declare = language.comment, language.declaration
@@ -145,9 +142,9 @@ def stream_lines(language: Language, name: str, stream: SparkStream) -> Iterator
 def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> Iterator[str]:
     """Yield a ``name=value`` line for each option.
 
-    If there are several sources, a line ``# source <number>`` comes before the options of each. A
-    secret is printed as ``${VARIABLE}``. If the checkpoint location is known, it is the last line;
-    it is an option of ``writeStream``, the others are options of ``readStream``.
+    With several sources, ``# source <number>`` comes before the options of each. A secret is
+    printed as ``${VARIABLE}``. The checkpoint location, if known, is the last line, an option of
+    ``writeStream``; the others are of ``readStream``.
     """
     for stream in streams:
         if len(streams) > 1:
@@ -192,7 +189,7 @@ PYTHON = Language(
     environment="os.environ[{}]",
     available_now="availableNow=True",
 )
-# The code can also be the body of an object. The names in it follow Scala's conventions.
+# The code can also be the body of an object.
 SCALA = Language(
     comment="//",
     launch="spark-shell --packages {} < {}",

@@ -35,7 +35,7 @@ _MSK_IAM = {
         "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
     ),
 }
-# The version if PySpark is not installed and the user names none.
+# Without PySpark and ``--spark-version``.
 _DEFAULT_VERSION = "4.0.0"
 _VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 
@@ -53,7 +53,6 @@ class SourceStart:
 
     Attributes:
         number: the index of the source among the query's streams (Spark's ``sources/<number>``).
-        next_offsets: the next offsets, by topic and partition.
         only_some_partitions: whether the topics have partitions that the source must not read.
     """
 
@@ -67,8 +66,7 @@ class KafkaOption:
     """One option of ``readStream``.
 
     Attributes:
-        value: the option's value, or the name of the environment variable that holds the value.
-        from_environment: whether ``value`` names an environment variable.
+        from_environment: whether ``value`` names the environment variable that has the value.
         why: a comment in the generated code, or an empty string.
     """
 
@@ -83,10 +81,8 @@ class SparkStream:
     """The start of one Kafka source of a Spark query, and all options of its ``readStream``.
 
     Attributes:
-        number: the index of the source among the query's streams (Spark's ``sources/<number>``).
-        next_offsets: the next offsets, by topic and partition.
-        options: all options of ``readStream``, including ``startingOffsets``; a secret option has
-            the name of an environment variable instead of its value.
+        number: as in ``SourceStart``.
+        options: all options of ``readStream``, including ``startingOffsets``.
     """
 
     number: int
@@ -160,7 +156,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Yield the options for a Java key store or trust store; the environment sets their values."""
+    """Yield the options for a Java key store or trust store."""
     yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"For a PEM file, set kafka.ssl.{kind}.type to PEM, and leave out the password.",
@@ -169,7 +165,7 @@ def _store(kind: str) -> Iterator[KafkaOption]:
 
 
 def _from_environment(name: str, why: str = "") -> KafkaOption:
-    """Return an option whose value the generated code reads from the environment."""
+    """Return an option whose value is read from the environment."""
     return KafkaOption(name, name.upper().replace(".", "_"), from_environment=True, why=why)
 
 
@@ -200,7 +196,7 @@ class Connector:
 
     Attributes:
         coordinates: Maven coordinates: ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
-        is_guess: whether the version is a guess: the user named none, and PySpark is not installed.
+        is_guess: whether the user named no version, and PySpark is not installed.
     """
 
     coordinates: str
@@ -208,9 +204,7 @@ class Connector:
 
 
 def kafka_connector(spark_version: str | None = None) -> Connector:
-    """Return the connector for a version of Spark.
-
-    The default version is that of the installed PySpark; without PySpark, ``_DEFAULT_VERSION``.
+    """Return the connector for a version of Spark, by default that of the installed PySpark.
 
     Raises:
         UsageError: ``spark_version`` is not a version.

@@ -19,7 +19,6 @@ class SparkStart:
     Attributes:
         streams: the query's Kafka sources, in the order of their numbers.
         checkpoint_location: the directory that the user chose, as the query must name it; or None.
-        warnings: warnings for the user.
         origin: the origin of the positions; None if it differs by stream (``--spark-source``).
         states: the keyed states that the printed Python writes to the checkpoint location.
     """
