@@ -1,4 +1,4 @@
-"""Check the commands of the spec before the stop of the job, and run the command ``rehearse``.
+"""Check the commands of the spec before the job is stopped, and run ``rehearse``.
 
 Programs and scripts must exist. Later commands of a shell line are not checked, because the first
 may create what they use. Nor is a command whose program is not certain.
@@ -30,11 +30,7 @@ _PUNCTUATION = set("();<>|&")
 
 
 def check_programs(spec: Spec, working_directory: Path) -> None:
-    """Check that the programs and scripts of ``rehearse``, ``prime`` and ``start`` exist.
-
-    Raises:
-        Refused: a program or a script does not exist.
-    """
+    """Refuse commands whose program or script does not exist."""
     refusals: list[str] = []
     commands = {"rehearse": spec.rehearse, "prime": spec.prime, "start": spec.start}
     for key, line in commands.items():

@@ -39,8 +39,8 @@ class Command:
     """A command of the user, and its files in the record's folder.
 
     Attributes:
-        log: the file with the command's output.
-        state: the file with "began" and the shell's process id, and at the end the exit code.
+        log: the command's output.
+        state: "began" and the shell's process id, and at the end the exit code.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -64,10 +64,7 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def process_id(self) -> int | None:
-        """Return the process id of the shell around the command, which is also its process group.
-
-        Return None if the command was never run, or its exit code is written.
-        """
+        """Return the command's process group, or None before its start and after its end."""
         if not self.state.exists():
             return None
         began, _, process = self.state.read_bytes().strip().partition(b" ")
@@ -79,12 +76,9 @@ class Command:
         working_directory: Path,
         environment: Mapping[str, str] | None = None,
     ) -> int:
-        """Start the command, and return the process id of the shell around it.
+        """Start a shell line or the words of a command, and return its process group.
 
-        Args:
-            command: a shell line, or the words of a command.
-            working_directory: where the command runs.
-            environment: variables in addition to those of this process.
+        ``environment`` is added to the variables of this process.
 
         Raises:
             OSError: the files cannot be opened, or the shell cannot be started.

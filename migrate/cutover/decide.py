@@ -45,7 +45,7 @@ class Action(Enum):
     AWAIT_FIRST_BATCH = auto()
 
 
-# The actions that change something outside the record, or wait for such a change.
+# The actions that change something outside the record, or wait for that.
 CHANGES_OR_WAITS = {
     Action.STOP,
     Action.AWAIT_STOP,
@@ -127,7 +127,6 @@ def decide_stop(facts: Facts) -> Decision:
 
 
 def decide_clean(facts: Facts) -> Decision:
-    """Decide the step ``clean``, which checks that the job has ended with the savepoint."""
     flink = facts.record.flink
     is_checked = flink.savepoint_sha256 is not None
     is_needed = facts.record.written is None  # for the plan
@@ -193,11 +192,7 @@ def decide_apply(facts: Facts) -> Decision:
 
 
 def _usable_content(facts: Facts) -> Content:
-    """Return what the target holds.
-
-    Raises:
-        Refused: this run cannot continue with the target.
-    """
+    """Return what the target holds, or refuse a target that this run cannot continue with."""
     if problem := other_cluster_reason(facts):
         raise Refused(problem)
     content, reason = target_content(facts)

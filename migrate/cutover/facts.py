@@ -39,7 +39,6 @@ class Unavailable:
 
 
 def require(fact: _Fact | Unavailable | None) -> _Fact:
-    """Return a fact, or raise the error of its read."""
     if isinstance(fact, Unavailable):
         raise fact.error
     assert fact is not None  # ``Step.needs`` must name every fact that the step uses
@@ -54,9 +53,8 @@ class Savepoint:
         pointer: its path, as Flink names it.
         stop: the kind of stop that its metadata names; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: when it (or its copy) was written, in epoch milliseconds, or None if not known.
-        written_in: the directory in which Flink wrote it, or None if not known; a copy's
-            ``pointer`` is elsewhere.
+        written_at: when it (or its copy) was written, in epoch milliseconds, if known.
+        written_in: where Flink wrote it, if known; a copy's ``pointer`` is elsewhere.
     """
 
     pointer: str
@@ -88,11 +86,11 @@ class JobToStop:
             has exited. In the latter case, ``trigger_id`` and ``folder`` are empty.
         trigger_id: the id of the last requested stop; or of the next one if none was requested, the
             last one failed, or the job was started again after it.
-        attempt: the progress of the stop with this trigger id, or None if it was not requested.
-        ended_with: the savepoint that the job ended with according to Flink, or None.
+        attempt: the progress of the stop with this trigger id, if it was requested.
+        ended_with: the savepoint that the job ended with according to Flink.
         savepoints: the complete savepoints in ``folder`` that the job might have stopped with, by
-            checkpoint id; empty while the job runs.
-        folder: the URI of the folder for the savepoints of this job's stops.
+            checkpoint id; empty while it runs.
+        folder: the URI of the folder for this job's savepoints.
         elsewhere: Flink's path of the newest savepoint of a finished job without ``ended_with``.
     """
 
@@ -122,7 +120,6 @@ class LocationFacts:
         name: the directory, as the user names it.
         is_empty: whether the directory is empty or missing.
         unfinished: whether it holds a part of a seed: a write or a removal has not ended.
-        query_id: the id in its ``metadata``.
         seeds: the start offsets, by the number of the Kafka source.
         last_planned_batch: the newest batch in the offset log.
         has_logs: whether Spark has created the directories of its logs.
@@ -158,7 +155,6 @@ class GroupFacts:
         }
 
     def assigned(self, partitions: Offsets) -> set[TopicPartition]:
-        """Return the ``partitions`` that are assigned to members of the group."""
         assigned = (member.assigned for member in self.view.members)
         return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
@@ -188,9 +184,8 @@ class Facts:
     Attributes:
         adopt, nothing_started: as for ``CutOverContext``.
         plan: the saved plan.
-        plan_problem: why the saved plan cannot be read, or empty.
+        plan_problem: why it cannot be read, or empty.
         started_again: a job that has continued the stopped job's work.
-        savepoint: the savepoint that the plan is made from.
         start_process, prime_process: the commands' process groups, or None if not known.
     """
 
@@ -223,7 +218,6 @@ class Facts:
 
     @property
     def savepoint_pointer(self) -> str | None:
-        """The path of the savepoint that the move continues from, if any."""
         return self.spec.flink.savepoint or self.record.flink.savepoint
 
 

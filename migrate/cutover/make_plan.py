@@ -1,4 +1,4 @@
-"""Make the plan of a cut-over from a checkpoint or a savepoint, for the target in the spec."""
+"""Make the plan of a cut-over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from migrate.state.taken_states import TakenStates, log_states
 
 _STEP = "plan"
 _MOST_SHOWN = 3
-# What happens to the states that the spec names, as messages say it.
+# What happens to the states that the spec names.
 _HANDED_TO_PRIME = "is handed to the command that primes"
 
 
@@ -36,7 +36,7 @@ class PlannedMove:
     """A plan, with the job's keyed states and the query's streams.
 
     Attributes:
-        findings: the findings about the checkpoint, without those that ``plan_move`` drops.
+        findings: those that ``plan_move`` does not drop.
         states: the keyed states, or None if reading failed.
         streams: the topics by the stream's number; empty if the spec names no streams.
     """

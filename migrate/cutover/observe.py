@@ -88,8 +88,7 @@ def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) ->
     """Return the consumer group as it is now, read by a new client if none is given.
 
     Raises:
-        BrokerError: the broker did not answer.
-        ConfigError: the Kafka properties are not valid.
+        BrokerError, ConfigError: as for ``ask_broker``.
     """
     group = context.spec.target.group
     assert group is not None

@@ -1,4 +1,4 @@
-"""Read the state of the job from Flink and the savepoint folder. Nothing is changed.
+"""Read the state of the job from Flink and the savepoint folder.
 
 An answer of Flink's REST API may be as old as ``web.refresh-interval``, so some values are read
 again.
@@ -21,7 +21,7 @@ from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink, pri
 from migrate.model.errors import CutOverStopped, Refused
 from migrate.storage.uris import path_of
 
-# The time to wait for Flink to report a change, in addition to its web.refresh-interval.
+# The wait for Flink to report a change, beyond its web.refresh-interval.
 _GRACE_SECONDS = 2.0
 # The longest wait for a JobManager that does not answer (a failover takes less), and for a stopped
 # job's end.
@@ -118,10 +118,6 @@ def _first_unfailed_attempt(
     """Return the first trigger id whose stop has not failed, and the progress of this stop.
 
     The progress is None before the request. With ``skip_ended``, skip all stops that have ended.
-
-    Raises:
-        CutOverStopped: too many stops have failed.
-        FlinkRestError: Flink did not answer.
     """
     for number in range(_ATTEMPTS):
         trigger_id = hashlib.sha256(f"cut-over {job_id} {number}".encode()).hexdigest()[:32]
@@ -161,11 +157,7 @@ def read_ended_job(context: CutOverContext) -> JobToStop:
 
 
 def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
-    """Read the ``_metadata`` of a savepoint.
-
-    Raises:
-        DecodeError: the savepoint cannot be read.
-    """
+    """Read the ``_metadata`` of a savepoint; raise DecodeError if it cannot be read."""
     content = read_metadata(pointer, context.files)
     return Savepoint(
         pointer,
@@ -301,13 +293,12 @@ def job_started_again(
     Args:
         jobs: the jobs that the JobManager lists.
         savepoint: the savepoint that the job was stopped with.
-        ended_ms: when the stopped job ended, in epoch milliseconds, or None if not known.
-        written_in: the directory in which Flink wrote the savepoint, if known; a job that was
-            restored from there counts, too.
+        ended_ms: when the stopped job ended, in epoch milliseconds, if known.
+        written_in: where Flink wrote the savepoint, if known; a restore from there counts, too.
         stopped_job: the stopped job's id or name. A job with it counts if it runs, or began after
             ``ended_ms``.
         job_name: the stopped job's name. Other jobs with it count if they began after ``ended_ms``,
-            or always if this time is not known.
+            or if this time is not known.
     """
 
     def is_newer(job: FlinkJob) -> bool:

@@ -1,7 +1,6 @@
 """Refuse a cut-over before the stop of the job if it would be refused after the stop.
 
-The plan is made from the newest checkpoint of the running job, or from the savepoint in the spec.
-Nothing is changed.
+The plan is made from the running job's newest checkpoint, or from the savepoint in the spec.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from migrate.targets.group.commit import commit_refusals
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
-# The number of attempts to read the newest checkpoint: Flink may delete it during an attempt.
+# Attempts to read the newest checkpoint: Flink may delete it meanwhile.
 _ATTEMPTS = 4
 
 
@@ -107,7 +106,7 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
 
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
-        FlinkRestError: Flink did not answer.
+        FlinkRestError: it did not answer.
         MigrateError, DecodeError: as for ``plan_move``.
         OSError: the folder for savepoints cannot be read.
     """

@@ -28,10 +28,10 @@ _INTEGER = ("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]{0,18})$"))
 _MOST_PROBLEMS = 10
 # A part without a value (``kafka:``) is read as one without keys.
 _PARTS = frozenset({"flink", "kafka", "move", "target", "timeouts"})
-# What pydantic adds to the path of a value that may be a text or a list. It reports each problem of
-# a list also as a list that is no text.
+# What pydantic adds to the path of a value that may be a text or a list. It reports a problem of a
+# list also as a list that is no text.
 _NO_KEYS = ("constrained-str", "list[constrained-str]")
-# What is expected, by the type of pydantic's error.
+# By the type of pydantic's error.
 _EXPECTED = {
     "string_type": "text is expected (put a number, true or false in quotes)",
     "bool_type": "true or false is expected",
@@ -51,7 +51,7 @@ _EXAMPLES = {
 _INDENTATION = (
     "the indentation of this line or of the one before is wrong, or a colon or a quote is missing"
 )
-# The message that the user gets, by a part of PyYAML's message.
+# Our messages, by a part of PyYAML's.
 _YAML_PROBLEMS = {
     "'\\t'": "a tab; indent with spaces",
     "could not find expected ':'": "a colon is missing in this line or in the one before",
@@ -115,7 +115,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def _keys(parents: list[str]) -> list[str]:
-    """Return the keys that the spec allows below the path ``parents``."""
+    """Return the keys that may stand below the path ``parents``."""
     model: Any = Spec
     for name in parents:
         field = getattr(model, "model_fields", {}).get(name.replace("-", "_"))

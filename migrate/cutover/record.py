@@ -5,7 +5,7 @@ The folder holds:
 * ``record.json``, which is written at each change, and its page ``record.html``
 * ``plan.json``, and the rollback file of a group
 * ``lock``: held by the active run
-* ``query.*`` and ``prime.*``: the files of the commands ``start`` and ``prime`` (see ``command``)
+* ``query.*`` and ``prime.*``: of the commands ``start`` and ``prime`` (see ``command``)
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Record:
 
     Args:
         file: the spec.
-        write: whether to write to disk; a dry run does not.
-        replace_rolled_back: whether to begin a new record if the old cut-over was rolled back.
+        write: whether to write to disk.
+        replace_rolled_back: whether to begin a new record after a rollback.
 
     Raises:
         Refused: the spec has a change that ``forbidden_changes`` yields.
@@ -122,7 +122,7 @@ class Record:
         self.change(runs=[*self.model.runs, run])
 
     def end_run(self, end: str) -> None:
-        """Record how the run ended, and write the page."""
+        """Record the end of the run, and write the page."""
         *before, run = self.model.runs
         ended = run.model_copy(update={"ended_at": now(), "end": redact_urls(end)})
         self.change(runs=[*before, ended])

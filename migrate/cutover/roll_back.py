@@ -40,15 +40,7 @@ from migrate.targets.seed import remove_seed
 
 
 def check_roll_back(facts: Facts) -> None:
-    """Check that the cut-over can be rolled back.
-
-    Args:
-        facts: with ``target``.
-
-    Raises:
-        Refused: it cannot be rolled back.
-        Exception: the target could not be read; this is the original error.
-    """
+    """Refuse a cut-over that cannot be rolled back, or raise the error of reading the target."""
     for status, process, does in (
         (facts.start_status, facts.start_process, "starts the query"),
         (facts.prime_status, facts.prime_process, "primes"),
@@ -100,11 +92,7 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return what the user must do with Flink's job; an empty text if it was not stopped.
-
-    Args:
-        facts: with ``target``, ``started_again`` and ``savepoint``.
-    """
+    """Return what the user must do with Flink's job; an empty text if it was not stopped."""
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
     if savepoint is None:
@@ -172,7 +160,6 @@ def _record_end_of_stop(context: CutOverContext) -> None:
     Raises:
         Refused: Flink still stops the job, and a stop cannot be cancelled.
         CutOverStopped: the job ended, and Flink names no savepoint that it ended with.
-        Exception: the job could not be read; this is the original error.
     """
     if context.savepoint is not None or context.record.model.flink.job_id is None:
         return
@@ -193,7 +180,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
     """Return the undo of the target's write, or None if nothing was written.
 
     Raises:
-        Refused: the user must first put back the rollback file, or remove the location in a store.
+        Refused: the rollback file is missing, or the user must remove the location in a store.
     """
     target, record = facts.target, facts.record
     if isinstance(target, GroupFacts):
@@ -220,12 +207,7 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
 
 
 def _restore_group(context: CutOverContext, path: Path) -> None:
-    """Restore a group by its rollback file.
-
-    Raises:
-        CutOverStopped: not all offsets of the group were restored.
-        MigrateError, OSError: as for ``migrate.rollback``.
-    """
+    """Restore a group by its rollback file; stop if not all its offsets were restored."""
     outcome = rollback(path, execute=True, **context.file.target_kafka_arguments()).outcome
     if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")

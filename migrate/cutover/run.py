@@ -52,10 +52,8 @@ class CutOver:
     """The result of a run.
 
     Attributes:
-        steps: the results of the run's steps, in order.
-        record: the record.
         record_path: the record's JSON file, or None for a dry run.
-        page_path: the record's HTML page, or None for a dry run.
+        page_path: its HTML page, or None for a dry run.
     """
 
     steps: tuple[StepResult, ...]
@@ -134,7 +132,7 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Decision]:
 
 
 def _restart_unseen_reason(facts: Facts) -> str:
-    """Return why a job that has continued the stopped job's work may not be seen, or nothing."""
+    """Return why a job that was started again may not be seen, or an empty text."""
     if isinstance(facts.started_again, Unavailable):
         return f"whether the job was started again is not known: {facts.started_again.error}"
     if facts.spec.flink.rest is None:
@@ -189,9 +187,9 @@ class _Progress:
     """The progress of a run.
 
     Args:
-        step: the name of the step.
+        step: its name.
         state_if_stopped: the state of the job and the target if the run stops now.
-        changed: whether this run or an earlier one has begun a change; False for a rollback.
+        changed: whether a run has begun a change; False for a rollback.
 
     Attributes:
         is_asking: whether the run waits for the user's answer.
@@ -213,7 +211,7 @@ class _Progress:
 def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequence[StepResult]:
     record, until, results = context.record, context.until, list[StepResult]()
     flink, steps = record.model.flink, _steps(until)
-    # If the spec names the savepoint, others have stopped the job: the stop is no change of ours.
+    # If the spec names the savepoint, the stop is no change of ours.
     stopped = flink.savepoint is not None and not context.spec.stopped_by_others
     changed = flink.job_id is not None or stopped or record.model.written is not None
     progress = _Progress(steps[0].name, _state_before(context, steps[0]), changed=changed)

@@ -1,7 +1,6 @@
 """The spec of a cut-over: a YAML file.
 
-Most keys are named like the command-line option. Relative paths begin at the
-folder of the spec.
+Most keys are named like the command-line option. Relative paths begin at the folder of the spec.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from this module (``python -m
 migrate.cutover.spec``).
@@ -55,7 +54,7 @@ def _resolve_path(text: str, info: ValidationInfo) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text as messages show it: printable, and not too long."""
+    """Return a text as messages show it."""
     return clipped(printable(text), _LONGEST_SHOWN)
 
 

@@ -25,7 +25,7 @@ _KEYS = {
 # Removed: this option has no key in the spec.
 _WITHOUT_KEY = re.compile(r",? or add --allow-ran-on to repeat them")
 _FLAG = re.compile(r"\badd --((?:allow|one)-[a-z-]+)")
-# An option, and the space after it if a value follows (a policy, or a placeholder in capitals).
+# An option, and the space after it if a value or a placeholder follows.
 _OPTION = re.compile(
     r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)( (?=(?:earliest|latest|skip|min)\b|[A-Z]{2}))?"
 )
@@ -47,7 +47,7 @@ def with_spec_keys(text: str) -> str:
 
 @contextmanager
 def refusals_with_spec_keys() -> Iterator[None]:
-    """Replace options by keys of the spec in a FlinkRestError, Refused or CutOverStopped."""
+    """Replace options by keys of the spec in an error."""
     try:
         yield
     except (FlinkRestError, Refused, CutOverStopped) as error:
@@ -61,7 +61,7 @@ def refusals_with_spec_keys() -> Iterator[None]:
 def each_message_once() -> Iterator[None]:
     """Log each message once, because several steps make the same plan with the same warnings.
 
-    Debug messages are always logged. Warnings get the keys of the spec.
+    Debug messages are always logged. In warnings, options become keys of the spec.
     """
     logged: set[str] = set()
 

@@ -45,7 +45,7 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
 
     Raises:
         CutOverStopped: the command failed or its exit code is missing, or the wait took too long.
-        Exception: the target cannot be read; this is the original error.
+        Exception: the target cannot be read.
     """
     limit = context.spec.timeouts.first_batch
     is_group = context.spec.target.is_group
@@ -114,7 +114,7 @@ def _check_command(context: CutOverContext) -> None:
     """Record the exit code of the command ``start`` once it has ended.
 
     Raises:
-        CutOverStopped: the command has failed, or its exit code is missing.
+        CutOverStopped: it failed, or the exit code is missing.
     """
     report, code = context.record.model.start, context.start_command.status()
     if report is None or report.returned == 0 or code == "running":

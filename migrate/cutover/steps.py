@@ -42,7 +42,7 @@ class Step:
 
         Raises:
             Refused, CutOverStopped: the cut-over cannot continue.
-            Exception: a needed fact could not be read; this is the original error.
+            Exception: a needed fact could not be read.
         """
         if isinstance(facts.target, Unavailable):
             raise facts.target.error

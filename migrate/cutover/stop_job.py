@@ -61,7 +61,7 @@ def _await_end(context: CutOverContext, job: JobToStop) -> str:
 
 
 def _ended_attempt(context: CutOverContext, job: JobToStop) -> StopAttempt | None:
-    """Return the stop once it has ended, or None if it does not end in time."""
+    """Return the stop once it has ended, or None after the timeout."""
     answered_at = time.monotonic()
     with timed("waiting for Flink's savepoint"):
         for _ in poll(parse_duration(context.spec.timeouts.stop)):

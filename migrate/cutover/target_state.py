@@ -22,7 +22,7 @@ class Content(Enum):
 
     NOTHING = auto()  # nothing, or not the whole plan; a run may write the plan
     PRIMING = auto()  # the command ``prime`` is writing the target
-    PLAN_NOT_RECORDED = auto()  # the plan; the run was killed before it recorded the write
+    PLAN_NOT_RECORDED = auto()  # the plan, whose write a killed run did not record
     PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group that held the plan; others have committed for it since
     NOT_OURS = auto()  # written by another record or a person; only --adopt takes it over
@@ -165,7 +165,7 @@ class Started(Enum):
 def started_work(facts: Facts) -> tuple[Started, str]:
     """Return whether work has started from the target, and the fact that shows it.
 
-    Work that an earlier run has recorded counts, even if the target no longer shows it.
+    Recorded work counts, even if the target no longer shows it.
     """
     target = facts.target
     if isinstance(target, GroupFacts):
@@ -265,7 +265,7 @@ def start_evidence(facts: Facts) -> str:
 
 
 def how_to_end(process: int | None) -> str:
-    """Return how to end a command of the user by its process group, or an empty text."""
+    """Return how to end a process group, or an empty text."""
     return f" (process {process}; kill -- -{process} ends it)" if process is not None else ""
 
 

@@ -2,13 +2,13 @@
 
 In two cases, the target no longer shows where a partition began:
 
-* Others have committed for the group since the cut-over did, and no run of the cut-over saw the
-  partition assigned to a member while the cut-over's commit was still the newest.
+* Others have committed for the group, and no run saw a member with the partition while the
+  cut-over's commit was still the newest.
 * ``verify`` finds ``ok`` or ``moved on``, but the query's log has lost its first batches, or the
-  log start of the partition is above the planned offset.
+  log start is above the planned offset.
 
-The cut-over then records the outcome as unknown, unless an earlier verification found that the
-partition began at the planned offset.
+The outcome is then unknown, unless an earlier verification found that the partition began at the
+planned offset.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def verify_target(context: CutOverContext, facts: Facts) -> str:
     """Check where the target began or, if it has not begun, where it will start.
 
     Raises:
-        CutOverStopped: the target does not start at the planned offsets, it is not known where it
-            began, or the plan is not what the savepoint holds.
+        CutOverStopped: the target does not start as planned, it is not known where it began, or the
+            plan is not what the savepoint holds.
         MigrateError, DecodeError: as for ``migrate.verify``, ``ask_logs`` and
             ``committed_positions``.
     """
@@ -150,7 +150,6 @@ def verify_start(
 
 
 def _records(partition: VerifiedPartition, outcomes: Sequence[StartOutcome]) -> int:
-    """Return the partition's records if its outcome is one of ``outcomes``, else 0."""
     return partition.records if partition.outcome in outcomes else 0
 
 

@@ -29,8 +29,8 @@ class PrimingFailed(CutOverStopped):
 def write(context: CutOverContext, facts: Facts) -> str:
     """Write the target.
 
-    The record has the values that decide where the target starts (``moved_with``) before the write,
-    so that a later run recognizes the target even if this run is killed.
+    Before the write, the record gets the values that decide where the target starts
+    (``moved_with``), so that a later run recognizes the target of a killed one.
 
     Raises:
         Refused: the target must not be written.
@@ -74,7 +74,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
     plan_path = context.record.plan_path
     if is_unfinished(location):
         remove_seed(location)
-    # Check that the plan is still valid, and that the sink would skip no batches.
+    # The plan must still be valid, and the sink must skip no batches.
     to_spark(
         plan=plan_path,
         sink=context.spec.sink,
@@ -169,7 +169,7 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
 
 
 def record_written(context: CutOverContext, facts: Facts) -> str:
-    """Record that a killed run, or the command that it had started, wrote the target completely."""
+    """Record that a killed run or its command wrote the whole target."""
     if context.spec.states and context.record.model.query_id is None:
         _record_primed(context, _location_facts(facts))
     context.record.change(written=now())
