@@ -64,7 +64,7 @@ class Command:
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def process_id(self) -> int | None:
-        """Return the command's process group, or None before its start and after its end."""
+        """Return the command's process group, or None if it never ran or its exit code is there."""
         if not self.state.exists():
             return None
         began, _, process = self.state.read_bytes().strip().partition(b" ")

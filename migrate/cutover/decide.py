@@ -4,8 +4,8 @@
 target, and on whether the job was started again.
 
 The functions raise ``Refused`` if the user must change something first, ``CutOverStopped`` if a
-step might have failed or the job was started again, and the error of a needed fact that could not
-be read.
+step failed or might have, or the job was started again, and the error of a needed fact that could
+not be read.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def decide_start(facts: Facts) -> Decision:
         case None if facts.record.start is not None:  # after a power cut, its file may be missing
             raise CutOverStopped(START_EXIT_CODE_MISSING)
     # The command was never run, or failed. No batch is committed, so a query that starts now begins
-    # at the planned offsets.
+    # at the planned offsets, even if an earlier query had begun to read.
     _check_not_started_again(facts)
     return Action.START
 

@@ -53,7 +53,8 @@ class Savepoint:
         pointer: its path, as Flink names it.
         stop: the kind of stop that its metadata names; ``UNKNOWN`` before Flink 1.16.
         sha256: the checksum of its ``_metadata``, in hex.
-        written_at: when it (or its copy) was written, in epoch milliseconds, if known.
+        written_at: when it (of a copy, perhaps the copy) was written, in epoch milliseconds, if
+            known.
         written_in: where Flink wrote it, if known; a copy's ``pointer`` is elsewhere.
     """
 

@@ -88,7 +88,8 @@ def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) ->
     """Return the consumer group as it is now, read by a new client if none is given.
 
     Raises:
-        BrokerError, ConfigError: as for ``ask_broker``.
+        BrokerError: the broker did not answer.
+        ConfigError: the Kafka properties are not valid.
     """
     group = context.spec.target.group
     assert group is not None

@@ -106,7 +106,7 @@ def _check_job(context: CutOverContext, job_to_stop: JobToStop) -> Sequence[str]
 
     Raises:
         Refused: the job must not be stopped, or the plan must not be applied.
-        FlinkRestError: it did not answer.
+        FlinkRestError: Flink did not answer.
         MigrateError, DecodeError: as for ``plan_move``.
         OSError: the folder for savepoints cannot be read.
     """

@@ -92,7 +92,10 @@ def _not_ours_reason(facts: Facts, target: LocationFacts) -> str:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return what the user must do with Flink's job; an empty text if it was not stopped."""
+    """Return what the user must do with Flink's job; an empty text if it was not stopped.
+
+    The facts must have ``target``, ``started_again`` and ``savepoint``.
+    """
     savepoint, restarted = facts.savepoint_pointer, facts.started_again
     started, reason = started_work(facts)
     if savepoint is None:
@@ -207,7 +210,11 @@ def _find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
 
 
 def _restore_group(context: CutOverContext, path: Path) -> None:
-    """Restore a group by its rollback file; stop if not all its offsets were restored."""
+    """Restore a group by its rollback file.
+
+    Raises:
+        CutOverStopped: not all offsets of the group were restored.
+    """
     outcome = rollback(path, execute=True, **context.file.target_kafka_arguments()).outcome
     if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
