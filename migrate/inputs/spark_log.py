@@ -25,11 +25,12 @@ from pathlib import Path
 
 from decoder import ByteSource
 from decoder.storage import METADATA_FILE, checkpoint_number, join
-from migrate.inputs.offsets_json import NotOffsets, parse_json
+from migrate.inputs.offsets_json import parse_json
 from migrate.inputs.spark_log_entries import (
     Offsets,
     commit_path,
     entry_numbers,
+    input_errors,
     list_directory,
     offsets_path,
     read_commit,
@@ -164,10 +165,8 @@ def query_id(directory: str, files: ByteSource) -> str | None:
     path = join(directory, "metadata")
     if not files.is_file(path):
         return None
-    try:
+    with input_errors(path):
         metadata = parse_json(read_text(files, path))
-    except NotOffsets as error:
-        raise InputError(f"{path}: {error}") from error
     own_id = metadata.get("id") if isinstance(metadata, dict) else None
     if not isinstance(own_id, str) or not _UUID.fullmatch(own_id):
         raise InputError(f"{path}: it does not hold the id of a query")

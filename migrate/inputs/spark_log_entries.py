@@ -155,7 +155,7 @@ def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
     """
     if not line.startswith("{"):
         return None  # such as a number, for the rate source; or `-`, for no offset yet
-    try:
+    with input_errors(path):
         value = parse_json(line)
         if not all(
             isinstance(inner, dict) and all(map(_NUMBER.fullmatch, inner))
@@ -163,21 +163,17 @@ def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
         ):
             return None  # such as {"logOffset":3}, for the file source
         return _refuse_markers(topic_offsets(value))
-    except NotOffsets as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def read_seed(files: ByteSource, path: str) -> Offsets | None:
     """Read the seed of a Kafka source; return None for another kind of source."""
-    with _input_errors(path):
+    with input_errors(path):
         if files.read_range(path, 0, 1) != _KAFKA_SEED:
             return None
     version, _, offsets = read_text(files, path).removeprefix("\0").partition("\n")
     _check_version(path, version, _SEEDS)
-    try:
+    with input_errors(path):
         return _refuse_markers(topic_offsets(parse_json(offsets)))
-    except NotOffsets as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def _refuse_markers(offsets: Offsets) -> Offsets:
@@ -203,26 +199,26 @@ def entry_numbers(files: ByteSource, directory: str) -> list[int]:
 
 def list_directory(files: ByteSource, directory: str) -> list[str] | None:
     """Return the names in a directory, or None if it is missing."""
-    with _input_errors(directory):
+    with input_errors(directory):
         return files.list_directory(directory)
 
 
 def read_text(files: ByteSource, path: str) -> str:
     """Read a file as UTF-8."""
-    with _input_errors(path):
-        content = files.read(path)
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
+    with input_errors(path):
+        return files.read(path).decode()
 
 
 @contextmanager
-def _input_errors(path: str) -> Iterator[None]:
-    """Turn an OSError into an InputError, except StorageUnavailable."""
+def input_errors(path: str) -> Iterator[None]:
+    """Turn errors of reading and parsing a file into InputErrors, except StorageUnavailable."""
     try:
         yield
     except StorageUnavailable:
         raise
+    except NotOffsets as error:
+        raise InputError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error

@@ -22,6 +22,7 @@ from migrate.inputs.spark_log import (
     newest_committed_batch,
     newest_uncommitted_batch,
     oldest_is_continuous,
+    positions_after,
     query_id,
     starting_positions,
 )
@@ -72,15 +73,15 @@ def query_positions(pointer: str) -> ListedPositions:
     files = Files()
     directory = query_directory(pointer, files)
     batch = newest_committed_batch(directory, files)
-    # Before the check of ``batch``: for a directory without a query, this call raises InputError.
-    committed = committed_positions(pointer, directory, files)
     if batch is None:
+        starting_positions(pointer, directory, files)  # raises, for a directory without a query
         raise Refused(
             f"{directory}: the query has not committed a batch yet; instead, name the "
             "checkpoint or savepoint (CHK) from which `migrate to-spark` wrote this location (a "
             "query in Real-Time Mode then writes its output again)"
         )
     operator_id = query_operator_id(directory, files)
+    committed = positions_after(pointer, directory, batch, files)
     url = directory if "://" in directory else f"//{directory}"
     written_at = files.modified_at(commit_path(directory, batch))
     return ListedPositions(

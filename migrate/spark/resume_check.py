@@ -40,18 +40,16 @@ from migrate.storage.new_file import add_path_to_errors
 
 # The limit on records: enough to prove that records can be read, and few enough to be read quickly.
 _RECORDS = 1000
-_SAME = (
-    "bootstrap.servers",
-    "client.id",
-    "sasl.kerberos.service.name",
-    "security.protocol",
-    "ssl.key.password",
-)
-_RENAMED = {
+_JAVA_NAMES = {
+    "bootstrap.servers": "bootstrap.servers",
+    "client.id": "client.id",
+    "sasl.kerberos.service.name": "sasl.kerberos.service.name",
     "sasl.mechanism": "sasl.mechanism",
     "sasl.mechanisms": "sasl.mechanism",
+    "security.protocol": "security.protocol",
     "ssl.ca.pem": "ssl.truststore.certificates",
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.password": "ssl.key.password",
     "ssl.key.pem": "ssl.keystore.key",
     "ssl.keystore.location": "ssl.keystore.location",
     "ssl.keystore.password": "ssl.keystore.password",
@@ -201,10 +199,8 @@ def kafka_options(config: KafkaConfig) -> dict[str, str]:
     texts = {name: value for name, value in config.items() if isinstance(value, str)}
     java: dict[str, str] = {}
     for name, value in texts.items():
-        if name in _SAME:
-            java[name] = value
-        elif name in _RENAMED:
-            java[_RENAMED[name]] = value
+        if name in _JAVA_NAMES:
+            java[_JAVA_NAMES[name]] = value
         elif name in _FILES:
             java[_FILES[name]] = _read_pem(name, value)
         elif name == _IDENTIFICATION:

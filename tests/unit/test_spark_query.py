@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from migrate.inputs.spark_log import newest_committed_batch
 from migrate.inputs.spark_query import query_positions
 from migrate.model.finding import Finding, Severity
 from migrate.model.positions import Position, PositionState
+from migrate.storage.files import Files
 from tests.golden.spark.jobs import GOLDEN
 from tests.support.command import Result, migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
@@ -45,6 +47,23 @@ def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
     # A saved plan is applied from any folder.
     assert extraction.origin.pointer == f"spark://{directory}"
     assert query_positions(extraction.origin.pointer) == extraction
+
+
+def test_the_positions_are_those_of_the_batch_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A running query may commit a batch while it is read."""
+    directory = spark_directory(tmp_path / "query", RUN)
+
+    def then_commit(name: str, files: Files) -> int | None:
+        number = newest_committed_batch(name, files)
+        spark_directory(directory, {"offsets/1": batch('{"t":{"0":95}}'), "commits/1": COMMIT})
+        return number
+
+    monkeypatch.setattr("migrate.inputs.spark_query.newest_committed_batch", then_commit)
+    positions = query_positions(f"spark:{directory}")
+    (source,) = positions.sources
+    assert (positions.origin.number, source.positions[0].start) == (0, 90)
 
 
 @pytest.mark.parametrize(

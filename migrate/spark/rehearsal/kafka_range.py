@@ -57,7 +57,6 @@ class KafkaStream:
     _spark: SparkSession = field(init=False)
     # Counts the records when the events are used; None if Spark's optimizer removes this count.
     _counter: Observation | None = field(init=False)
-    _by_partition: dict[TopicPartition, tuple[int, int]] | None = field(init=False, default=None)
 
     def parse(self, spark: SparkSession, parse: Parse) -> None:
         """Set ``events``: the records, parsed by the user's function."""
@@ -94,19 +93,30 @@ class KafkaStream:
         }
         return self._spark.read.format("kafka").options(**options).load()
 
-    def count(self) -> int:
-        """Return the number of records; to be called only after the events were used."""
-        # If the user's function has run an action of its own, such as ``first``, the observation
-        # has the number of records of that action.
-        if self._has_no_gap(self._observed()):
-            return self._observed()
-        return sum(records for records, _ in self._counts().values())
+    def count(self) -> tuple[int, list[WarningText]]:
+        """Return the number of records, and warnings; to be called after the events were used.
 
-    def gap_warnings(self) -> Iterator[WarningText]:
-        """Yield warnings about offsets without a record, and partitions read from the log start."""
-        if self._has_no_gap(self._observed()):
-            return
-        counts = self._counts()
+        The warnings are about offsets without a record, and partitions read from the log start.
+        """
+        starts = [range_.start for range_ in self.ranges.values() if isinstance(range_.start, int)]
+        if self._counter is not None and len(starts) == len(self.ranges):
+            # If the user's function has run an action of its own, such as ``first``, the
+            # observation has the number of records of that action.
+            observed: int = self._counter.get["records"]
+            if observed == sum(range_.end for range_ in self.ranges.values()) - sum(starts):
+                return observed, []
+        frame = self._read().groupBy("topic", "partition")
+        rows = frame.agg(F.count("*").alias("n"), F.min("offset").alias("first")).collect()
+        counts = {(row["topic"], row["partition"]): (row["n"], row["first"]) for row in rows}
+        return sum(count for count, _ in counts.values()), list(self._gap_warnings(counts))
+
+    def _gap_warnings(
+        self, counts: Mapping[TopicPartition, tuple[int, int]]
+    ) -> Iterator[WarningText]:
+        """Yield the warnings of ``count``.
+
+        ``counts`` has the number of records of each partition, and the offset of the first one.
+        """
         for partition, range_ in sorted(self.ranges.items()):
             count, first = counts.get(partition, (0, range_.end))
             start = range_.start
@@ -126,29 +136,6 @@ class KafkaStream:
                     f"{start} to {range_.end}: the others are control records, or were compacted, "
                     "maybe since Flink read them",
                 )
-
-    def _observed(self) -> int:
-        """Return the number of records of the observation; -1 without an observation."""
-        return -1 if self._counter is None else self._counter.get["records"]
-
-    def _has_no_gap(self, records: int) -> bool:
-        """Return whether there are so many records that each offset must have one."""
-        offsets = 0
-        for range_ in self.ranges.values():
-            if isinstance(range_.start, Marker):
-                return False
-            offsets += range_.end - range_.start
-        return records == offsets
-
-    def _counts(self) -> Mapping[TopicPartition, tuple[int, int]]:
-        """Return the number of records of each partition, and the offset of the first one."""
-        if self._by_partition is None:
-            frame = self._read().groupBy("topic", "partition")
-            rows = frame.agg(F.count("*").alias("n"), F.min("offset").alias("first")).collect()
-            self._by_partition = {
-                (row["topic"], row["partition"]): (row["n"], row["first"]) for row in rows
-            }
-        return self._by_partition
 
 
 def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Iterator[WarningText]:

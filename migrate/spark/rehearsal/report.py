@@ -106,33 +106,33 @@ def make_rehearsal(
         notes: the warnings of the comparisons, and what was not compared.
     """
     counts = [stream.count() for stream in streams]
-    gaps = (stream.gap_warnings() for stream in streams)
-    warnings = (*pair.warnings, *unread_topics(pair, streams), *chain(*gaps), *notes.warnings)
+    records = sum(count for count, _ in counts)
+    gaps = chain.from_iterable(warnings for _, warnings in counts)
+    warnings = (*pair.warnings, *unread_topics(pair, streams), *gaps, *notes.warnings)
     lines = [
-        f"{pair.earlier} to {pair.later}: {counted(sum(counts), 'record')} of "
+        f"{pair.earlier} to {pair.later}: {counted(records, 'record')} of "
         f"{counted(len(pair.ranges), 'partition')}"
     ]
     if written is not None:
         lines.append(f"the query wrote {counted(written, 'row')}")
-    state_wrong, state_lines = _differences("state", state, events, time)
-    output_wrong, output_lines = _differences("output", output, events, None)
-    lines += [*state_lines, *output_lines, *(f"warning: {warning}" for warning in warnings)]
+    title, main, extra = ("output", output, None) if state is None else ("state", state, output)
+    wrong, wrong_lines = _differences(title, main, events, time)
+    wrong_output, output_lines = _differences("output", extra, events, None)
+    lines += [*wrong_lines, *output_lines, *(f"warning: {warning}" for warning in warnings)]
     lines += [f"not compared: {subject}" for subject in notes.not_compared]
     if output is None:
         lines.append(
             "not compared: what the query wrote, since Flink's output was not given (output)"
         )
-    main = output if state is None else state
-    output_proof = None if output is None else output.proof
     return Rehearsal(
         StateProof(0, 0, 0, 0) if main is None else main.proof,
         start,
-        sum(counts),
-        output_wrong if state is None else state_wrong,
+        records,
+        wrong,
         warnings,
         written,
-        None if state is None else output_proof,
-        None if state is None or output is None else output_wrong,
+        None if extra is None else extra.proof,
+        None if extra is None else wrong_output,
         tuple(lines),
     )
 

@@ -26,6 +26,7 @@ from decoder.kafka.source import (
     HybridSource,
     UnknownSource,
 )
+from decoder.kafka.split import Split
 from decoder.metadata.model import EmptySegment, Operator, OperatorStateHandle
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.state_files import StateFiles
@@ -81,9 +82,7 @@ def changed_source(
     is_legacy = isinstance(source, LegacyConsumer)
     state_name = LEGACY_CONSUMER_STATE if is_legacy else SOURCE_READER_STATE
     handles = _handles(operator, state_name)
-    elements: dict[int, _Elements] = {subtask: [] for subtask in handles}
-    for subtask, key, data in _read(operator, source, state_name, files, handles):
-        elements[subtask].append((key, data))
+    elements = _read(operator, source, state_name, files, handles)
     readers = Counter(key for subtask_elements in elements.values() for key, _ in subtask_elements)
     shared = [key for key in changes if readers[key] > 1]
     if shared and not is_legacy:  # in a FlinkKafkaConsumer, each subtask has all partitions (union)
@@ -138,8 +137,8 @@ def _read(
     state_name: str,
     files: StateFiles,
     handles: Mapping[int, OperatorStateHandle],
-) -> Iterator[tuple[int, ClusterPartition | None, bytes]]:
-    """Yield the subtask, the partition and the bytes of every element."""
+) -> dict[int, _Elements]:
+    """Return the elements of each subtask."""
     name = _name(operator)
     states = [
         SubtaskState(subtask, handle, state)
@@ -148,25 +147,32 @@ def _read(
         if state.name == state_name
     ]
     is_legacy = isinstance(source, LegacyConsumer)
+    elements: dict[int, _Elements] = {subtask: [] for subtask in handles}
     for subtask, data in state_elements(states, files, name, sized=not is_legacy):
         if is_legacy:
             offset = read_legacy_element(Cursor(data, name), subtask)
-            yield subtask, ClusterPartition(None, offset.topic, offset.partition), data
-            continue
-        split = read_reader_element(data, name)
-        if isinstance(split, HybridSplit) and isinstance(source, HybridSource):
-            if split.source_index != source.source_index:
-                yield subtask, None, data
-                continue
-            split = read_any_split(split.wrapped, split.version, name)
-        match split:
-            case DynamicSplit():
-                inner = split.split
-                yield subtask, ClusterPartition(split.cluster, inner.topic, inner.partition), data
-            case HybridSplit():
-                yield subtask, None, data
-            case _:
-                yield subtask, ClusterPartition(None, split.topic, split.partition), data
+            key: ClusterPartition | None = ClusterPartition(None, offset.topic, offset.partition)
+        else:
+            key = _partition_of(read_reader_element(data, name), source, name)
+        elements[subtask].append((key, data))
+    return elements
+
+
+def _partition_of(
+    split: Split | DynamicSplit | HybridSplit, source: Source, name: str
+) -> ClusterPartition | None:
+    """Return a split's partition; None if the split is of another source of a HybridSource."""
+    if isinstance(split, HybridSplit) and isinstance(source, HybridSource):
+        if split.source_index != source.source_index:
+            return None
+        split = read_any_split(split.wrapped, split.version, name)
+    match split:
+        case DynamicSplit(cluster=cluster, split=inner):
+            return ClusterPartition(cluster, inner.topic, inner.partition)
+        case HybridSplit():
+            return None
+        case _:
+            return ClusterPartition(None, split.topic, split.partition)
 
 
 def _new_element(

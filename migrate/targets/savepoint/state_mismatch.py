@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import PlanInput
@@ -33,7 +33,7 @@ _WARNING_CODES = frozenset(
 
 
 def state_mismatches(
-    changes: Iterable[SourceChange], savepoint: PlanInput, origin: Origin, *, allowed: bool
+    changes: Sequence[SourceChange], savepoint: PlanInput, origin: Origin, *, allowed: bool
 ) -> tuple[list[Refusal], list[WarningText]]:
     """Return messages about the records that a change of positions repeats or leaves out.
 
@@ -54,7 +54,7 @@ def state_mismatches(
     }
     sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
     if not sizes:
-        return [], _warnings(_position_changes(changes, origin))
+        return [], position_warnings(changes, origin)
     lines = _position_changes(changes)
     if not lines:
         return [], []
@@ -63,7 +63,10 @@ def state_mismatches(
         f"{sum(sizes)} bytes of state, which is that of the savepoint's own positions"
     )
     if allowed:
-        return [], [warning_text(WarningCode.STATE_MISMATCH, own_state), *_warnings(lines)]
+        return [], [
+            warning_text(WarningCode.STATE_MISMATCH, own_state),
+            *position_warnings(changes),
+        ]
     return [
         Refusal(
             f"{own_state}: {join_some(lines, MOST_NAMED, '; ')}",
@@ -72,34 +75,15 @@ def state_mismatches(
     ], []
 
 
-def _warnings(lines: Iterable[str]) -> list[WarningText]:
+def position_warnings(
+    changes: Sequence[SourceChange], origin: Origin | None = None
+) -> list[WarningText]:
+    """Return a warning for each changed position; for ``origin``, see ``_position_changes``."""
+    lines = _position_changes(changes, origin)
     return [warning_text(WarningCode.POSITION_CHANGED, line) for line in lines]
 
 
-def position_warnings(changes: Iterable[SourceChange]) -> list[WarningText]:
-    """Return a warning for each changed position of a job or query with state."""
-    return _warnings(_position_changes(changes))
-
-
-def _state_effect(by: int | None) -> str:
-    """Return the effect of a change by ``by`` offsets on a state that stays as it is."""
-    if by is None:
-        return "how much of it is in the state is not known"
-    records = f"up to {counted(abs(by), 'record')} {'is' if abs(by) == 1 else 'are'}"
-    return f"{records} {'counted twice' if by < 0 else 'not in the state'}"
-
-
-def _read_effect(by: int | None, origin: Origin) -> str:
-    """Return what a job without state reads again or skips after a change by ``by`` offsets."""
-    if by is None:
-        return ""
-    records = f"up to {counted(abs(by), 'record')}"
-    if by < 0:
-        return f"Flink reads {records} again"
-    return f"Flink skips {records}{reader_clause(origin)}"
-
-
-def _position_changes(changes: Iterable[SourceChange], origin: Origin | None = None) -> list[str]:
+def _position_changes(changes: Sequence[SourceChange], origin: Origin | None = None) -> list[str]:
     """Return a line for each partition whose position changes, except removed partitions.
 
     The line names the operator if several operators read the topic.
@@ -109,7 +93,6 @@ def _position_changes(changes: Iterable[SourceChange], origin: Origin | None = N
         origin: the origin of the new positions. With an origin, the lines say what a job without
             state reads again or skips; with None, what the job's state counts twice or lacks.
     """
-    changes = list(changes)
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [
         (f"operator {change.operator_id}: " if readers[planned.topic] > 1 else "")
@@ -122,13 +105,21 @@ def _position_changes(changes: Iterable[SourceChange], origin: Origin | None = N
 
 def _line(planned: PlannedPartition, origin: Origin | None) -> str:
     by = planned.difference
-    effect = _state_effect(by) if origin is None else _read_effect(by, origin)
     if by is None:
-        change = f"goes on from {planned.next_offset}"
+        effect = ": how much of it is in the state is not known" if origin is None else ""
+        return f"{planned.name} goes on from {planned.next_offset}{effect}"
+    records = f"up to {counted(abs(by), 'record')}"
+    if origin is None:
+        verb = "is" if abs(by) == 1 else "are"
+        effect = f"{records} {verb} {'counted twice' if by < 0 else 'not in the state'}"
+    elif by < 0:
+        effect = f"Flink reads {records} again"
     else:
-        direction = "back" if by < 0 else "ahead"
-        change = f"goes {direction} from {planned.current} to {planned.next_offset}"
-    return f"{planned.name} {change}{': ' if effect else ''}{effect}"
+        effect = f"Flink skips {records}{reader_clause(origin)}"
+    direction = "back" if by < 0 else "ahead"
+    return (
+        f"{planned.name} goes {direction} from {planned.current} to {planned.next_offset}: {effect}"
+    )
 
 
 def check_savepoint(
