@@ -34,21 +34,18 @@ from decoder.storage import (
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 
-# The largest ``_metadata`` that is read; the whole file is in memory, as in Flink's JobManager.
-# Most files have a few KB to a few MB; many small inline states make a file larger.
+# The largest ``_metadata`` that is read. Most have a few KB to a few MB; many small inline states
+# make a file larger.
 MAX_METADATA_BYTES = 1 << 30
-# The size of the first read. Most ``_metadata`` files are shorter and need no second read.
+# The size of the first read: most ``_metadata`` files are shorter and need no second read.
 _FIRST_READ_BYTES = 64 * 1024
 # If the job completes a newer checkpoint while its directory is read, the read starts again, but
 # at most this number of times: a job may complete checkpoints faster than a slow store delivers
-# one. After the last restart, the checkpoint is returned even if it is not the newest; its newer
-# siblings then show that the job runs. Restarts after a deleted file are not limited: the deleted
-# checkpoint cannot be returned, and each such restart reads a checkpoint with a higher number, so
-# the loop ends.
+# one. Restarts after a deleted file are not limited: each reads a checkpoint with a higher number,
+# so the loop ends.
 _MAX_RESTARTS = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# The number of parallel requests. A job may retain hundreds of checkpoints, and each checkpoint
-# takes a request to a remote store.
+# A job may retain hundreds of checkpoints, and each takes a request to a remote store.
 _PARALLEL_REQUESTS = 16
 
 
@@ -58,20 +55,18 @@ class Checkpoint:
 
     Attributes:
         pointer: the directory of ``_metadata``.
-        checkpoint_id: the number of the checkpoint.
-        metadata_version: the version of ``_metadata``.
         type: checkpoint or savepoint, and whether the job stopped with it.
-        operators: every operator of the job, in the order of ``_metadata``.
+        operators: the job's operators, in the order of ``_metadata``.
         sources: the state of each source, by operator id; UnknownSource if not recognised.
         sinks: the state of each sink, by operator id; UnknownSink if not recognised.
         newer_siblings: the numbers of the job's newer complete checkpoints, in the order of
             ``Siblings.newer``. They prove that the job ran on after this checkpoint.
-        written_at: when the checkpoint completed or was copied (the time of ``_metadata``), in
-            epoch milliseconds. None if the store keeps no times.
-        earlier_run: the numbers of sibling checkpoints that have higher numbers but were written
-            before this one, ascending. After them, the job started to count from 1 again.
-        contradicting: the numbers of sibling checkpoints whose times contradict their numbers,
-            ascending; see ``decoder.checkpoint_order``.
+        written_at: the time of ``_metadata``, in epoch milliseconds; None if the store keeps no
+            times.
+        earlier_run: the higher numbers of siblings that were written before this checkpoint,
+            ascending. After them, the job started to count from 1 again.
+        contradicting: the numbers of siblings whose times contradict their numbers, ascending; see
+            ``decoder.checkpoint_order``.
         copied_from: the directory in which Flink wrote the checkpoint, if it is known and differs
             from ``pointer``. ``written_at`` may then be the time of a copy.
     """
@@ -98,9 +93,9 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
 
-    A running job may complete a newer checkpoint, and delete older ones, during the read. If the
-    pointer is the job's directory, the read starts again with the newer checkpoint (see
-    ``_MAX_RESTARTS``). If the pointer is a ``chk-<n>`` that was deleted, DecodeError is raised.
+    A running job may complete a newer checkpoint, and delete older ones, during the read. The read
+    then starts again with the newer checkpoint (see ``_MAX_RESTARTS``), if the pointer is the job's
+    directory.
 
     Args:
         pointer: a checkpoint, savepoint or job directory; see the module's docstring.
@@ -109,7 +104,7 @@ def read_checkpoint(
             directories; see ``decoder.state_files``.
 
     Raises:
-        DecodeError: there is no such checkpoint, or a part of it cannot be read.
+        DecodeError: there is no such checkpoint, or a part of it cannot be read or was deleted.
     """
     files = source if source is not None else LocalFiles()
     path = _resolve_pointer(os.fspath(pointer), files)
@@ -146,7 +141,7 @@ def translate_os_errors(path: str) -> Iterator[None]:
 
 
 def _resolve_pointer(pointer: str, files: ByteSource) -> str:
-    """Return the path of a pointer in ``files``; the pointer may be a URI."""
+    """Return the path of a pointer in ``files``."""
     shown = redact_url(pointer)
     if shown != pointer:
         raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=shown)
@@ -167,11 +162,7 @@ def _resolve_pointer(pointer: str, files: ByteSource) -> str:
 
 
 class MetadataFile(NamedTuple):
-    """A ``_metadata`` file that was read: its parsed content, its bytes and its path.
-
-    ``directory`` is the checkpoint's directory, and ``source`` the ByteSource that the file was
-    read from.
-    """
+    """A ``_metadata`` file that was read from ``source``; ``directory`` is the checkpoint's."""
 
     metadata: Metadata
     data: bytes
@@ -260,8 +251,8 @@ def _find_replacement(
     """Return the ``_metadata`` to read next, after a file of a checkpoint was missing.
 
     Raises:
-        DecodeError: ``_metadata`` was deleted, and there is no replacement: the pointer names this
-            checkpoint, or no newer one is complete.
+        DecodeError: ``_metadata`` was deleted, and the pointer names this checkpoint, or no newer
+            one is complete.
         DecodeError, FileNotFoundError: ``missing`` itself, if there is no replacement and
             ``_metadata`` still exists.
     """
@@ -327,8 +318,8 @@ def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> s
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # The likely path comes first, because a missing file takes two requests to a store. The
-    # directory is listed last, because the list may be long: a file for each subtask.
+    # The likely path comes first: a missing file takes two requests to a store. The directory is
+    # listed last: it may have a file for each subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE
     for path in (pointer, below) if named else (below, pointer):

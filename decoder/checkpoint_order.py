@@ -1,11 +1,10 @@
 """The siblings of a ``chk-<n>``, and which of them are newer.
 
-A job completes its checkpoints in the order of their numbers: when one completes, Flink drops the
-older ones that are still pending (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But
-a job that starts without its state counts from 1 again. If its directory stays the same (a fixed
-job id, or ``execution.checkpointing.create-subdir: false``), the directory can also hold higher
-numbers of an earlier run. Only the files' times show which run is newer, and a copy of the files
-can have other times.
+A job completes its checkpoints in the order of their numbers
+(CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But a job that starts without its
+state counts from 1 again. If its directory stays the same (a fixed job id, or
+``execution.checkpointing.create-subdir: false``), the directory can also hold higher numbers of an
+earlier run. Only the files' times show which run is newer, and a copy can have other times.
 
 So checkpoints with consecutive numbers are taken as one run, ordered by number. Two runs with a gap
 between their numbers are ordered by time if their times differ by more than ``MIN_GAP_MS``, else
@@ -22,10 +21,10 @@ from typing import NamedTuple
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# In milliseconds. If small checkpoints are copied one after another, their new times differ by less
-# than this. Most jobs take longer than this from their start to their first checkpoint.
+# In milliseconds. The times of small copied checkpoints differ by less. Most jobs take longer from
+# their start to their first checkpoint.
 MIN_GAP_MS = 10_000
-# The next three constants limit the requests to a store: a checkpoint's time takes one request.
+# The next three limit the requests to a store: a checkpoint's time takes one.
 # The maximum number of runs of lower numbers that are examined, from the lowest on.
 _MAX_LOWER_RUNS = 16
 # The maximum number of checkpoints that are tried, from the end of a run, until one has a time. An
@@ -60,9 +59,9 @@ def find_siblings(
     Args:
         checkpoint: the absolute directory of the checkpoint.
         number: the checkpoint's number, as its ``_metadata`` has it.
-        written_at: when its ``_metadata`` was written, in epoch milliseconds. If that is not known
-            (None), only the numbers are compared.
-        files: where the checkpoint's files are.
+        written_at: when its ``_metadata`` was written, in epoch milliseconds; if None, only the
+            numbers are compared.
+        files: where the files are.
     """
     if checkpoint_number(checkpoint) is None:
         return Siblings()
@@ -127,10 +126,7 @@ def is_complete(checkpoint: str, files: ByteSource) -> bool:
 
 
 def completed_at(checkpoint: str, files: ByteSource) -> int | None:
-    """Return when a checkpoint's ``_metadata`` was written, in epoch milliseconds.
-
-    Return None if there is no ``_metadata``, or if the store keeps no times.
-    """
+    """Return the time of ``_metadata`` in epoch milliseconds; None if missing or without a time."""
     try:
         return files.modified_at(join(checkpoint, METADATA_FILE))
     except FileNotFoundError:

@@ -28,7 +28,7 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 class Cursor:
     """A position in bytes that moves forwards only, and never past their end.
 
-    Every read takes the field's name. Errors show this name and the position.
+    Every read takes the field's name for errors.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")
@@ -176,8 +176,7 @@ class Cursor:
     def count(self, field: str, item_bytes: int = 1) -> int:
         """Read an i32 that counts items of at least ``item_bytes`` (>= 1) each.
 
-        The count is checked against the bytes left, so that it cannot make a loop or an allocation
-        larger than the input.
+        It is checked against the bytes left, to bound loops and allocations by the input.
         """
         value = self.i32(field)
         if value < 0:

@@ -18,8 +18,8 @@ class ErrorKind(Enum):
     UNSUPPORTED = "unsupported"  # a kind, version or URL that the decoder does not read
 
 
-# The maximum number of characters of an error's ``problem`` or ``field``. Both can quote a name of
-# the file, and a name in a hostile file can have 64 KB.
+# The maximum number of characters of a ``problem`` or ``field``: both can quote a name, and a name
+# in a hostile file can have 64 KB.
 _LONGEST_TEXT = 4000
 
 
@@ -27,7 +27,6 @@ class DecodeError(Exception):
     """A checkpoint could not be read.
 
     Attributes:
-        kind: the kind of failure.
         problem: what is wrong, in one line.
         file: the file, or the name of the part that was read (such as a subtask's state), or None.
         field: the field being read, or None.

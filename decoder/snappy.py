@@ -1,7 +1,7 @@
 """Chunks of a Snappy framed stream, read from the start of any chunk.
 
-Flink flushes the compressor before every element of list state. So each element begins a new chunk,
-and Flink stores the position of the chunk in the compressed stream. A chunk is ``u8 type, u24
+Flink flushes the compressor before every element of list state, and stores the position of the
+chunk that begins there. A chunk is ``u8 type, u24
 length`` (little-endian) and a body. The types: 00 compressed data and 01 uncompressed data, both
 after a masked CRC-32C; FF the stream identifier; 80 to FE padding and skippable chunks. A chunk
 holds at most 65,536 bytes of data.
@@ -55,8 +55,7 @@ def next_chunk(cursor: Cursor) -> bytes:
 def decompress_stream(data: bytes, label: str, limit: int) -> bytes:
     """Decompress one or more complete streams; ``label`` names them in errors.
 
-    The declared sizes of the chunks are added up first, so that nothing is decompressed if the
-    result would be longer than ``limit`` bytes.
+    The declared sizes of the chunks are added up before anything is decompressed.
 
     Raises:
         DecodeError: ``data`` is cut short, is not such a stream, or has more than ``limit`` bytes

@@ -1,15 +1,14 @@
 """The files of state handles, in a checkpoint that may have been moved or copied.
 
-A handle has the path that its file had when Flink wrote it, so a copied checkpoint has the old
-absolute URIs. A file is looked for at these paths, in this order: the handle's relative path, from
-the directory of ``_metadata``; the file's base name in that directory; the part of the path after
-the job id, in the job's current directory; the absolute URI.
+The handles of a copied checkpoint have the old absolute URIs. A file is looked for at these paths,
+in this order: the handle's relative path, from the directory of ``_metadata``; the file's base name
+in that directory; the part of the path after the job id, in the job's current directory; the
+absolute URI.
 
 A handle could name any file of the machine or the store. A file outside of the checkpoint (after
-links are resolved) is opened only with ``allow_external``. The files of a savepoint are in its
-directory; the files of a ``chk-<n>`` can also be in ``shared/`` and ``taskowned/`` beside it. Each
-of these directories can have Flink's random S3 entropy in its path. Two handles must not share
-bytes of a file.
+links are resolved) is opened only with ``allow_external``. A ``chk-<n>`` can also have files in
+``shared/`` and ``taskowned/`` beside it, and each directory can have Flink's random S3 entropy in
+its path. Two handles must not share bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -36,7 +35,7 @@ from decoder.metadata.model import (
 )
 from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 
-# A job id of 32 hex digits, which names the directory with a job's chk-<n>, shared/ and taskowned/.
+# A job id, which names the directory with a job's chk-<n>, shared/ and taskowned/.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _SHARED_DIRECTORIES = ("shared", "taskowned")
 # The root of an object store.
@@ -62,9 +61,8 @@ class _Claim(NamedTuple):
 class _Claims:
     """The file ranges of the handles read so far, by path; several threads may add to them.
 
-    Flink writes each subtask's operator state to a separate file, or to a separate segment of a
-    merged file. In a hostile checkpoint, many handles could name one large file, which would be
-    read and decoded once for each handle.
+    Flink writes each subtask's operator state to a file or a segment of its own. In a hostile
+    checkpoint, many handles could name one large file, which would be read for each handle.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
     2.2.0.
@@ -80,8 +78,6 @@ class _Claims:
     def record(self, path: str, stream: _Stream, label: str) -> None:
         """Record that the bytes of ``stream`` are in the file at ``path``.
 
-        To record the same handle again has no effect.
-
         Raises:
             DecodeError: another handle has some of the same bytes.
         """
@@ -94,8 +90,7 @@ class _Claims:
         with self._lock:
             claims = self._by_path.setdefault(path, [])
             index = bisect(claims, start, key=lambda claim: claim.start)
-            # Recorded claims do not overlap each other, so it is enough to look at the claims
-            # before and after the new one.
+            # Recorded claims do not overlap, so only the neighbours of the new one can.
             for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return
@@ -114,7 +109,6 @@ class StateFiles:
 
     Attributes:
         directory: the directory of ``_metadata``, from ``source.absolute``.
-        source: where files are read.
         allow_external: whether files outside of the checkpoint may be opened too.
     """
 
@@ -217,7 +211,7 @@ class StateFiles:
         for candidate in candidates:
             if "\0" in candidate:
                 continue
-            # Cached, because resolving links takes as long as reading a range.
+            # Resolving links takes as long as reading a range.
             if candidate not in self._paths:
                 absolute = self.source.absolute(candidate)
                 own = self.allow_external or self._is_inside(absolute)
@@ -267,8 +261,8 @@ def _is_below_without_entropy(path: str, directory: str, root: str) -> bool:
     """Return whether a path is below the directory if Flink's random S3 entropy is left out.
 
     For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
-    and the state files with random characters in place of ``_entropy_``. The user configures only
-    ``root``, so ``_entropy_`` can only be in that part of the path.
+    and the state files with random characters in its place. Only the ``root``, which the user
+    configures, can have ``_entropy_``.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):

@@ -14,8 +14,8 @@ from typing import Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The size in bytes of the largest file that ``read`` accepts: a hostile sparse file may have any
-# size. A saved plan of half a million partitions is smaller.
+# The largest file that ``read`` accepts: a hostile sparse file may have any size. A saved plan of
+# half a million partitions is smaller.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -30,10 +30,9 @@ class StorageUnavailable(OSError):
 class ByteSource(Protocol):
     """Read-only files under slash-separated paths.
 
-    The source determines the form of a path (a local path, a URL). ``read``, ``read_range`` and
-    ``modified_at`` raise FileNotFoundError for a missing file. Methods raise StorageUnavailable if
-    a store fails or denies access, and another OSError if a local file cannot be read.
-    ``read_range`` must be thread-safe.
+    ``read``, ``read_range`` and ``modified_at`` raise FileNotFoundError for a missing file. Methods
+    raise StorageUnavailable if a store fails or denies access, and another OSError if a local file
+    cannot be read. ``read_range`` must be thread-safe.
     """
 
     def read(self, path: str) -> bytes:
@@ -114,14 +113,9 @@ class LocalFiles:
 def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Read a whole file; refuse a pipe, which may block, and a device, which may have no end.
 
-    Args:
-        path: the file's path; links are followed.
-        max_bytes: the largest size in bytes that is accepted.
-
     Raises:
         FileNotFoundError: the file does not exist.
-        OSError: the file is not a regular file, is larger than ``max_bytes``, or there is no
-            permission to read it.
+        OSError: the file is not a regular file, is larger than ``max_bytes``, or cannot be read.
     """
     path = os.fspath(path)
     status = os.stat(path)  # noqa: PTH116 - paths are text here

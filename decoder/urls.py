@@ -1,7 +1,7 @@
 """Redaction of URLs.
 
-Credentials in a URL, such as a password, a key or a signature, would get into messages, plans,
-tables and shell histories. So a URL with credentials is refused, and the message shows it redacted.
+Credentials in a URL would get into messages, plans, tables and shell histories. So such a URL is
+refused, and the message shows it redacted.
 
 ``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, and ``…/x?sv=1&sig=SECRET`` as
 ``…/x?sv=…&sig=…``: the values of all parameters are redacted, because any of them may be secret.

@@ -40,13 +40,10 @@ from decoder.metadata.java_stream import JavaArray, JavaObject, JavaValue, read_
 _PACKAGE = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.source."
 _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
-# The class names as bytes, to search for them in a Java object stream.
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
-# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME. State of users' functions can have this
-# name, too.
+# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; users' functions can have it, too.
 WRAPPER_STATE = "_default_"
-# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0, so a job with this state is a Beam
-# pipeline.
+# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: the job is a Beam pipeline.
 BEAM_BUNDLE = "bundle-buffer-tag"
 # The versions of Beam's serializer (SerdeUtils.getNaiveObjectSerializer).
 _VERSIONS = (0,)
@@ -64,10 +61,8 @@ class BeamMark(NamedTuple):
     """The position of a split in one partition (PartitionMark).
 
     Attributes:
-        topic: the topic.
-        partition: the partition.
-        next_offset: the offset of the record to be read next; NOT_SET if ``splitState`` is null, or
-            if the reader did not know its starting offset yet.
+        next_offset: NOT_SET if ``splitState`` is null, or if the reader did not know its starting
+            offset yet.
         watermark: the last watermark in epoch milliseconds; None if ``splitState`` is null.
     """
 

@@ -19,7 +19,7 @@ class Rows(Sequence[_T_co]):
     """A sequence whose items are made anew in each iteration.
 
     It equals every sequence with equal items. ``fields`` yields some fields of each item as a
-    tuple, in a third of the time that making the items takes.
+    tuple, in a third of the time.
     """
 
     __slots__ = ("_length", "_make_items", "fields")

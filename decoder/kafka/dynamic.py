@@ -12,10 +12,9 @@ true, ``i32 n`` and n bytes. Version 3 adds at the end ``i32 n`` retained cluste
 clusterId, i64 retainedUntil, i32 len``, a KafkaSourceEnumState}.
 
 When the metadata service removes a cluster, its positions stay in the state until ``retainedUntil``
-(epoch milliseconds). If the service lists the cluster again before that time, Flink resumes from
-these positions.
+(epoch milliseconds): Flink resumes from them if the service lists the cluster again.
 
-An initializer is a serialized Java object, perhaps of a class of the job, and is skipped.
+An initializer is a serialized Java object, and is skipped.
 
 Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
 enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2 and (split
@@ -35,8 +34,8 @@ DYNAMIC_SPLIT_VERSIONS = (1, 2)
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The minimum size of one item in bytes. Each text takes two bytes for its length, and a cluster's
-# id or a topic at least one more.
+# The minimum size of one item in bytes: a text has two bytes of length, and a cluster's id or a
+# topic at least one more.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
@@ -68,10 +67,10 @@ class DynamicEnumeratorState(NamedTuple):
     """DynamicKafkaSourceEnumState.
 
     Attributes:
-        version: the version of this enumerator's serializer, not of the clusters' enumerators.
+        version: of this enumerator's serializer, not of the clusters' enumerators.
         streams: the last answer of the metadata service: by stream id, then by cluster id.
-        clusters: the enumerator state of each cluster. A cluster of ``streams`` is missing here if
-            it was inactive when Flink wanted to start its enumerator.
+        clusters: the enumerator state of each cluster, except those whose enumerator Flink could
+            not start.
         retained: the enumerator state of clusters that the metadata service no longer lists.
     """
 

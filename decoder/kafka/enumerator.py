@@ -56,8 +56,7 @@ class AssignmentStatus(Enum):
 class EnumeratorEntry(NamedTuple):
     """A topic-partition that the enumerator lists. ``split`` is None in versions 1 and 2.
 
-    A split's starting offset was set when the partition was discovered, so it does not show how far
-    the job has read.
+    A split's starting offset is that of the discovery, and does not show how far the job has read.
     """
 
     topic: str
@@ -66,12 +65,11 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# The smallest number of entries that are read as columns. Fewer would take more time and memory as
-# columns, and a DynamicKafkaSource may list thousands of clusters with one partition each.
+# The smallest number of entries that are read as columns; fewer would take more time and memory.
 _MIN_FOR_COLUMNS = 5
 
-# The split version is checked even if there is no split: it might be all that distinguishes Kafka's
-# state from another source's.
+# The split version is checked even without splits: it might be all that distinguishes Kafka's state
+# from another source's.
 _SPLIT_VERSIONS = (SPLIT_VERSION,)
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -129,8 +127,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
 def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     """Read version 0: the assigned splits, by subtask.
 
-    If a rescaled job has failed, a split may be listed under its old and its new subtask. The
-    subtasks are ignored: only the readers' state shows which one has the split now.
+    The subtasks are ignored: if a rescaled job has failed, a split may be listed under two.
     """
     subtasks = cursor.i32("subtasks")
     cursor.version("split", _SPLIT_VERSIONS)

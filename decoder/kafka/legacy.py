@@ -1,4 +1,4 @@
-"""The state of a FlinkKafkaConsumer, the source before KafkaSource (until Flink 1.20).
+"""The state of a FlinkKafkaConsumer (until Flink 1.20).
 
 Union list state ``topic-partition-offset-states``: each subtask lists the partitions it reads. An
 element is a KafkaTopicPartition written by Kryo, followed by ``i64`` offset; no length precedes the

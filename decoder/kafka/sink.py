@@ -86,8 +86,8 @@ class KafkaWriterState(NamedTuple):
 class SinkState(NamedTuple):
     """The state of one operator of a KafkaSink: its writers, or a committer's transactions.
 
-    If both fields are empty, the operator might be the committer of another kind of sink: a
-    committer state in which nothing is pending looks the same for every kind.
+    If both fields are empty, the operator might be another kind of sink's committer: with nothing
+    pending, all look the same.
     """
 
     writers: tuple[KafkaWriterState, ...]
@@ -211,7 +211,7 @@ def _read_committable(cursor: Cursor, version: int) -> tuple[_Pending, ...]:
     """Read a committable; return an empty tuple if it only deletes files."""
     if cursor.skip_if(_FILE_MAGIC):
         return _read_file_committable(cursor, version)
-    if version != 1:  # the error's offset is that of the version, 8 bytes back: i32 version, length
+    if version != 1:  # the error's offset is that of the version, 8 bytes back
         cursor.check_version(version, "committable", (1,), back=8)
     epoch = cursor.i16("producer epoch")
     producer_id = cursor.i64("producer id")

@@ -86,8 +86,8 @@ class BeamKafkaIO(NamedTuple):
 class UnknownSource(NamedTuple):
     """A source whose state has no splits, or does not decode as the state of one known kind.
 
-    ``reason`` is the first problem. ``partly_kafka``: whether some of the state decodes as a Kafka
-    source's or names Beam's KafkaIO; the source may then be a damaged Kafka source.
+    ``reason`` is the first problem. If some of the state decodes as a Kafka source's or names
+    Beam's KafkaIO (``partly_kafka``), the source may be a damaged Kafka source.
     """
 
     reason: str
@@ -98,8 +98,6 @@ class HybridSource(NamedTuple):
     """The state of one HybridSource operator.
 
     Attributes:
-        source_index: the index of the current source.
-        current: the state of the current source.
         other_splits: the number of splits of other sources in the readers' state.
     """
 
@@ -192,8 +190,8 @@ class _Readers:
 class _Enumerator:
     """An enumerator's bytes, with a property for each kind of source that they might belong to.
 
-    Each property decodes the bytes as its kind, when it is first used. Its value is the decoded
-    state, the error's text if the bytes do not decode, or None if no enumerator state was stored.
+    A property is the bytes decoded as its kind, the error's text if they do not decode, or None if
+    no enumerator state was stored.
     """
 
     def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:
@@ -263,14 +261,14 @@ def recognise_source(
 
 
 def _names_beam(data: bytes) -> bool:
-    """Return whether a serialized object names Beam's split or KafkaIO."""
+    """Return whether serialized bytes name Beam's split or KafkaIO."""
     return BEAM_SPLIT in data or BEAM_KAFKA in data
 
 
 def _recognise_beam(
     readers: _Readers, enumerator: _Enumerator, coordinator_bytes: bytes
 ) -> BeamKafkaIO | UnknownSource:
-    """Recognise a KafkaIO of Beam; ``coordinator_bytes`` is the coordinator state."""
+    """Recognise a KafkaIO of Beam."""
     partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in coordinator_bytes
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -298,7 +296,7 @@ def _recognise(
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
     """Recognise a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
 
-    ``kinds`` are the kinds of the source's splits; if it has none, the kind of its enumerator.
+    ``kinds``: of the source's splits; if it has none, of its enumerator.
     """
     partly_kafka = bool(
         readers.plain
@@ -368,7 +366,7 @@ def _dynamic_source(
 def _recognise_hybrid(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
-    """Recognise a HybridSource; ``enumerator`` has the index of its current source."""
+    """Recognise a HybridSource."""
     if not isinstance(enumerator, HybridEnumeratorState):
         reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))

@@ -39,9 +39,8 @@ _Read = Callable[[bytes, int, int], tuple[Any, int]]
 def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """Return a function from (data, position) to the value at that position and its end.
 
-    The function raises DecodeError for bytes that Flink never writes, and for a value that is
-    larger or nested deeper than the decoder allows. It raises IndexError or struct.error for a
-    value that continues past the end of ``data``, or has a negative length.
+    The function raises DecodeError for bytes that Flink never writes and for too large or too deep
+    values; IndexError or struct.error for a value past the end of ``data`` or a negative length.
     """
     read = _Compiler().read(schema)
     return lambda data, position: read(data, position, 0)
@@ -164,10 +163,7 @@ def _read_blocks(read_item: _Read, make: type[list[Any]]) -> _Read:
 
 
 def _count(data: bytes, position: int) -> tuple[int, int]:
-    """Read the number of items of a block, a varint.
-
-    The code of varints is repeated here, because a call of a shared function would be slower.
-    """
+    """Read the number of items of a block, a varint; a call of shared code would be slower."""
     value = shift = 0
     while True:
         byte = data[position]

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from decoder.cursor import Cursor
 from decoder.keyed_state import types
 
-# The deepest nesting of a schema. Schemas in use are less deep, and Python's stack allows more.
+# The deepest nesting of a schema; Python's stack allows more.
 _MAX_DEPTH = 32
 _PRIMITIVES = {kind.value: kind for kind in types.AvroKind}
 _LOGICAL = {

@@ -12,9 +12,8 @@ up to 3 digits of a second. It also holds text and bytes of up to 7 bytes; its l
 millisecond and the ``i32 offset`` of the ``i64`` milliseconds; for any other value, the value's
 ``i32 length`` and ``i32 offset``. An offset counts from the first byte of the row or array.
 
-Flink writes the variable-length parts of a row one after another. This module accepts them anywhere
-in the row. But it refuses a row whose slots and parts are together longer than the row: otherwise,
-many slots of hostile input could point to the same bytes.
+The variable-length parts may be anywhere in the row. But a row is refused if its slots and parts
+are together longer than it: many slots of hostile input could point to the same bytes.
 
 Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
 """

@@ -6,8 +6,8 @@ namespace, key and value, each in its serializer's form (the value of a LIST or 
 ``i32 n``). An entry of a priority queue is a timer. If the stream is compressed, each state is a
 separate Snappy stream.
 
-No length precedes an entry or a value. So after a value that cannot be read, the rest of the key
-group is unreadable.
+No length precedes an entry or a value, so after an unreadable value the rest of the key group is
+unreadable.
 
 Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation @ Flink 2.2.0.
 """
@@ -37,7 +37,7 @@ _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
-# The size in bytes of a state's number and the number of its entries.
+# A state's number and the number of its entries.
 _STATE_HEADER_BYTES = 6
 _TIMESTAMP_BYTES = 8
 
@@ -57,8 +57,8 @@ def read_heap_batches(
         number: the index of the state in ``states``.
         head_error: why the head could not be read to its end, or None.
         data: the key group, decompressed and without its number.
-        key_group: the key group's number.
-        label: the key group's name in errors.
+        key_group: its number.
+        label: its name in errors.
 
     Raises:
         DecodeError: the bytes are corrupt, or a value of this or an earlier state cannot be read.
@@ -86,9 +86,9 @@ def read_states(
 ) -> Iterator[tuple[int, list[Entry]]]:
     """Yield (state number, batch of entries) for all states of the key group.
 
-    The first batch of each state is empty; it tells the caller that the state begins. ``target`` is
-    the state that the caller reads, or None for all: if an earlier state is unreadable, the error
-    says that ``target`` is blocked. The other arguments are those of ``read_heap_batches``.
+    The first batch of each state is empty: the state begins. ``target`` is the state that the
+    caller reads, or None for all; if an earlier state is unreadable, the error says that ``target``
+    is blocked. The other arguments are those of ``read_heap_batches``.
     """
     position = 0
     remaining = set(range(len(states)))
@@ -100,8 +100,8 @@ def read_states(
             number = _u16(data, position)[0]
             readers = None
             if number >= len(states) and head_error is not None:
-                # The head was read only up to the state with the unknown serializer, the last of
-                # ``states``. The state ``number`` comes later in the head.
+                # The head was read up to the state with the unknown serializer, the last of
+                # ``states``.
                 readers = states[-1]
                 yield len(states) - 1, []
                 raise DecodeError(ErrorKind.UNSUPPORTED, head_error.problem)
@@ -150,8 +150,8 @@ def blocked_reason(name: str, problem: str) -> str:
     )
 
 
-# A function that reads one stored entry, appends it to the list (a MAP as one ``Entry`` for each
-# pair), and returns the stored entry's end.
+# Reads one stored entry, appends it to the list (a MAP as one ``Entry`` for each pair), and returns
+# the stored entry's end.
 _Read = Callable[[Readers, bytes, int, int, list[Entry]], int]
 
 
@@ -237,16 +237,16 @@ def split_heap_key_group(
 ) -> Iterator[bytes]:
     """Split a key group into smaller ones that hold only the entries of the state ``target``.
 
-    The end of an entry is found only by reading it, so each entry is read twice: here, and by the
-    caller. If an entry or a state's header cannot be read, the last of the smaller key groups
-    begins with it, so that the caller's reading raises the error.
+    The end of an entry is found only by reading it. If an entry or a state's header cannot be read,
+    the last of the smaller key groups begins with it, so that the caller's reading raises the
+    error.
 
     Args:
         states: the states of the head.
         blocks: the key group, decompressed and without its number.
         target: the index of the state in ``states``.
         key_group: the key group's number.
-        max_bytes: the size in bytes of the largest entry that is read.
+        max_bytes: the size of the largest entry that is read.
         label: the key group's name in errors.
 
     Raises:
@@ -316,8 +316,8 @@ def split_heap_key_group(
 def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Yield blocks until their total size is above ``size`` bytes, or no block is left.
 
-    The caller passes the size of its bytes, so each call doubles them. After each call it reads a
-    long entry again from the start; because of the doubling, this happens only a few times.
+    The caller passes the size of its bytes, so each call doubles them, and a long entry is read
+    again only a few times.
     """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
@@ -325,12 +325,12 @@ def _take_blocks(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _state_header(number: int, count: int) -> bytes:
-    """Return the bytes before a state's entries: the state's number and the number of entries."""
+    """Return the state's number and the number of entries, as they precede its entries."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 
 
 def has_key_group(data: bytes) -> bool:
-    """Return whether the data is long enough to hold the key group's number."""
+    """Return whether the data can hold the key group's number."""
     return len(data) >= _KEY_GROUP_BYTES
 
 

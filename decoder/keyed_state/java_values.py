@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 _SECONDS_PER_DAY = 86_400
 _NANOS = 1_000_000_000
-# The number of days in a 400-year cycle of the proleptic Gregorian calendar, and from 0000-03-01 to
-# 1970-01-01.
+# The days in a 400-year cycle of the Gregorian calendar, and from 0000-03-01 to 1970-01-01.
 _CYCLE_DAYS = 146_097
 _DAYS_TO_EPOCH = 719_468
 _DAYS_IN_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -161,7 +160,7 @@ class Instant(NamedTuple):
 class SqlDate(Instant):
     """A java.sql.Date: midnight in the JVM's time zone; the time zone is not stored.
 
-    A SqlDate is printed as a date if it is midnight in UTC, otherwise as a point in time.
+    It is printed as a date if it is midnight in UTC, otherwise as a point in time.
     """
 
     __slots__ = ()
@@ -174,7 +173,7 @@ class SqlDate(Instant):
 class SqlTime(Instant):
     """A java.sql.Time: a time on 1970-01-01 in the JVM's time zone; the time zone is not stored.
 
-    A SqlTime is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
+    It is printed as a time if it is on 1970-01-01 in UTC, otherwise as a point in time.
     """
 
     __slots__ = ()

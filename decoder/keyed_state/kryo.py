@@ -58,9 +58,8 @@ _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
 # The deepest nesting of objects; protects Python's stack from hostile input.
 _MAX_DEPTH = 64
-# The maximum number of objects in one value, and of nulls in one collection. Without these limits,
-# a few bytes could stand for any number of objects (by repeated references) or of nulls (by the
-# count of a collection).
+# The maximum number of objects in one value, and of nulls in one collection: a few bytes could
+# stand for any number of them (by repeated references, or by a collection's count).
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -85,7 +84,7 @@ _DEFAULT_REGISTERED = (
     "java.lang.Long",
     "java.lang.Double",
 )
-# The classes that Kryo or Flink's registrar registers, by id. Some of them are not read here.
+# The classes that Kryo or Flink's registrar registers, by id.
 _REGISTERED = {
     **dict(enumerate(_DEFAULT_REGISTERED)),
     73: "java.util.Arrays$ArrayList",
@@ -102,11 +101,10 @@ _REGISTERED = {
     84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_DEFAULT_REGISTERED) - {"java.lang.String"}
-# By array class, the class of the elements. Kryo writes the elements with the serializer that is
-# registered for their class.
+# By array class, the class of the elements, whose registered serializer writes them.
 _ARRAYS = {f"[L{name};": name for name in _DEFAULT_REGISTERED}
 # For each class, the classes of its fields, and of their fields. Kryo 2.24 writes the fields with
-# the serializers that are registered for these classes; Kryo 5.6 does not.
+# the serializers registered for these classes; Kryo 5.6 does not.
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
     "java.time.OffsetDateTime": (
@@ -146,17 +144,16 @@ _ABSTRACT = frozenset(
 def kryo_type(
     name: str, registered: Sequence[tuple[str, bool]], defaults: Sequence[str], version: int
 ) -> Type:
-    """Return the type of values that Kryo writes.
+    """Return the type of values of the class ``name``.
 
     Args:
-        name: the class of the values.
+        name: the class.
         registered: (class, whether Kryo's own serializer writes it) of each registered class.
         defaults: the classes for which the job has default serializers. If there is one, the result
             is ``Unreadable``.
         version: ``KRYO_2`` or ``KRYO_5``.
     """
     replaced = frozenset(class_name for class_name, by_kryo in registered if not by_kryo)
-    # The classes of those parts of the object that Kryo writes with registered serializers.
     part_classes = _PARTS.get(name, ()) if version == KRYO_2 else ()
     if name in _ARRAYS:
         part_classes = (_ARRAYS[name],)
@@ -166,9 +163,8 @@ def kryo_type(
         return Unreadable(name, problem)
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot has its fields")
-    # The classes with the ids from 85 on. If the job registers a class of ``_REGISTERED`` without a
-    # serializer, the class keeps its id, so it is left out here. A class with a serializer of the
-    # job gets an empty name, because its layout is unknown.
+    # The classes with the ids from 85 on. A class of ``_REGISTERED`` that the job registers without
+    # a serializer keeps its id. A class with a serializer of the job gets an empty name.
     known = _REGISTERED.values()
     names = (
         class_name if by_kryo else ""
@@ -181,9 +177,8 @@ def kryo_type(
 def find_open_class(type_: Type) -> str | None:
     """Return the first open class in a type, or None.
 
-    A class that Kryo writes is open if it is Object, an interface, an abstract class or a
-    container. Each value then names the classes of its own objects, so it is not known in advance
-    whether the objects can be read.
+    A class is open if it is Object, an interface, an abstract class or a container: whether its
+    objects can be read is known only from each value.
     """
     if isinstance(type_, Kryo):
         class_name = type_.class_name
@@ -195,8 +190,7 @@ def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
     """Read the object at ``position``; return it and its end.
 
     Raises:
-        DecodeError: an object cannot be read here, for example because its class is not known; or
-            Kryo never writes such bytes.
+        DecodeError: an object cannot be read here, or Kryo never writes such bytes.
         IndexError, struct.error: the object continues past the end of ``data``.
     """
     reader = _Reader(type_, data, position)
@@ -205,7 +199,7 @@ def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
 
 
 class _Reader:
-    """A reader of one value, with its position and the objects read so far."""
+    """A reader of one value."""
 
     def __init__(self, type_: Kryo, data: bytes, position: int) -> None:
         self.data = data
@@ -224,7 +218,7 @@ class _Reader:
         return None if name is None else self.object_of_class(name, depth)
 
     def object_of_class(self, name: str, depth: int, nullable: bool = False) -> Any:
-        """Read an object of the class ``name``; ``nullable``: whether it may be null (0)."""
+        """Read an object of the class ``name``, which may be null (0) if it is ``nullable``."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
             self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
@@ -232,8 +226,8 @@ class _Reader:
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # ``class_name`` refuses such classes too, but is not called for a field or element that
-            # can have only one class.
+            # ``class_name``, which refuses such classes too, is not called where only one class is
+            # possible.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._is_kryo_5 and name in _ENUMS):
@@ -317,7 +311,7 @@ class _Reader:
     def varint(self, first: int = 0x7F) -> int:
         """Read an unsigned varint of at most 32 bits; ``first`` masks its first byte.
 
-        The loop repeats that of ``Cursor.varint``: calling a shared function would double the time.
+        It repeats ``Cursor.varint``, because calling a shared function would double the time.
         """
         byte = self.u8()
         value, more = byte & first, byte & (first + 1)
@@ -363,7 +357,7 @@ class _Reader:
         return float(value)
 
     def count(self) -> int:
-        """Read a varint that counts elements of at least a byte each; check that they can fit."""
+        """Read a count of elements of at least a byte each; check that they can fit."""
         value = self.varint()
         self.check_count(value)
         return value
@@ -612,10 +606,7 @@ class _Reader:
         return f"{self.object_of_class('java.time.LocalTime', depth)}{offset}"
 
     def timestamp(self, depth: int) -> Instant:
-        """Read a Timestamp: varlong milliseconds, varint nanoseconds of the second.
-
-        The milliseconds' part below a second is not used, because the nanoseconds contain it.
-        """
+        """Read a Timestamp: varlong milliseconds, varint nanoseconds, which repeat the millis."""
         millis = self.java_long()
         return self.check(Instant(millis // 1000, self.varint()))
 
@@ -654,7 +645,7 @@ def _array(element: Callable[[_Reader, int], Any]) -> _Read:
 
 
 def _array_of(name: str) -> _Read:
-    """Return the function that reads an array whose elements are of one final class."""
+    """Return the reader of an array whose elements are of one final class."""
     return _array(lambda reader, depth: reader.object_of_class(name, depth, nullable=True))
 
 

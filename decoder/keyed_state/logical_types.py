@@ -17,8 +17,8 @@ from decoder.errors import ErrorKind
 from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
-# The deepest nesting of types, and the maximum number of types in one type. A Java object can refer
-# to earlier objects, so without these limits a few bytes could stand for a tree of any size.
+# The deepest nesting of types, and the maximum number of types in one type: by references, a few
+# bytes could stand for a tree of any size.
 _MAX_DEPTH = 24
 _MAX_TYPES = 10_000
 

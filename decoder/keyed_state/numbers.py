@@ -9,8 +9,8 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 from decoder.errors import DecodeError, ErrorKind
 
-# The size in bytes of the largest number that is read (2,466 digits). The time to print a number
-# grows with the square of its length, and Python prints at most 4,300 digits.
+# The size in bytes of the largest number that is read (2,466 digits). Python prints at most 4,300
+# digits.
 _MAX_BYTES = 1024
 # A context that does not round.
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)

@@ -34,8 +34,7 @@ _MAX_ENTRY_BYTES = 256 * 1024 * 1024
 # The largest key group of the heap backend that is read at once, in bytes. To split a larger one,
 # each of its entries is read once more.
 _MAX_WHOLE_BYTES = 32 * 1024 * 1024
-# The sizes of the blocks in which key groups are read. Blocks of compressed bytes are smaller,
-# because Snappy's ratio is up to 21 to 1.
+# The sizes of the blocks in which key groups are read; Snappy's ratio is up to 21 to 1.
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
@@ -82,8 +81,8 @@ class StateSource(Protocol):
         """Return ranges of key groups that can be read separately, with their sizes in bytes.
 
         The sizes are approximate. A range has at most ``max_bytes`` bytes, unless it is a single
-        key group or the handle cannot be divided. Where the handle shows which key groups are
-        empty, a range does not begin or end with one of them.
+        key group or the handle cannot be divided. It does not begin or end with a key group that
+        the handle shows as empty.
         """
 
 
@@ -186,11 +185,7 @@ class KeyGroupsSource:
         return attributes_without(self, "_readers")
 
     def blocked_reasons(self) -> dict[int, str]:
-        """Return why states after an unreadable state cannot be read, by state number.
-
-        The result is empty in canonical form. In the heap backend's form, key groups are parsed up
-        to their first unreadable entry.
-        """
+        """Return the reasons; key groups in the heap backend's form are parsed to find them."""
         readable = self.head.error is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:
             return {}

@@ -4,11 +4,9 @@ The handle has the database's files by name, and a stream that holds only the he
 names and serializers). Each state is a column family with the state's name; keys and values of the
 rows have canonical form. The files may also contain rows of other subtasks' key groups.
 
-RocksDB itself reads the files, through the package ``rocksdict`` from PyPI. The files are copied to
-a temporary directory and opened read-only. The OPTIONS file names the merge operator. Without this
-operator, RocksDB would silently leave out the elements of a LIST, which are merge operands. The
-OPTIONS file also names log directories on the task manager's machine; in the copy these names are
-removed.
+RocksDB itself reads a temporary copy of the files, through the package ``rocksdict``. The OPTIONS
+file names the merge operator, without which RocksDB would silently leave out the elements of a
+LIST, and log directories on the task manager's machine, which are removed in the copy.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.

@@ -68,11 +68,9 @@ _NESTED_MAGIC = 1333245
 _NESTED_VERSION = 1
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
-# The maximum depth of nested serializers. The types of jobs are less deep, and Python's stack
-# allows more.
+# The maximum depth of nested serializers; Python's stack allows more.
 _MAX_DEPTH = 32
-# The maximum number of padding bytes for null. If all values of a type have the same length, Flink
-# pads null to that length.
+# The maximum number of bytes to which Flink pads null, if all values of a type have one length.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
 _MAX_PRECISION = 38
@@ -354,10 +352,9 @@ def _enum(reader: _Reader) -> Type:
 
 
 def _pojo(reader: _Reader) -> Type:
-    """Read the content of a POJO's snapshot.
+    """Read ``UTF class``, then three optional maps from names to snapshots.
 
-    ``UTF class``, then three optional maps: fields, registered subclasses, other subclasses. The
-    values of the maps are snapshots.
+    The maps: fields, registered subclasses, other subclasses.
     """
     reader.check_version(2)
     name = reader.cursor.utf("class of a POJO")
@@ -385,7 +382,7 @@ def _read_framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
 
 
 def _kryo(reader: _Reader) -> Type:
-    """Read the content of a Kryo snapshot.
+    """Read a Kryo snapshot.
 
     ``UTF class``, then three optional maps: registrations, default serializers, default
     serializers' classes. A registration is ``UTF class, i32 kind`` and content that depends on the
@@ -405,7 +402,7 @@ def _kryo(reader: _Reader) -> Type:
 
 
 def _avro(reader: _Reader) -> Type:
-    """Read the content of an Avro snapshot.
+    """Read an Avro snapshot.
 
     Version 3: class and schema, both in the encoding of ``decoder.keyed_state.strings``.
     Version 2: ``UTF class, UTF schema``. Version 1: ``UTF schema``.

@@ -1,7 +1,6 @@
 """The keyed states of a checkpoint, and their entries.
 
-A state is identified by its operator and its name. Each subtask has a part of the state: some of
-the key groups, in the subtask's own stream or files.
+Each subtask has a part of a state: some of the key groups, in the subtask's own stream or files.
 """
 
 from __future__ import annotations
@@ -40,10 +39,8 @@ class Part:
     """One subtask's part of a state.
 
     Attributes:
-        subtask: the subtask's index.
         state_source: the states of the handle that holds the part.
         number: the state's number in the source.
-        info: the state's description, as the source has it.
     """
 
     subtask: int
@@ -58,8 +55,7 @@ class Part:
     def key_group_ranges(self, max_bytes: int) -> list[tuple[range, int]]:
         """Return ranges of key groups to be read in other processes, with their sizes in bytes.
 
-        A range has at most ``max_bytes`` bytes if possible; see ``StateSource.key_group_ranges``.
-        The part can be pickled, to send it to these processes.
+        See ``StateSource.key_group_ranges``. The part can be pickled, to send it to the processes.
         """
         with translate_os_errors(self.state_source.label):
             return self.state_source.key_group_ranges(max_bytes)
@@ -175,10 +171,7 @@ def read_keyed_states(
 ) -> KeyedStates:
     """Read the keyed states of a checkpoint and their types; entries are read on demand.
 
-    Args:
-        pointer: as for ``read_checkpoint``.
-        source: as for ``read_checkpoint``.
-        allow_external_files: as for ``read_checkpoint``.
+    The arguments are those of ``read_checkpoint``.
 
     Raises:
         DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. Other errors

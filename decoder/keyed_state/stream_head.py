@@ -49,10 +49,7 @@ class StateInfo:
     """A state of a stream.
 
     Attributes:
-        name: the state's name.
-        kind: the kind of state.
         key: the type of the state's keys.
-        namespace: the type of the namespaces.
         map_key: the type of a MAP's keys; None for other kinds, and for a MAP whose
             serializer is unknown.
         value: the type of the values, without the time that TTL adds; for a LIST, the type of its

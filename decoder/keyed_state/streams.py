@@ -17,11 +17,10 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# A stream of at most this size is read at once and kept in memory. The limit is small, because
-# there may be thousands of streams.
+# A stream of at most this size is kept in memory; there may be thousands.
 _MAX_WHOLE_BYTES = 256 * 1024
-# At least this many bytes of a larger stream are read at once, to send fewer requests to a store.
-# Exceptions: the head, the last bytes, and a stream of unknown size.
+# At least this many bytes of a larger stream are read at once, except for the head, the last bytes,
+# and a stream of unknown size.
 _MIN_READ_BYTES = 4 * 1024 * 1024
 
 

@@ -34,9 +34,7 @@ def decode_text(data: bytes | bytearray, encoding: str) -> str:
 
 
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Read the text at ``position``; return it and its end.
-
-    Null is returned as None, and text with invalid characters as ReplacedText.
+    """Read the text at ``position``, or None for null; return it and its end.
 
     Raises:
         DecodeError: the length or a UTF-16 unit is corrupt.

@@ -1,9 +1,8 @@
 """The types of keyed state: a small closed set, made from serializer snapshots.
 
-A type describes both the layout and the meaning of a value. It corresponds to one of Flink's
-serializers, or to several that write the same bytes; the modules ``snapshots`` and
-``logical_types`` name these serializers. "Read as" in the docstrings names the Python value that
-the decoder returns; classes such as Instant and Pairs are in the module ``java_values``.
+A type stands for one of Flink's serializers, or for several that write the same bytes; the modules
+``snapshots`` and ``logical_types`` name them. "Read as" names the Python value; classes such as
+Instant and Pairs are in the module ``java_values``.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
-    # Whether the class is a mutable one, such as org.apache.flink.types.IntValue. An IntValue
-    # has the bytes of an Integer, but might have another hash code, and so another key group.
+    # Such as org.apache.flink.types.IntValue: the bytes of an Integer, but perhaps another hash
+    # code, and so another key group.
     mutable: bool = False
 
 
@@ -78,10 +77,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A tuple, or a value of CompositeSerializer: the values of its fields.
-
-    It is read as a dict by name; the names of a tuple's fields are f0, f1, and so on.
-    """
+    """A tuple (fields f0, f1, …) or a value of CompositeSerializer, read as a dict by field."""
 
     class_name: str
     fields: tuple[Field, ...]
@@ -115,8 +111,7 @@ class TaggedUnion:
 class StreamRecord:
     """A record in a window with an evictor, read as a dict with "timestamp" and "value".
 
-    Its layout: ``u8`` 0 and ``i64`` epoch milliseconds, or ``u8`` 1 without a timestamp; then the
-    value.
+    ``u8`` 0 and ``i64`` epoch milliseconds, or ``u8`` 1 without a timestamp; then the value.
     """
 
     value: Type
@@ -133,7 +128,7 @@ class List:
 class NullableList:
     """A Set or T[]: like List, but with a byte before each element. Read as a list.
 
-    ``null`` is the value of that byte for a null element: 1 in a Set, 0 in a T[].
+    For a null element, this byte is ``null``: 1 in a Set, 0 in a T[].
     """
 
     element: Type
@@ -142,10 +137,7 @@ class NullableList:
 
 @dataclass(frozen=True, slots=True)
 class LinkedList:
-    """A LinkedList: ``i32 n``, null bits, the elements that are not null. Read as a list.
-
-    Without ``has_nulls``, there are no null bits, and the layout is that of List.
-    """
+    """A LinkedList: ``i32 n``, null bits if ``has_nulls``, other elements. Read as a list."""
 
     element: Type
     has_nulls: bool
@@ -169,7 +161,7 @@ class Nullable:
 
 
 # The prefix of the name of a field that is no longer in its class
-# (PojoSerializerSnapshotData.getDummyNameForMissingField @ Flink 2.2.0); Java names have no "-".
+# (PojoSerializerSnapshotData.getDummyNameForMissingField @ Flink 2.2.0).
 MISSING_FIELD = "missing-field-at-"
 
 
@@ -177,8 +169,7 @@ MISSING_FIELD = "missing-field-at-"
 class Pojo:
     """A POJO or a Java record: flags, then the fields. Read as a dict by field.
 
-    Fields that were no longer in the class when Flink wrote the value (``MISSING_FIELD``) are left
-    out.
+    Fields with the prefix ``MISSING_FIELD`` are left out.
     """
 
     class_name: str
@@ -258,10 +249,7 @@ class AvroRecord:
 
 @dataclass(frozen=True, slots=True)
 class AvroReference:
-    """A reference, by name, to a record, an enum or a fixed.
-
-    It may be inside the definition of the type that it names.
-    """
+    """A reference, by name, to a record, an enum or a fixed; a record may contain itself."""
 
     name: str
 
@@ -357,7 +345,7 @@ class SqlMap:
 
 @dataclass(frozen=True, slots=True)
 class SqlRow:
-    """A ROW, read as a dict by field; a state's outermost row has the names f0, f1, and so on."""
+    """A ROW, read as a dict by field; a state's outermost row has the fields f0, f1, and so on."""
 
     fields: tuple[tuple[str, SqlType], ...]
 
@@ -367,7 +355,7 @@ SqlType = SqlScalar | SqlDecimal | SqlTimestamp | SqlArray | SqlMap | SqlRow
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A value of a SQL type, in the layout of the serializer that InternalSerializers creates."""
+    """A value of a SQL type, in the layout of InternalSerializers."""
 
     type: SqlType
 
@@ -381,9 +369,9 @@ class Kryo:
 
     Attributes:
         class_name: a class that the module ``kryo`` can read.
-        registered: the classes registered after Flink's own, in the order of their ids. A class in
-            ``replaced`` keeps its place, with an empty name.
-        replaced: the classes that the job registered with its own serializers.
+        registered: the classes registered after Flink's own, by id; an empty name for one in
+            ``replaced``.
+        replaced: the classes with the job's own serializers.
         version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """
 
@@ -395,10 +383,7 @@ class Kryo:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value of an unknown layout.
-
-    ``field`` is the path of field names to the value, joined by dots.
-    """
+    """A value of an unknown layout; ``field`` is the path to it, joined by dots."""
 
     class_name: str
     reason: str

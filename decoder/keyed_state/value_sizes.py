@@ -28,8 +28,7 @@ def has_fixed_length(type_: types.Type) -> bool:
         case types.Scalar(kind):
             return kind not in _VARIABLE
         case types.Struct(_, fields):
-            # In TupleSerializerBase, a field of length 0 makes the tuple's length variable, as a
-            # field of variable length does.
+            # In TupleSerializerBase, a field of length 0 makes the tuple's length variable.
             return all(
                 has_fixed_length(part)
                 and not (isinstance(part, types.Scalar) and part.kind in _NO_LENGTH)

@@ -1,13 +1,12 @@
 """Readers of values: a function for each type, made once and called for each value.
 
 ``reader(type)`` returns a function from (data, position) to (value, position after the value).
-All functions with the return type ``Read`` return such a function; "Read" in their docstrings
-describes what the returned function does.
+"Read" in the docstrings of functions that return a ``Read`` describes the returned function.
 
 A negative length raises DecodeError; in Avro's encoding, IndexError. A value that continues past
-the end of ``data`` raises IndexError or struct.error. The caller turns IndexError and struct.error
-into a DecodeError. Before elements are read, their number is checked against the remaining bytes,
-or against a limit if elements may have no bytes.
+the end of ``data`` raises IndexError or struct.error, which the caller turns into a DecodeError.
+The number of elements is checked against the remaining bytes, or against a limit if elements may
+have no bytes.
 
 The docstrings here and in ``types`` describe the layouts. Numbers are big-endian, except in SQL's
 binary rows and in Kryo's objects (see ``kryo``).
@@ -55,15 +54,12 @@ _hour_minute_second_nano = Struct(">bbbi").unpack_from
 
 _MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
 _SIGN = 1 << 63
-# The maximum number of elements in a collection whose elements may have no bytes (like NullValue).
+# The maximum number of elements that may have no bytes (like NullValue).
 _MAX_EMPTY_ITEMS = 1 << 16
 
 
 def reader(type_: types.Type) -> Read:
-    """Return the function that reads values of ``type_``.
-
-    For an Unreadable type, the returned function raises DecodeError.
-    """
+    """Return the function that reads values of ``type_``; for Unreadable, it raises DecodeError."""
     match type_:
         case types.Scalar(kind):
             return _SCALARS[kind]

@@ -25,11 +25,10 @@ from decoder.metadata.model import (
     StreamState,
 )
 
-# The deepest nesting of handles; protects Python's stack from hostile input. Flink nests two
-# levels: a changelog handle contains keyed handles, and a key-group handle a stream handle.
+# The deepest nesting of handles; protects Python's stack from hostile input. Flink nests two.
 MAX_NESTING = 8
 
-# The number of values of CheckpointedStateScope, the scope of a merged file.
+# The number of values of CheckpointedStateScope.
 _SEGMENT_SCOPES = 2
 
 _MODES = tuple(DistributionMode)  # the value of each mode is its index
@@ -180,10 +179,9 @@ def _skip_key_group_range(cursor: Cursor, field: str) -> None:
 def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
     """Step over a KeyedStateHandle; return the size of its state in bytes.
 
-    ``u8 type``: 0 null; 3, 7, 12 key groups, with the fields of type 3 in ``read_stream``, and
-    after them, only in type 12, ``UTF handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog
-    bytes; 10, 13 changelog files. The functions below describe the fields of types 5, 8 to 11, 13
-    and 14.
+    ``u8 type``: 0 null; 3, 7, 12 key groups, with the fields of type 3 in ``read_stream``, then,
+    only in type 12, ``UTF handleId``; 5, 11 incremental; 8, 14 changelog; 9 changelog bytes; 10, 13
+    changelog files. The functions below describe the other fields.
     """
     total = cursor.attempt(skip_incremental_fast)
     if total is not None:

@@ -1,12 +1,11 @@
 """A fast way to step over incremental keyed state in the layout that Flink usually writes.
 
-A job with much state in RocksDB has a file handle for each file of each subtask. A million handles
-fill a hundred megabytes of ``_metadata``, and only the sum of the files' sizes is needed.
-Consecutive handles often have local paths of the same length and URIs of the same length. Such a
-run of handles is checked column by column, and its sizes are added up in C.
+A job with much state in RocksDB may have a million file handles, and only the sum of their sizes is
+needed. Consecutive handles often have local paths of one length and URIs of one length. Such a run
+is checked column by column, and its sizes are added up in C.
 
-This module raises no DecodeError. The strict functions in ``handles``, whose errors name the field
-and its position, read a handle with any other layout.
+The strict functions in ``handles``, whose errors name the field and its position, read a handle
+with any other layout.
 
 Source: MetadataV2V3SerializerBase.serializeHandleAndLocalPathList @ Flink 2.2.0.
 """
@@ -25,7 +24,7 @@ _FILE = Struct(">BqH")  # type, size, length of the URI
 _VERSION_1, _VERSION_2 = bytes((5,)), bytes((11,))
 
 # The maximum number of handles that are checked as one run. If the check fails, they are read again
-# one by one. RocksDB has some tens of files per subtask.
+# one by one.
 _MAX_RUN = 128
 _MAX_RUN_BYTES = 64 * 1024
 _MIN_RUN = 4
@@ -38,8 +37,7 @@ class _NeedsStrictReader(Exception):
 def skip_incremental_fast(data: bytes, start: int, end: int) -> tuple[int, int] | None:
     """Step over an incremental handle.
 
-    ``start`` is the position of the type byte. The docstring of ``handles.skip_incremental``
-    describes the bytes after the type byte.
+    ``start`` is the position of the type byte. ``handles.skip_incremental`` describes the rest.
 
     Returns:
         The handle's end and the size of its state in bytes, or None if ``handles`` must read it.

@@ -2,8 +2,8 @@
 
 Objects, enums, strings, arrays, classes, references and null are read into names and values. Of
 the data that a class's own ``writeObject`` or ``writeExternal`` adds, only the objects are kept.
-Other elements are refused: for example proxies, and Externalizable objects in protocol version 1.
-CheckpointProperties, Flink SQL's logical types and Beam's sources do not contain them.
+Other elements, such as proxies, are refused: CheckpointProperties, Flink SQL's logical types and
+Beam's sources do not contain them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -24,8 +24,7 @@ _FIRST_HANDLE = 0x7E0000
 class _Tag:
     """The first byte of each element: java.io.ObjectStreamConstants.
 
-    The tags are in a class, because ``match`` assigns to a name without a dot, and compares only
-    with a dotted one.
+    They are in a class, because ``match`` compares only with a dotted name.
     """
 
     NULL = 0x70
@@ -55,7 +54,7 @@ _BYTES = "[B"
 # levels (properties, type, enum); a logical type of SQL has six for each level of nested ROW types.
 _MAX_DEPTH = 64
 # The maximum number of ancestors of a class; Flink's classes have one. An object has the fields of
-# all ancestors, so with many ancestors a small file could take very long to read.
+# all, so a small file could take very long to read.
 _MAX_ANCESTORS = 16
 
 _FIELD = "Java object"

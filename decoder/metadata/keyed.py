@@ -1,8 +1,6 @@
 """The keyed state handles of ``_metadata``.
 
-This module reads where the keyed state is: files, and byte offsets in them. A reader that needs
-only Kafka positions skips these handles with ``handles.skip_keyed_state``. The docstrings of the
-``skip`` functions in ``handles`` describe the layouts.
+The docstrings of the ``skip`` functions in ``handles`` describe the layouts.
 
 Source: MetadataV2V3SerializerBase @ Flink 2.2.0.
 """
@@ -51,8 +49,8 @@ class IncrementalState(NamedTuple):
 class ChangelogState(NamedTuple):
     """ChangelogStateBackendHandle, or a handle of changes alone.
 
-    ``base`` has the handles of the materialized state. ``change_count`` is the number of handles of
-    later changes.
+    ``base`` has the handles of the materialized state, and ``change_count`` counts those of later
+    changes.
     """
 
     base: tuple[KeyGroupsState | IncrementalState, ...]

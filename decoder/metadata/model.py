@@ -3,9 +3,8 @@
 Most docstrings begin with the name of Flink's class, in org.apache.flink.runtime.state or
 org.apache.flink.runtime.checkpoint @ 2.2.0.
 
-The classes here and most of those in ``kafka`` are named tuples. To define a frozen dataclass takes
-nearly a millisecond at each start of the program, and to create an instance takes three times as
-long as for a named tuple.
+The classes here and most of those in ``kafka`` are named tuples. A frozen dataclass takes nearly a
+millisecond at each start of the program, and its instances three times as long.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The directory in which Flink wrote a checkpoint, to recognise a copied checkpoint.
 
-``_metadata`` contains no time. If the checkpoint is in another directory now, the file's time may
-be the time of a copy. The handle of a subtask's state names the original directory, even if the
-state is inline: FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 gives an inline
-handle the path of the file that would hold a larger state.
+If the checkpoint is in another directory now, its time may be that of a copy. The handle of a
+subtask's state names the original directory, even if the state is inline:
+FsCheckpointStreamFactory.closeAndGetHandle @ Flink 1.15.4 to 2.2.0 gives an inline handle the path
+of the file that would hold a larger state.
 """
 
 from __future__ import annotations

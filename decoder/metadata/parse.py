@@ -222,8 +222,7 @@ def _read_subtask(cursor: Cursor, layout: MetadataLayout, label: str, index_fiel
 def _stateless_subtask(index: int, finished: bool) -> Subtask:
     """Return a subtask without state.
 
-    The result is cached, so that a hostile file with many finished subtasks, of four bytes each,
-    does not fill the memory.
+    Cached: a hostile file with many finished subtasks, of four bytes each, could fill the memory.
     """
     return Subtask(index, finished, None, None, 0, 0, 0)
 

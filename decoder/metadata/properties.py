@@ -17,7 +17,7 @@ from decoder.metadata.java_stream import JavaEnum, JavaObject, read_object_strea
 from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 
 _PACKAGE = "org.apache.flink.runtime.checkpoint."
-# The largest stream that is cached. A stream that Flink writes takes a few hundred bytes.
+# The largest stream that is cached; Flink writes a few hundred bytes.
 _MAX_CACHED_BYTES = 4096
 _UNKNOWN = CheckpointType(CheckpointKind.UNKNOWN, StopKind.UNKNOWN)
 

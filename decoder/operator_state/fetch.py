@@ -1,7 +1,6 @@
 """The elements of one list state of all subtasks of an operator, in the order of the subtasks.
 
-A remote store takes tens of milliseconds for each request. So the next few subtasks' states are
-fetched in parallel while one is decoded.
+The next few subtasks' states are fetched in parallel while one is decoded.
 """
 
 from __future__ import annotations
@@ -93,8 +92,7 @@ def _read_ahead(
             future = None
             if span is not None and span.end - span.start <= _MAX_READ_AHEAD_BYTES:
                 if pool is None:
-                    # Imported late, because it imports logging, and most small checkpoints need no
-                    # pool: their state is inline.
+                    # Imported late: most small checkpoints have inline state and need no pool.
                     from concurrent.futures import ThreadPoolExecutor
 
                     pool = ThreadPoolExecutor(_PARALLEL_REQUESTS)

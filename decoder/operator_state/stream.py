@@ -35,11 +35,10 @@ _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
 # The headers of versions 1 to 5, and of version 6 without compression.
 _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\0\0\6\0")
-# The largest decompressed size of an element. Snappy compresses up to 21 to 1, so a file of 100 MB
-# could decompress to 2 GB. A Kafka split takes about a hundred bytes, a split of another source at
-# most megabytes.
+# The largest decompressed size of an element: Snappy's ratio is up to 21 to 1. A Kafka split takes
+# about a hundred bytes, a split of another source at most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# A smaller gap between the header and the state is read with them: two requests would cost more.
+# A smaller gap between the header and the state is read with them, in one request.
 _MIN_SKIPPED_BYTES = 64 * 1024
 
 
@@ -70,7 +69,6 @@ class ByteArrays(Iterable[bytes]):
     the element before it, or is outside of the stream.
 
     Attributes:
-        part: the part of the stream that holds the elements.
         byte_offsets: the start of each element in the stream.
         end: the end of the state in the stream.
         label: the stream's name in errors.
@@ -92,7 +90,7 @@ class ByteArrays(Iterable[bytes]):
     def plain(self) -> PlainElements | None:
         """The positions of the elements, or None if the elements must be read by iteration.
 
-        Elements may overlap or have gaps between them; the caller must check this.
+        They may overlap or have gaps; the caller must check this.
         """
         header, start = self.part.header, self.part.start
         if not self.byte_offsets or not header.startswith(_PLAIN_HEADERS):

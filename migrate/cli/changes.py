@@ -121,7 +121,7 @@ def carry_out(
     """Change a group, and report the outcome.
 
     Args:
-        change: a function that asks the user, writes the rollback file, and changes the group.
+        change: asks the user, writes the rollback file, and changes the group.
         group: the name of the group.
         rollback_path: the rollback file that ``change`` writes.
 
@@ -134,8 +134,7 @@ def carry_out(
         outcome = change()
         _report(outcome)
     except (KeyboardInterrupt, SystemError) as error:
-        # The rollback file is written before the change. So if it does not exist, nothing was
-        # changed.
+        # The rollback file is written before the change.
         if not is_interrupt(error):
             raise
         if rollback_path.exists():
@@ -165,8 +164,7 @@ def _report(outcome: ChangeOutcome) -> None:
         try:
             emit(str(outcome.rollback_path))
         except OSError as error:
-            # The file name is part of the result. The exit code tells a script that the name is
-            # missing on stdout.
+            # The exit code tells a script that the name is missing on stdout.
             say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
             code = code or Exit.NOT_VERIFIED
     if code is not None:

@@ -9,9 +9,8 @@ from migrate.model.log import log
 from migrate.moves.options import KafkaArguments, MoveArguments, kafka
 from migrate.storage.uris import local_path
 
-# Command-line options take precedence over these variables. If a file of Kafka properties names
-# brokers, MIGRATE_BOOTSTRAP_SERVERS is ignored. The log names each variable that is used, so that
-# the user sees why a broker is asked.
+# Command-line options take precedence over these variables, and a file of Kafka properties that
+# names brokers over MIGRATE_BOOTSTRAP_SERVERS. The log shows the user why a broker is asked.
 _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 
 _Arguments = TypeVar("_Arguments", bound=KafkaArguments)

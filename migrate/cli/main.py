@@ -123,9 +123,8 @@ def main() -> None:
 def _exit_code(end: SystemExit) -> Any:
     """Return the exit code of the process.
 
-    If the reader of a pipe has closed the pipe (``migrate --help | head -1``), Typer exits with 1.
-    In this case, return the exit code of the error that Typer was printing, or 0 if Typer was
-    printing the help.
+    If the reader of a pipe has closed it (``migrate --help | head -1``), Typer exits with 1. Return
+    the exit code of the error that Typer was printing, or 0 if it was printing the help.
     """
     pipe_error = end.__context__
     if not isinstance(pipe_error, BrokenPipeError):

@@ -129,8 +129,7 @@ def emit_pieces(pieces: Iterable[str]) -> None:
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
     except OSError as error:
-        # Redirect the rest of the buffer to /dev/null. Otherwise Python fails again when it closes
-        # stdout, and ends the command with exit code 120.
+        # Otherwise Python fails again when it closes stdout, and exits with 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "stdout") from error
@@ -202,8 +201,8 @@ class _Messages(logging.Handler):
 class _MessagesOfLibraries(logging.Handler):
     """A handler that shows warnings and errors of other libraries, each line once, with ``-v``.
 
-    Without ``-v`` it shows nothing: the final error is enough. If the root logger had no handler,
-    Python would print the messages.
+    Without ``-v`` it shows nothing; if the root logger had no handler, Python would print the
+    messages.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,8 @@
 """Typer classes that refuse repeated options, avoid pydantic, and hide credentials in errors.
 
-Typer 0.29 converts every parameter with pydantic, even if the parameter is not given. The import
-of pydantic takes 0.1 s, more than half of the CPU time of ``inspect`` for a small checkpoint. So
-optional parameters that are not given, and values of type ``str``, ``list[str]`` or an enum, are
-handled here. Typer converts all other values, and reports invalid ones.
+Typer 0.29 converts every parameter with pydantic, whose import takes 0.1 s: more than half of the
+CPU time of ``inspect`` for a small checkpoint. So optional parameters that are not given, and
+values of type ``str``, ``list[str]`` or an enum, are handled here; Typer converts the others.
 """
 
 from __future__ import annotations

@@ -48,9 +48,8 @@ class Committed:
         next_offset: the offset of the next record to read.
         metadata: the text that the committer stored with the offset.
         leader_epoch: the leader epoch of the last record that the committer read, if it stored one.
-            Flink stores none. This tool stores one only when it rolls a group back to an offset
-            that had one. A consumer that starts from an offset with an epoch first asks the broker
-            whether the log was truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
+            Flink stores none. A consumer that starts from an offset with an epoch first asks the
+            broker whether the log was truncated (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -78,10 +77,8 @@ class GroupView:
     Attributes:
         exists: whether the group exists.
         state: Kafka's name of the state: Empty, Stable, Dead, PreparingRebalance, …
-        type: classic, consumer, streams (a group of Kafka Streams), or unknown. If an existing
-            group's type is unknown, it is a share group, or a streams group without committed
-            offsets. librdkafka cannot distinguish these two.
-        committed: the committed offsets of the group in all topics.
+        type: classic, consumer, streams (a group of Kafka Streams), or unknown: a share group, or a
+            streams group without committed offsets, if the group exists.
         alike: the existing groups with a similar name, if the group does not exist.
     """
 
@@ -147,17 +144,13 @@ class Question:
     """A question to a cluster, answered by ``migrate.kafka.snapshot.take_snapshot``.
 
     Attributes:
-        topics: the topics whose log ranges are needed.
-        source_group: the consumer group whose offsets are read: the Flink job's, the group to move
-            from, or the group that ``verify`` checks.
-        target_group: the consumer group to commit offsets for.
+        source_group, target_group: as in ``ClusterSnapshot``.
         since: when the checkpoint was written, in milliseconds of the epoch; see
             ``LogRange.first_since``.
         at: the time of ``--unresolved timestamp:T`` or of ``broker:TIME``, in milliseconds of the
             epoch; see ``LogRange.first_at``.
         pattern: the log ranges of the topics that match this pattern are needed, too. See
             ``ClusterSnapshot.matched_topics``.
-        transactions: the transactions whose outcome is needed.
     """
 
     topics: frozenset[str]

@@ -98,7 +98,7 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# The maximum number of partitions in a range: a mistyped range must not fill the memory.
+# The largest range of partitions: a mistyped one must not fill the memory.
 _MOST_PARTITIONS = 1_000_000
 
 

@@ -53,8 +53,7 @@ class Origin:
     """The origin of positions: a checkpoint, a batch of a Spark query, or another input.
 
     Attributes:
-        kind: ``checkpoint`` (also for a savepoint), ``batch`` of a Spark query, or ``positions``
-            for another input.
+        kind: ``checkpoint`` is also for a savepoint, ``positions`` for any other input.
         pointer: the checkpoint's directory; ``spark:`` and the query's checkpoint location; or the
             name of another input, such as ``group:NAME``.
         number: the number of the checkpoint or batch; 0 for another input.
@@ -126,8 +125,7 @@ Start: TypeAlias = int | Marker | Unknown
 class Position(NamedTuple):
     """One topic-partition of one source.
 
-    This is a named tuple, because a source may have 100,000 positions, and creating a frozen
-    dataclass takes four times as long.
+    A source may have 100,000 positions, and creating a frozen dataclass takes four times as long.
 
     Attributes:
         start: the next offset to read, or a marker; None if the state has neither.
@@ -157,8 +155,8 @@ class Position(NamedTuple):
         return (self.topic, self.partition)
 
 
-# The fields of a Position as a plain tuple, which takes a third of the time to create and unpack. A
-# Position is of this type, too.
+# The fields of a Position as a plain tuple, which takes a third of the time. A Position is of this
+# type, too.
 PositionFields: TypeAlias = tuple[
     str, int, PositionState, int | Marker | None, int | None, int | None, str | None, str
 ]

@@ -5,8 +5,8 @@ internal topics. They read the topics whose whole name matches the pattern:
 KafkaSubscriberUtils.getTopicMetadata @ apache/flink-connector-kafka 32e80df. A checkpoint lacks
 topics that were created after the last discovery.
 
-The pattern is a regular expression of Java. This module accepts only tokens with the same meaning
-in Java and Python.
+The pattern is a regular expression of Java; only tokens with the same meaning in Python are
+accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SEPARATORS = "._-"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# Tokens with the same meaning in Java and Python. Not accepted are: a class within a class, and &&
+# Not accepted are: a class within a class, and &&
 # in a class (set operations in Java); a ] that begins a class; octal numbers; \Q, \p and \v; named
 # groups; atomic groups and possessive quantifiers, which some versions of Python match wrongly.
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"

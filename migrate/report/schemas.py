@@ -1,9 +1,8 @@
 """The JSON formats of ``migrate inspect`` and ``migrate state``, and the schemas of all reports.
 
-Other programs read these formats, so they are a public contract. ``python -m
-migrate.report.schemas inspect`` (or ``state``, ``diff``, ``cut-over``) prints a schema of
-``docs/schemas``. Tests compare real output with the schemas. No command imports this module,
-because the import of pydantic takes longer than reading a checkpoint.
+``python -m migrate.report.schemas inspect`` (or ``state``, ``diff``, ``cut-over``) prints a schema
+of ``docs/schemas``. No command imports this module, because the import of pydantic takes longer
+than reading a checkpoint.
 """
 
 from __future__ import annotations

@@ -74,12 +74,7 @@ def table_lines(
 ) -> Iterator[str]:
     """Yield the lines of a table, each with its newline; no lines if there are no rows.
 
-    Args:
-        columns: the columns.
-        rows: the rows.
-        screen: the properties of the terminal or file.
-        wide: whether to show all columns that are not empty, and one line for each row, at any
-            width.
+    ``wide`` shows all columns that are not empty, and one line for each row, at any width.
     """
     chosen = [column for column in columns if wide or not column.wide]
     filled = [_Filled(column, rows) for column in chosen]

@@ -1,10 +1,9 @@
 """Files in object stores and HDFS, through fsspec; local files are read by the decoder.
 
-``_STORES`` has fsspec's protocol for each URI scheme, and the extra that installs the protocol's
-library. A library is imported at the first use of its scheme. Each library finds credentials and
-endpoints itself (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default
-credentials, ``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's configuration). No
-credentials are taken from a URI, because messages show URIs.
+A library is imported at the first use of its scheme, and finds credentials and endpoints itself
+(``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
+``AZURE_STORAGE_…``, Hadoop's and fsspec's configuration). No credentials are taken from a URI,
+because messages show URIs.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class _Store(NamedTuple):
     """A kind of store.
 
     Attributes:
-        protocol: fsspec's name of the store's protocol.
+        protocol: fsspec's name of the protocol.
         extra: the extra of this package that installs the library.
         options: arguments of fsspec's file system.
         range_options: arguments of ``cat_file`` for reading a range.
@@ -67,7 +66,7 @@ _STORES = {
 }
 # The schemes that messages name; the others are synonyms.
 SCHEMES = ("s3://", "gs://", "abfs://", "hdfs://", "webhdfs://")
-# What to do about errors of the stores' libraries, by a part of the error's text.
+# Advice about errors of the libraries, by a part of the error's text.
 _ADVICE = {
     "Unable to locate credentials": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY",
@@ -96,9 +95,8 @@ class MissingExtra(UsageError):
 class Files:
     """A ByteSource for local paths and for URLs of the schemes in ``_STORES``.
 
-    ``s3a://bucket/key`` is read as ``s3://bucket/key``. The methods that access a URL raise
-    MissingExtra if the library for the URL's scheme is not installed, and otherwise the errors of a
-    ByteSource.
+    The methods raise MissingExtra if the library for a URL's scheme is not installed, and otherwise
+    the errors of a ByteSource.
     """
 
     def __init__(self) -> None:
@@ -136,11 +134,7 @@ class Files:
             return data
 
     def pieces(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield a file's bytes from ``start`` on, in pieces.
-
-        All pieces together have ``size`` bytes, or fewer if the file ends earlier. Without
-        ``size``, the last piece ends at the end of the file.
-        """
+        """Yield up to ``size`` bytes of a file from ``start`` on, by default all, in pieces."""
         done = 0
         while size is None or done < size:
             piece_size = _PIECE_BYTES if size is None else min(_PIECE_BYTES, size - done)
@@ -223,8 +217,7 @@ class Files:
         with self._file_system(path) as (system, name):
             out = system.open(name, "wb")
         try:
-            # ``pieces`` may read from another store, whose errors are not this store's. So the loop
-            # is outside of _file_system.
+            # ``pieces`` may raise another store's errors, so the loop is outside of _file_system.
             for piece in pieces:
                 with self._file_system(path):
                     out.write(piece)

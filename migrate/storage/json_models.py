@@ -95,7 +95,7 @@ def read_file(
         model: the class of the model.
         path: the file.
         name: the kind of the file, such as "rollback file of version 1", for errors.
-        creation_hint: how to make a file of this kind, for the error about a missing file.
+        creation_hint: how to make such a file, for the error about a missing one.
         edited_hint: what to do about a file with a wrong checksum.
 
     Raises:

@@ -1,8 +1,8 @@
 """Writing of files and directories, completely or not at all.
 
 On a local disk, the content is written under a unique name in the same directory (the stage), and
-then renamed. A store cannot rename, so the files of a directory are written to it one after
-another. The caller writes the most important file last: readers accept no directory without it.
+then renamed. A store cannot rename, so the caller writes the most important file of a directory
+last: readers accept no directory without it.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def write_new(path: Path, text: str) -> None:
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a new file, completely or not at all: after an error in the block, there is no file.
 
-    This holds even if the process or the machine crashes. On a file system without hard links, a
-    crash may leave an empty file.
+    After a crash too, but on a file system without hard links it may leave an empty file.
 
     Raises:
         FileExistsError: the path exists; it is not changed.
@@ -191,9 +190,8 @@ def write_directory(location: str, files: Files) -> Iterator[tuple[str, WriteFil
     """Write a new directory, local or in a store.
 
     The context yields a path to read the written files back, and a function that writes a file. If
-    the context fails, all written files are removed; the error, or a warning, names the files of a
-    store that could not be removed. If the process is killed, the files written so far remain in a
-    store.
+    the context fails, the files are removed; the error, or a warning, names those of a store that
+    could not be. If the process is killed, files remain in a store.
 
     Args:
         location: a local path or a URL in a store. The directory must be missing or empty; in a
