@@ -69,5 +69,5 @@ def ask_group(broker: KafkaConfig | None, name: str) -> GroupView:
 
 
 def broker_needed(label: str) -> UsageError:
-    """Return the error for a side that needs a broker."""
+    """Return the error for a side, an option or a command that needs a broker."""
     return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")

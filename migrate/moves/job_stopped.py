@@ -34,8 +34,6 @@ _SHORTEST = 3.0
 # Seconds. There is no wait if it would be longer.
 _TOO_LONG = 60.0
 
-_STOP_IS_PROOF = "a stop with a savepoint is proof in itself"
-
 
 def interval_of(plan: Plan) -> float | None:
     """Return the job's checkpoint interval in seconds; None if it is unknown or the job stopped."""
@@ -82,38 +80,32 @@ def running_job_refusals(
         log.info("Spark commits to no group: these offsets stay until you run this again")
     elif plan.origin.stopped:
         log.info(STOPPED_WITH_SAVEPOINT)
-    elif jobs is None:
-        rest = "; if it does, it overwrites these offsets at its next checkpoint"
-        _warn_job_may_run(rest, interval, f"--flink-rest URL asks Flink, and {_STOP_IS_PROOF}")
     else:
-        _report_ended_job(plan.origin.pointer, jobs, interval)
+        _report_job(plan.origin.pointer, jobs, interval)
     return ()
 
 
-def _report_ended_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Log that the plan's job has ended, or warn that it may run.
+def _report_job(pointer: str, jobs: Sequence[FlinkJob] | None, interval: float | None) -> None:
+    """Log that the plan's job has ended, or warn that it may run, with the ways to find out.
 
-    Call this only if the JobManager runs no job; ``jobs`` are the ended jobs that it knows.
+    Args:
+        pointer: the plan's checkpoint.
+        jobs: the jobs that the JobManager knows, which have all ended; None if none was asked.
+        interval: as of ``interval_of``.
     """
     job_id = job_id_of(posixpath.dirname(pointer))
-    own = [job for job in jobs if job.job_id == job_id]
+    own = [job for job in jobs or () if job.job_id == job_id]
     if own and job_id != FIXED_JOB_ID:
         log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
         return
-    rest = f": that JobManager does not know job {job_id}, which wrote this checkpoint"
-    if own or job_id is None:
+    proof = "a stop with a savepoint is proof in itself"
+    if jobs is None:
+        rest = "; if it does, it overwrites these offsets at its next checkpoint"
+        proof = f"--flink-rest URL asks Flink, and {proof}"
+    elif own or job_id is None:
         rest = ": that JobManager runs no job, and the checkpoint's path does not show its job"
-    _warn_job_may_run(rest, interval, _STOP_IS_PROOF)
-
-
-def _warn_job_may_run(rest: str, interval: float | None, proof: str) -> None:
-    """Warn that the job may still run, and log the ways to find out.
-
-    Args:
-        rest: the end of the warning's sentence.
-        interval: as of ``interval_of``.
-        proof: what would prove that the job has stopped.
-    """
+    else:
+        rest = f": that JobManager does not know job {job_id}, which wrote this checkpoint"
     warn(WarningCode.JOB_MAY_RUN, f"cannot tell whether the job still runs{rest}")
     log.info(f"{_wait_text(interval)}; {proof}")
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from migrate.inputs.ask_broker import ask_broker
+from migrate.inputs.ask_broker import ask_broker, broker_needed
 from migrate.inputs.flink.choose_source import Choice, choose
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.source import Source
@@ -126,17 +126,16 @@ def ask_about(
     policies = request.policies
     positions, chosen = chosen_input
     check_topic_names(policies, chosen)
-    if policies.topic_pattern is not None:
-        if not request.kafka.is_given:
-            raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
-        if not may_have_a_pattern(chosen):
-            raise UsageError(
-                "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
-            )
     if not request.kafka.is_given:
+        if policies.topic_pattern is not None:
+            raise broker_needed("--topic-pattern")
         if request.source_group is not None:
-            raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
+            raise broker_needed("--source-group")
         return None
+    if policies.topic_pattern is not None and not may_have_a_pattern(chosen):
+        raise UsageError(
+            "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
+        )
     question = make_question(
         positions,
         chosen,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from decoder.urls import redact_url
+from migrate.inputs.ask_broker import broker_needed
 from migrate.inputs.flink.choose_source import Choice
 from migrate.model.errors import UsageError
 from migrate.model.policies import (
@@ -382,7 +383,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
         name = redact_url(str(target.group))
         raise UsageError(f"--group {name}: give a group's name without the prefix {prefix}:")
     if target.group is not None and not brokers.is_given:
-        raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
+        raise broker_needed("commit-group")
     to_kafka, policies = target_connection(arguments), policies_of(arguments)
     _check_to_kafka(brokers, to_kafka, policies, arguments.get("wait"))
     return Request(

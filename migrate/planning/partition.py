@@ -170,47 +170,33 @@ def new_partition(
     ``at_log_start``: whether Flink would start it there. ``from_position_list``: whether the
     positions are not from a checkpoint.
     """
-    size = log.end - log.start
+    # A KafkaSource looks for partitions when it starts and then every five minutes
+    # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so one that it has not found should have few
+    # records older than the checkpoint. It may have many if the source has a fixed list.
+    older = log.first_since - log.start if log.first_since is not None else 0
     new = PlannedPartition(
         topic, partition, Verdict.NEW_PARTITION, None, log_start=log.start, log_end=log.end
     )
-
-    def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
-        # A KafkaSource looks for partitions when it starts and then every five minutes
-        # (KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2), so one that it has not found should have few
-        # records older than the checkpoint. It may have many if the source has a fixed list.
-        older = log.first_since - log.start if log.first_since is not None else 0
-        return replace(
-            new,
-            next_offset=next_offset,
-            job_reached=log.start,
-            lost=lost,
-            repeated=repeated,
-            older_offsets=older,
-        )
-
-    def refused(verdict: Verdict, problem: str) -> PlannedPartition:
-        return replace(new, verdict=verdict, lost=None, repeated=None, problem=problem)
-
+    moved = replace(new, next_offset=log.start, job_reached=log.start, older_offsets=older)
+    size = log.end - log.start
+    problem = f"it is not {'among the positions' if from_position_list else 'in the checkpoint'}"
     match policies.new_partitions:
         case NewPartitions.AS_FLINK if at_log_start:
-            return planned(log.start, 0, 0)
-        case NewPartitions.AS_FLINK:
-            return refused(
-                Verdict.UNRESOLVED,
-                "it is not among the positions, and where their reader would start it is not known"
-                if from_position_list
-                else "it is not in the checkpoint, and where Flink would start it is the job's "
-                "starting policy, which is not in the state",
-            )
+            return moved
         case NewPartitions.EARLIEST:
             # Unless Flink would start it at the log start, the job may have read any part of it.
-            return planned(log.start, 0, 0 if at_log_start else size)
+            return replace(moved, repeated=0 if at_log_start else size)
         case NewPartitions.LATEST:
-            return planned(log.end, size, 0)
-        case NewPartitions.FAIL:
-            where = "among the positions" if from_position_list else "in the checkpoint"
-            return refused(Verdict.NEW_PARTITION, f"it is not {where}")
+            return replace(moved, next_offset=log.end, lost=size)
+        case NewPartitions.AS_FLINK:
+            new = replace(new, verdict=Verdict.UNRESOLVED)
+            problem += (
+                ", and where their reader would start it is not known"
+                if from_position_list
+                else ", and where Flink would start it is the job's starting policy, which is not "
+                "in the state"
+            )
+    return replace(new, lost=None, repeated=None, problem=problem)
 
 
 def _plan_gone(

@@ -77,17 +77,10 @@ class KafkaOption:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkStream:
-    """The start of one Kafka source of a Spark query, and all options of its ``readStream``.
+class SparkStream(SourceStart):
+    """The start of one Kafka source, and all options of its ``readStream``."""
 
-    Attributes:
-        number: as in ``SourceStart``.
-        options: all options of ``readStream``, including ``startingOffsets``.
-    """
-
-    number: int
-    next_offsets: NextOffsets
-    options: tuple[KafkaOption, ...]
+    options: tuple[KafkaOption, ...] = ()
 
     @property
     def starting_offsets(self) -> str:
@@ -122,6 +115,7 @@ def spark_streams(
         SparkStream(
             source.number,
             source.next_offsets,
+            source.only_some_partitions,
             (
                 *_connection(kafka or {}),
                 _subscription(source),
