@@ -54,10 +54,9 @@ class NewSavepoint:
 
     Attributes:
         path: the savepoint's directory: an absolute path, or the URL that was named.
-        partitions: the planned partitions, by operator id. ``current`` is the partition's next
-            offset in the old savepoint; None if it is unknown. If the partition starts at the log
-            start, or is new, ``current`` is the log start, or 0 if the new next offset is 0.
-        warnings: warnings for the user.
+        partitions: the planned partitions, by operator id. ``current`` is the next offset in the
+            old savepoint; None if it is unknown. For a partition that starts at the log start or is
+            new, ``current`` is the log start, or 0 if the new next offset is 0.
     """
 
     path: str

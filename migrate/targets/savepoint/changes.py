@@ -14,7 +14,7 @@ from migrate.model.wording import join_some
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 from migrate.targets.savepoint import ClusterPartition
 
-# The maximum number of partitions that a message names.
+# Partitions in a message.
 MOST_NAMED = 20
 
 
@@ -23,7 +23,6 @@ class SourceChange:
     """The changes of one source of a savepoint, in one cluster.
 
     Attributes:
-        operator_id: the id of the source's operator.
         new_offsets: the next offset of each partition that changes; None for a removed partition.
         partitions: the planned partitions that the source has or gets; ``current`` is the first
             offset whose record the savepoint's state does not include.
@@ -43,7 +42,7 @@ def source_change(
 
     Args:
         source: the source in the savepoint, with only its positions in this cluster.
-        cluster: the cluster; None if the savepoint does not name it.
+        cluster: None if the savepoint does not name it.
         plan: the positions from which the source's partitions continue.
         side: the name of the plan's positions in messages.
         policies: what the user allows.
@@ -102,8 +101,8 @@ def change_cluster(
 
     Args:
         change: the change within the job's cluster.
-        source: the source in the savepoint, with only its positions in the job's cluster.
-        cluster: the job's cluster; None if the savepoint does not name it.
+        source: as for ``source_change``.
+        cluster: as for ``source_change``.
         plan: the translated plan of the source.
     """
     by_own_partition = {
@@ -143,10 +142,7 @@ def change_cluster(
 
 
 def _old_next_offset(position: Position | None, planned: PlannedPartition) -> int | None:
-    """Return the first offset whose record the savepoint's state does not include.
-
-    None if it is unknown.
-    """
+    """Return the first offset whose record the savepoint's state lacks, or None if unknown."""
     if position is None or position.start is Marker.EARLIEST:
         return 0 if planned.next_offset == 0 else planned.log_start
     return position.next_offset
@@ -192,22 +188,20 @@ def remove_partitions_of_others(
 ) -> tuple[SourceChange, list[WarningText]]:
     """Remove from a change the new partitions that other sources read, and warn of each.
 
-    Refuse a new partition if it is not known which source must read it.
-
-    Several sources may read one topic. Whether the source gets a new partition depends on the sets
-    of partitions that the sources read now:
+    If several sources read a topic, the sets of partitions that they read now decide about a new
+    one:
 
     * Equal sets: the source gets the partition.
     * Disjoint sets: each source was probably configured with a list of partitions. A partition of
       another source is removed from the change. A partition of no source is refused.
-    * Overlapping sets: all sources may subscribe to the topic, but one of them has not discovered
-      all partitions yet. The partition is refused.
+    * Overlapping sets: the partition is refused. All sources may subscribe to the topic, and one of
+      them has not discovered all partitions yet.
     * Different sets, and one of the sources names no cluster: the partition is refused.
 
     Args:
         change: the change of the source.
         source: as for ``source_change``.
-        cluster: the cluster of the source; None if the savepoint does not name it.
+        cluster: as for ``source_change``.
         others: the other sources of the savepoint, in every cluster.
     """
     own = _numbers_by_topic(source)
@@ -218,8 +212,7 @@ def remove_partitions_of_others(
     ]
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
-        # If the source has no partition of the topic, the topic comes from the user's pattern, and
-        # is not checked here.
+        # A topic of which the source has no partition comes from the user's pattern.
         known = own.get(key.topic)
         if next_offset is not None and known is not None and key.partition not in known:
             added.setdefault(key.topic, []).append(key)

@@ -1,9 +1,8 @@
 """Copies of the files that a savepoint's handles name, for a new savepoint.
 
-The new savepoint must not share a file with the original, because Flink deletes the files that a
-checkpoint owns. So each file is copied to the directory of ``_metadata``, and its handle gets a
-name relative to that directory. If the handle has a relative name already, the file keeps its name.
-A segment of a merged file becomes a separate file.
+Flink deletes the files that a checkpoint owns, so two savepoints must not share one. Each file is
+copied to the directory of ``_metadata``, and its handle gets a name relative to that directory. A
+file whose handle has a relative name keeps it. A segment of a merged file becomes a file.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
@@ -23,19 +22,15 @@ from decoder.storage import METADATA_FILE
 from migrate.model.errors import Refused
 from migrate.targets.savepoint.layouts import relative_file
 
-# The first metadata version in which a handle may name a file relative to ``_metadata``.
+# The first metadata version with names relative to ``_metadata``.
 _FIRST_RELATIVE = 3
 _PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
 
 
 class Copy(NamedTuple):
-    """A range of a file that is copied to a file of the new savepoint.
+    """A range of a file that is copied to the file ``name`` of the new savepoint.
 
-    Attributes:
-        path: the original file.
-        start: the first byte.
-        size: the number of bytes; None copies up to the end of the file.
-        name: the name of the copy.
+    ``size`` is in bytes; None copies up to the end of the file.
     """
 
     path: str
@@ -49,13 +44,8 @@ def copies_of(
 ) -> tuple[list[Copy], dict[int, bytes]]:
     """Return the copies of the files that these stream handles name.
 
-    Args:
-        streams: the handles in ``_metadata``.
-        version: the version of the metadata.
-        files: the object that finds the files.
-
     Returns:
-        The files to copy; and the new bytes of the handles that change, by their byte offset in
+        The copies; and the new bytes of the handles that change, by their byte offset in
         ``_metadata``.
 
     Raises:
@@ -76,7 +66,7 @@ def copies_of(
             used_names.add(names[source])
         return names[source]
 
-    # Files that keep their names come first, so that no other copy gets one of these names.
+    # First the files that keep their names, so that no other copy gets one of these.
     for span in sorted(streams, key=lambda span: not isinstance(span.value, RelativeFileState)):
         match span.value:
             case RelativeFileState(path=path):
@@ -102,7 +92,7 @@ def copies_of(
 
 
 def _free_name(name: str, used_names: set[str]) -> str:
-    """Return a free name: ``name``, or if it is taken ``name-2``, ``name-3`` and so on."""
+    """Return ``name``, or if it is taken ``name-2``, ``name-3`` and so on."""
     free, number = name, 1
     while free in used_names:
         number += 1

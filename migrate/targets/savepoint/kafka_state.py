@@ -1,14 +1,12 @@
 """The bytes of the state of a source's readers and of its enumerator.
 
-The functions change and make the state of a KafkaSource or a DynamicKafkaSource, also inside a
-HybridSource. They also change and make elements of a FlinkKafkaConsumer, which has no enumerator.
-``decoder.kafka`` describes the layouts.
+The sources are KafkaSource and DynamicKafkaSource, also inside a HybridSource, and
+FlinkKafkaConsumer, which has no enumerator. ``decoder.kafka`` describes the layouts.
 
-Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. An
-enumerator's entry has no offset, or the starting offset at the discovery of the partition, so a
-changed position does not change the entry. A partition that is added to a reader also needs an
-entry in the enumerator, as an assigned partition. Otherwise Flink would discover the partition, and
-assign it a second time from its log start.
+Every kind of split ends with the starting and the stopping offset of a KafkaPartitionSplit. A
+changed position does not change the enumerator's entry, which has no offset, or the one at the
+partition's discovery. A partition that is added to a reader also needs an assigned entry in the
+enumerator. Otherwise Flink would discover it, and assign it a second time from its log start.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
@@ -66,9 +64,9 @@ def reader_element(
     """Return an element of SourceReaderState: ``i32 version, i32 length``, and the split.
 
     Args:
-        topic: the split's topic.
-        partition: the split's partition.
-        next_offset: the split's starting offset.
+        topic: the topic.
+        partition: the partition.
+        next_offset: the starting offset.
         cluster: the cluster of a DynamicKafkaSource's split; None for a KafkaSource.
         cluster_version: the version of a DynamicKafkaSource's split, 1 or 2.
         source_index: the number of the source inside a HybridSource; None outside of one.
@@ -141,10 +139,7 @@ def _kryo_ascii(text: str) -> bytes:
 def changed_coordinator(data: bytes, source: Source, changes: OffsetChanges) -> bytes:
     """Return a source's coordinator state after entries are added and removed.
 
-    Args:
-        data: the coordinator state.
-        source: the source's decoded state.
-        changes: the next offset of each added partition; None for a removed partition.
+    ``changes`` has the next offset of each added partition, and None for a removed one.
 
     Raises:
         Refused: the enumerator's state is of version 0, which lists partitions by subtask, or there

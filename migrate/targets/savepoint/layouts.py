@@ -1,8 +1,8 @@
 """The formats in which a savepoint is written.
 
-The module writes the primitives of Java's ``DataOutput`` (java.io @ JDK 17), handles in
-``_metadata``, and the stream of an operator-state handle. ``decoder.metadata.handles`` and
-``decoder.operator_state.stream`` describe the layouts. Bytes that are not replaced stay the same.
+These are primitives of Java's ``DataOutput`` (java.io @ JDK 17), handles in ``_metadata``, and the
+stream of an operator-state handle. ``decoder.metadata.handles`` and
+``decoder.operator_state.stream`` describe the layouts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def blob(data: bytes) -> bytes:
 def utf(text: str) -> bytes:
     """Return ``UTF``: ``u16`` length in bytes, then modified UTF-8.
 
-    Modified UTF-8 encodes NUL in two bytes, and each UTF-16 code unit separately.
+    Modified UTF-8 has NUL in two bytes, and encodes each UTF-16 code unit separately.
 
     Raises:
         Refused: the text has more than 65,535 bytes.
@@ -149,7 +149,7 @@ def with_elements(
         data: the complete stream, which the decoder has read.
         handle: the handle of the stream.
         name: the name of the state.
-        elements: all elements that the state has in the new stream.
+        elements: all its elements in the new stream.
     """
     placed = sorted(
         (start, number, index)

@@ -12,8 +12,8 @@ from decoder.kafka.source import split_fields
 from decoder.kafka.split import Split
 from migrate.inputs.flink.source import kafka_clusters
 
-# The version of an enumerator's state in which a new entry needs a split. Entries of version 0 have
-# splits as well, but a state of version 0 cannot be changed (see ``changed_coordinator``).
+# In an enumerator's state of this version, a new entry needs a split. Entries of version 0 have
+# splits too, but that state cannot be changed (see ``changed_coordinator``).
 _VERSION_3 = 3
 
 
@@ -39,8 +39,8 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Return the starting offset of each partition in the readers' state.
 
     A negative number is a marker. A FlinkKafkaConsumer stores the offset of the last record that it
-    read, so one is added to every stored number. A marker stays negative, but no longer equals the
-    marker's constant.
+    read, so one is added to every stored number; a marker then differs from its constant, but stays
+    negative.
     """
     if isinstance(source, LegacyConsumer):
         return {
@@ -55,7 +55,7 @@ def next_offsets(source: Source) -> dict[ClusterPartition, int]:
 
 
 def entries(source: Source) -> Entries:
-    """Return the enumerator's entries. A FlinkKafkaConsumer has no enumerator and no entries."""
+    """Return the enumerator's entries; a FlinkKafkaConsumer has none."""
     return {
         ClusterPartition(cluster, entry.topic, entry.partition): (entry.status, entry.split)
         for cluster, enumerator in _enumerators(source).items()
@@ -66,8 +66,8 @@ def entries(source: Source) -> Entries:
 def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     """Return the enumerator's entries after changes.
 
-    Removed partitions are left out. If the cluster has an enumerator, a partition that the readers
-    did not have yet gets the status ASSIGNED; the split of an existing entry is kept.
+    If the cluster has an enumerator, a partition that the readers did not have yet gets the status
+    ASSIGNED; the split of an existing entry is kept.
     """
     known, enumerators = entries(source), _enumerators(source)
     read_already = next_offsets(source)
@@ -82,7 +82,7 @@ def entries_after(source: Source, changes: OffsetChanges) -> Entries:
 
 
 def _enumerators(source: Source) -> dict[str | None, EnumeratorState]:
-    """Return the enumerators by cluster; the cluster is None if the state names no cluster."""
+    """Return the enumerators by cluster."""
     return {
         cluster: state.enumerator
         for cluster, state in kafka_clusters(source).items()

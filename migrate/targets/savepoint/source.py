@@ -1,8 +1,8 @@
 """The changed state of a source operator: that of its readers and that of its enumerator.
 
-A changed position is another starting offset in the reader's split. An added partition goes to the
-reader to which Flink would assign it, and becomes an assigned entry of the enumerator. A removed
-partition is removed from the reader and from the enumerator.
+A changed position is another starting offset in the reader's split. A partition is added to the
+reader to which Flink would assign it, and as an assigned entry to the enumerator. It is removed
+from both.
 
 Source: SourceOperator.open (a reader continues from the splits of its own state) @ Flink 2.2.0;
 KafkaSourceEnumerator @ connector 1.15.4 to 5.0.0-2.2; FlinkKafkaConsumerBase.open @ 3.4.0-1.20.
@@ -57,15 +57,9 @@ def changed_source(
 ) -> tuple[dict[int, NewState], bytes | None]:
     """Return an operator's source state with other positions.
 
-    Args:
-        operator: the operator in ``_metadata``.
-        source: the operator's decoded state.
-        files: the object that reads the files of the state.
-        changes: the new next offset of each partition that changes; None removes the partition.
-
     Returns:
         The new states of the readers whose state changes, by ``id(handle)``; and the new state of
-        the coordinator, or None if it does not change.
+        the coordinator, or None if it stays the same.
 
     Raises:
         Refused: the state cannot hold the new positions.
@@ -250,7 +244,7 @@ def _subtask_for(
 ) -> int:
     """Return the subtask to which Flink would assign a partition.
 
-    If that subtask has no reader state (it has finished), return the next subtask that has some.
+    If it has finished and has no reader state, return the next subtask that has some.
     """
     parallelism = operator.parallelism
     first = owner(key.topic, key.partition, parallelism)

@@ -44,8 +44,8 @@ def state_mismatches(
         allowed: whether the user allows a state that does not match the positions.
 
     Returns:
-        Refusals and warnings. If the mismatch is allowed or the job keeps no state, there is no
-        refusal, but a warning for each partition whose position changes.
+        Refusals and warnings; if the mismatch is allowed or the job keeps no state, a warning for
+        each changed position.
     """
     ids = {
         finding.operator_id
@@ -86,12 +86,8 @@ def position_warnings(
 def _position_changes(changes: Sequence[SourceChange], origin: Origin | None = None) -> list[str]:
     """Return a line for each partition whose position changes, except removed partitions.
 
-    The line names the operator if several operators read the topic.
-
-    Args:
-        changes: the changes of the sources.
-        origin: the origin of the new positions. With an origin, the lines say what a job without
-            state reads again or skips; with None, what the job's state counts twice or lacks.
+    With ``origin``, that of the new positions, the lines say what a job without state reads again
+    or skips; with None, what the job's state counts twice or lacks.
     """
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [

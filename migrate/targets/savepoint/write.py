@@ -1,7 +1,7 @@
 """Write a savepoint with other positions to a new directory.
 
-A local savepoint is written under a temporary name beside its final name, read back by the decoder,
-and then renamed. In a store, the savepoint is written under its final name and then read back.
+A local savepoint is written under a temporary name, read back by the decoder, and then renamed. In
+a store, it is written under its final name and then read back.
 ``_metadata`` is written last: Flink does not accept a directory without it.
 """
 
@@ -57,8 +57,8 @@ def write_savepoint(
     Args:
         checkpoint: the decoded original.
         changes: the partitions that change, by operator id.
-        out: a local path or a store's URL; the directory must be missing or empty. In a store, the
-            caller checks this.
+        out: a missing or empty directory: a local path, or a store's URL, for which the caller
+            checks this.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
@@ -127,8 +127,7 @@ def _operator_states(
 ) -> Iterator[Splice]:
     """Yield the splices that replace operator-state handles of changed readers and of file merging.
 
-    A handle of file merging is replaced, because it names directories that Flink deletes with the
-    original checkpoint.
+    A handle of file merging names directories that Flink deletes with the original checkpoint.
     """
     streams: dict[int, ParsedSpan] = {}
     for span in spans:
@@ -148,7 +147,7 @@ def _operator_states(
 
 
 def _stream_name(stream: StreamState) -> str:
-    """Return the name for an inline handle: the name of the stream that it replaces."""
+    """Return the name for the inline handle that replaces a stream."""
     match stream:
         case InlineState(name=name) | RelativeFileState(path=name):
             return name
