@@ -22,8 +22,7 @@ from migrate.inputs.offsets_json import (
 from migrate.model.errors import InputError
 from migrate.model.positions import PositionSet, Start, TopicPartition
 
-# The maximum length of a line in characters. A topic's name has at most 249, and a group's at most
-# 32,767.
+# In characters. A topic's name has at most 249, and a group's at most 32,767.
 _LONGEST_LINE = 40_000
 # The beginning of JSON, which may follow a UTF-8 byte order mark.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")

@@ -24,13 +24,11 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-# The maximum number of offsets in one file. A comparison and its report take up to 4 KB of memory
-# for each offset.
+# Offsets in one file; a comparison and its report take up to 4 KB of memory for each.
 MOST_OFFSETS = 100_000
-# The maximum size of a file in bytes. A file with 100,000 offsets has about 3 MB; parsed JSON may
-# take thirty times the file's size.
+# In bytes. 100,000 offsets take about 3 MB; parsed JSON may take thirty times the file's size.
 _LARGEST_FILE = 16 * 2**20
-# The maximum number of characters of a wrong value in a message.
+# Characters of a wrong value in a message.
 _MOST_SHOWN = 60
 # A line of kafka-consumer-groups' CSV: topic, partition, offset.
 _CSV = re.compile(r"[\w.-]+,\d+,-?\d+\s")

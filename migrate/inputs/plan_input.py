@@ -1,7 +1,7 @@
 """Inputs of a plan: Kafka sources with positions, and findings.
 
-An input is extracted from a decoded checkpoint, or lists the positions of a Spark query, a consumer
-group, a file, or Kafka's logs.
+An input is a decoded checkpoint, or lists the positions of a Spark query, a consumer group, a file,
+or Kafka's logs.
 """
 
 from __future__ import annotations
@@ -60,12 +60,8 @@ def listed_source(
 ) -> Source:
     """Return positions as a source.
 
-    Args:
-        operator_id: the source's id.
-        name: the source's name.
-        positions: the source's positions.
-        starts_others: whether the reader of these positions starts all other partitions at the log
-            start; otherwise their start is unknown.
+    ``starts_others`` says whether the reader of these positions starts all other partitions at the
+    log start; otherwise their start is unknown.
     """
     return Source(
         operator_id=operator_id,

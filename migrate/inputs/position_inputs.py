@@ -55,7 +55,7 @@ class Side:
         label: the name with its prefix.
         what: the name without its prefix: a checkpoint's pointer, a group's name, a Spark query's
             directory, a file's path, ``earliest``, ``latest`` or a time.
-        time_ms: the time of ``broker:TIME`` in milliseconds of the epoch; None for all other sides.
+        time_ms: the time of ``broker:TIME`` in epoch milliseconds; None for other sides.
     """
 
     kind: SideKind
@@ -66,7 +66,6 @@ class Side:
 
 _UNKNOWN_PREFIX = re.compile(r"(?!file:)[a-z-]+:(?!/)")
 SIDE_PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
-# The function that reads the positions of a file, by the kind of its side.
 FILE_READERS: Mapping[SideKind, Callable[[str, Path], PositionSet]] = {
     SideKind.JSON: read_starting_offsets,
     SideKind.CSV: read_group_csv,
@@ -125,7 +124,7 @@ def side_input(
     """Read a side as the input of a plan.
 
     Args:
-        side: the side to move from.
+        side: the side.
         broker: librdkafka's properties; None if the user named no broker.
         topics: the topics of a ``broker:`` side.
         allow_external_files: as for ``read_checkpoint``, if the side is a checkpoint.

@@ -7,10 +7,10 @@
     offsets/N       the end of batch N: a version, the query's metadata, then a line per source
     sources/S/0     the seed: the start of source S in batch 0; for Kafka it begins with a zero byte
 
-After a restart, Spark repeats a batch that is not committed. So the query continues at the end of
-its newest *committed* batch. If no batch is committed, it starts at the seeds. Spark writes missing
-seeds before batch 0, from ``startingOffsets``. Only the continuous trigger does not use seeds. The
-numbers of logged batches may have gaps: asynchronous progress tracking logs only some batches.
+A restarted query continues at the end of its newest *committed* batch: Spark repeats a batch that
+is not committed. Without a committed batch, it starts at the seeds, which Spark writes before batch
+0 from ``startingOffsets`` if they are missing. Only the continuous trigger does not use seeds. With
+asynchronous progress tracking, only some batches are logged.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution,
 org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaContinuousStream} @ Spark 4.2.0, and
@@ -45,7 +45,7 @@ from migrate.model.positions import PositionSet
 from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
-# The directories in a location that are searched for the one that was meant.
+# Directories that are searched for the one that was meant.
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -58,12 +58,12 @@ def committed_positions(
     Args:
         label: the name of the positions.
         directory: the checkpoint location, as a path of ``files``.
-        files: the storage to read from; by default local paths and object stores.
+        files: by default local paths and object stores.
 
     Raises:
         InputError: the directory is not a checkpoint location, its query reads no Kafka source, or
             as for `newest_committed_batch`.
-        Refused: two sources of the query have different positions of one partition.
+        Refused: two sources have different positions of one partition.
     """
     directory, files = str(directory), files or Files()
     batch = newest_committed_batch(directory, files)
@@ -90,7 +90,7 @@ def logged_batches(
 ) -> Iterator[tuple[int, Mapping[str, Offsets]]]:
     """Yield (committed batch, its end offsets by source) from the offset log, the oldest first.
 
-    The first batches may be missing, because Spark deletes old entries while the query runs.
+    A running query deletes old entries.
 
     Raises:
         InputError: as for `newest_committed_batch`.
@@ -107,7 +107,7 @@ def starting_positions(
 ) -> PositionSet:
     """Return the positions at which the query started, or will start if it has not run yet.
 
-    Partitions that were added to a topic later are missing. For the arguments, see
+    Partitions that were added to a topic later are missing. Arguments: as for
     `committed_positions`.
 
     Raises:
@@ -152,13 +152,11 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
 
 
 def query_id(directory: str, files: ByteSource) -> str | None:
-    """Return the query's id, or None if the file ``metadata`` is missing.
-
-    If the file is missing, Spark gives the query a new id.
+    """Return the query's id, or None without the file ``metadata``; Spark then makes a new id.
 
     Raises:
-        InputError: the directory is missing, or its file ``metadata`` is damaged, so that Spark
-            would not start the query.
+        InputError: the directory is missing, or ``metadata`` is damaged, so that Spark would not
+            start the query.
     """
     if list_directory(files, directory) is None:
         raise InputError(f"{directory}: no such directory; name the checkpointLocation of a query")
@@ -181,8 +179,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             after this batch; a repartitioning of the query's state is unfinished; or an entry is
             damaged or of an unknown version.
     """
-    # Read the offset log first. In the other order, a running query could commit a batch and plan
-    # the next batch between the two reads, and both batches would seem uncommitted.
+    # First the offset log. In the other order, a running query could commit a batch and plan the
+    # next one between the two reads, and both would seem uncommitted.
     planned = _offset_log_batches(directory, files)
     committed = entry_numbers(files, join(directory, "commits"))
     if not committed:
@@ -224,8 +222,7 @@ def oldest_is_continuous(directory: str, files: ByteSource) -> bool:
     """Return whether the oldest entry of the offset log is an epoch of the continuous trigger.
 
     The metadata of such an entry is an empty line (ContinuousExecution.commit,
-    OffsetSeqLog.serialize @ Spark 3.5.1 and 4.0.0). The entry need not be the query's first one,
-    because Spark deletes old entries while the query runs.
+    OffsetSeqLog.serialize @ Spark 3.5.1 and 4.0.0).
 
     Raises:
         InputError: the entry is damaged or of an unknown version.
@@ -235,16 +232,16 @@ def oldest_is_continuous(directory: str, files: ByteSource) -> bool:
 
 
 def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:
-    """Return the numbers of the batches in the offset log."""
+    """Return the batches in the offset log."""
     return entry_numbers(files, join(directory, "offsets"))
 
 
 def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: int) -> None:
     """Check that no offset of a begun batch is lower than in the newest committed batch.
 
-    To repartition a query's state, Spark commits a failed batch as skipped. Then it begins a batch
-    with the offsets from before the failed batch. Until this new batch is committed, the skipped
-    batch seems to have read its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
+    To repartition a query's state, Spark commits a failed batch as skipped, and begins a batch with
+    the offsets from before it. Until that one is committed, the skipped batch seems to have read
+    its records (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
         InputError: the begun batch has a lower offset; or it lacks a partition, and has the offsets

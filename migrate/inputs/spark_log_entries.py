@@ -1,14 +1,13 @@
 """Entries of a Spark checkpoint location: files, versions, offsets.
 
-``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source. In
-version 1, a source's line is its offset, and the lines are in the order of the query's plan. In
-version 2, which Spark 4.2 can write, a source's line is ``<source>:<offset>``, where ``<source>``
-is a number or the name that the query gives the source. The offset ``-`` means that the source has
-no offset yet, such as a Kafka source without partitions. Offsets of sources other than Kafka are
-not parsed.
+``offsets/N`` has a line with the version, a line of JSON metadata, and a line for each source: in
+version 1 its offset, in the order of the query's plan; in version 2, which Spark 4.2 can write,
+``<source>:<offset>``, where ``<source>`` is a number or the name that the query gives it. The
+offset ``-`` is that of a source without one, such as a Kafka source without partitions. Offsets of
+other sources than Kafka are not parsed.
 
-Hadoop's ``.crc`` files are ignored. Spark ignores them too, because it opens these files with
-Hadoop's FileContext, which checks no checksums (FilterFs.open @ Hadoop 3.4.1).
+Hadoop's ``.crc`` files are ignored, as by Spark, which opens these files with Hadoop's FileContext
+(FilterFs.open @ Hadoop 3.4.1).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
@@ -29,7 +28,7 @@ from migrate.inputs.offsets_json import NotOffsets, parse_json, topic_offsets
 from migrate.model.errors import InputError
 from migrate.model.positions import TopicPartition
 
-# The versions of each kind of file, and the releases that write them.
+# The versions of a file, and the releases that write them.
 _OFFSET_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.2"}
 _COMMIT_LOGS = {
     "v1": "Spark 2.1 and newer",
@@ -145,10 +144,6 @@ def read_commit(files: ByteSource, path: str) -> tuple[str, str]:
 
 def _parse_kafka_offsets(path: str, line: str) -> Offsets | None:
     """Parse the offsets of a Kafka source; return None for the offset of another kind of source.
-
-    Args:
-        path: the file that contains the line, for errors.
-        line: the offset of one source.
 
     Raises:
         InputError: the line is damaged.

@@ -62,8 +62,7 @@ def query_operator_id(directory: str, files: ByteSource) -> str:
 def query_positions(pointer: str) -> ListedPositions:
     """Return the committed positions of a query as the input of a plan.
 
-    The operator id is the 32 hex digits of the query's id. New partitions start at the log start,
-    as in the query.
+    New partitions start at the log start, as in the query.
 
     Raises:
         InputError: a URI of an unknown kind, or as for ``committed_positions`` and
@@ -121,8 +120,8 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 
 
 # A query with asynchronous progress tracking logs only some batches, so the output since the last
-# logged batch is beyond the positions. The offset log contains settings of the session, but not
-# the query's option that enables this tracking. Only stateless queries can enable it. Source:
+# logged batch is beyond the positions. The log lacks the option that enables this tracking. Only
+# stateless queries can enable it. Source:
 # AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
 # OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
 #
@@ -173,11 +172,11 @@ class QueryStart:
     """The start of a Spark query and its committed batches, from its checkpoint location.
 
     Attributes:
-        start_positions: the positions at which the query started, merged from the seeds of its
-            sources; empty if Spark itself computes the start.
+        start_positions: the positions at which the query started; empty if Spark itself computes
+            the start.
         resumes_at: the offsets that a restarted query reads next; None if Spark itself computes the
             start.
-        has_begun_batch: whether a query has begun a batch in this checkpoint location.
+        has_begun_batch: whether a query has begun a batch there.
         continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed, and does not record where the query started.
         seeds: the seeded offsets, by source.
@@ -201,7 +200,7 @@ def query_start(label: str, directory: str, *, start_from_spark: bool = False) -
         label: the name of the positions.
         directory: the checkpoint location.
         start_from_spark: whether the caller lets Spark itself compute the start, by planning the
-            query. Then ``start_positions`` is empty, and ``resumes_at`` is None.
+            query.
 
     Raises:
         InputError, Refused: as for ``starting_positions`` and ``committed_positions``.

@@ -8,14 +8,12 @@
 
 When a query is planned, the driver finds the checkpoints (``flink_checkpoint``), or reads a
 checkpoint's metadata and the headers of its state files (``flink_state``). The executors then read
-the checkpoints, or ranges of key groups. An entry is always read completely, even if not all
-columns are selected.
+the checkpoints, or ranges of key groups. An entry is read completely, whatever is selected.
 
-Filters are not pushed down: Spark applies them to the rows. To read less, use the options. A bug in
-Spark 4.1.1 prevents the use of pushed filters (``pushFilters``, from Spark 4.1 on): they also apply
-to later reads of the same DataFrame without a filter. Spark 4.1.1 keeps the filters in the source
-object, which all scans share (``PythonDataSourceV2.setReadInfo``); later source code keeps them in
-each scan.
+Filters are not pushed down: to read less, use the options. In Spark 4.1.1, pushed filters
+(``pushFilters``, since 4.1) would also apply to later reads of the same DataFrame without a filter:
+they are kept in the source object, which all scans share (``PythonDataSourceV2.setReadInfo``);
+later source code keeps them in each scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """
@@ -80,8 +78,7 @@ class FlinkStateDataSource(DataSource):
         return _Reader(self._table().split, read_chunk)
 
     def _table(self) -> Table:
-        # Keep the opened table. Spark pickles this object with the table, so processes that start
-        # later do not open the table again.
+        # Spark pickles this object with the opened table, so no other process opens it again.
         table: Table | None = vars(self).get("_opened")
         if table is None:
             table = self._opened = _open(self.options)
@@ -89,12 +86,7 @@ class FlinkStateDataSource(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """A reader with a task for each chunk.
-
-    Args:
-        chunks: the function that returns the chunks.
-        read: the function that reads a chunk.
-    """
+    """A reader with a task for each chunk."""
 
     def __init__(
         self, chunks: Callable[[], list[Any]], read: Callable[[Any], Iterator[pa.RecordBatch]]

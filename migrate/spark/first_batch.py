@@ -6,9 +6,9 @@ It reads a request from stdin, and writes a result or an error to stdout, all as
     {"spark": "4.0.0", "batches": [{"start": {"t": {"0": 3}}, "records": 17}]}
     {"failed": "start" | "query", "message": "…"}
 
-The trigger interval is one hour, so that no second batch runs. The trigger ``AvailableNow`` is not
-used: it would read all records, and then the plan of the first batch would no longer be available.
-A query starts at the same offsets with either trigger.
+The trigger interval is one hour, so that no second batch runs. With the trigger ``AvailableNow``, a
+query starts at the same offsets, but reads all records, and then the plan of the first batch is no
+longer available.
 
 Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
 org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec @ Spark 3.5.1, 4.0.0, 4.1.1 and
@@ -69,8 +69,8 @@ def _session(conf: dict[str, str]) -> SparkSession:
 def _connector_package(conf: dict[str, str]) -> dict[str, str]:
     """Return the setting that downloads the Kafka connector.
 
-    Return no setting if the connector is installed, the user has set jars or packages, or the
-    version of Spark cannot be determined.
+    There is none if the connector is installed, the user has set jars or packages, or Spark's
+    version is not known.
     """
     # PySpark gives this function no types.
     jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]

@@ -51,8 +51,8 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 def find_candidates(paths: Sequence[str], options: CheckpointOptions) -> list[list[Candidate]]:
     """Return the checkpoints below ``paths``, a list for each task."""
     candidates = discover(paths, Files(), latest_only=options.latest_only)
-    # Never an empty list: if a data source returns no partition, Spark makes one itself, and what
-    # Spark then passes to the reader differs between versions.
+    # Never an empty list: without a partition, Spark makes one itself, and what it then passes to
+    # the reader differs between versions.
     return split_candidates(candidates, options.partitions) or [[]]
 
 
@@ -92,16 +92,11 @@ def read_chunks(
 ) -> DataFrame:
     """Return a DataFrame of the batches that executors read, with one task for each chunk.
 
-    Args:
-        spark: the session.
-        chunks: the chunks to read; each is pickled.
-        read: the function that reads a chunk; it is pickled too.
-        schema: the schema of the batches.
+    The chunks and ``read``, which reads one, are pickled.
     """
     rows = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
     work = spark.createDataFrame(rows, "number INT, chunk BINARY")
-    # Partitioned by range, because a hash could put several chunks into one task. An RDD is not
-    # used, because Spark Connect has none.
+    # By range, because a hash could put several chunks into one task. Spark Connect has no RDD.
     work = work.repartitionByRange(max(len(rows), 1), "number")
     return work.mapInArrow(partial(_unpacked, read), schema)
 

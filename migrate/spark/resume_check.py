@@ -1,13 +1,13 @@
 """Check with a real Spark at which offsets a seeded query starts to read.
 
-For each Kafka source in the checkpoint location a separate query runs. It reads the topics of the
-source's seed (``sources/<n>/0``), up to a limit on records, into a ``noop`` sink. Start offsets
-depend only on the seed, so this query starts at the same offsets as the user's query. The queries
-run on copies of the seeds, so the location does not change.
+For each Kafka source in the checkpoint location, a query reads some records of the topics of the
+source's seed (``sources/<n>/0``) into a ``noop`` sink. It starts at the same offsets as the user's
+query, because these depend only on the seed. It runs on a copy of the seed, so the location does
+not change.
 
 Spark's options for Kafka are the Java client's properties with the prefix ``kafka.``.
-``kafka_options`` translates librdkafka's properties to these options;
-``migrate.kafka.config.java_client`` translates a Java client's properties to librdkafka's.
+``kafka_options`` makes them from librdkafka's properties; ``migrate.kafka.config.java_client`` does
+the opposite.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
@@ -38,7 +38,7 @@ from migrate.spark.session import last_lines, summarize_failure
 from migrate.storage.files import Files
 from migrate.storage.new_file import add_path_to_errors
 
-# The limit on records: enough to prove that records can be read, and few enough to be read quickly.
+# Enough to prove that records can be read, and few enough to be read quickly.
 _RECORDS = 1000
 _JAVA_NAMES = {
     "bootstrap.servers": "bootstrap.servers",
@@ -82,13 +82,7 @@ class QueryFailed(MigrateError):
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The result of the first batches.
-
-    Attributes:
-        spark: the version of Spark that ran them.
-        start_positions: the start offset of every partition, as Spark planned it.
-        records: the number of records in the first batches.
-    """
+    """The result of the first batches: Spark's version, planned starts, number of records."""
 
     spark: str
     start_positions: PositionSet
@@ -104,11 +98,11 @@ def check_pyspark() -> None:
 def run_first_batch(
     label: str, directory: str, kafka: KafkaConfig, spark_conf: Mapping[str, str]
 ) -> Resume:
-    """Run the first micro-batch of a query for each seed in a directory, on copies of the seeds.
+    """Run the first micro-batch of a query for each seed in a checkpoint location.
 
     Args:
         label: the name of the positions in messages.
-        directory: a checkpoint location; it is only read.
+        directory: the checkpoint location; it is only read.
         kafka: librdkafka's properties.
         spark_conf: Spark's settings, such as ``spark.jars.packages``.
 
@@ -159,11 +153,9 @@ def _write_seed(seed: bytes, checkpoint: Path) -> None:
 
 
 def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
-    """Send a request to a new process that starts Spark, and return the answer.
+    """Send a request to a new process of ``first_batch``, and return the answer.
 
-    Args:
-        request: the request, in the format of ``first_batch``.
-        properties: properties whose secret values are removed from messages.
+    The secret values of ``properties`` are removed from messages.
     """
     done = subprocess.run(
         [sys.executable, "-m", "migrate.spark.first_batch"],

@@ -52,9 +52,9 @@ class CheckpointPair:
     Attributes:
         earlier: the path of the earlier checkpoint.
         later: the path of the later checkpoint.
-        ranges: the records between them in each partition; a partition without records is left out.
-        ends: the positions of the later checkpoint.
+        ranges: the records between them; a partition without records is left out.
         starts: the positions of the earlier checkpoint.
+        ends: the positions of the later checkpoint.
         warnings: what the user must know about the checkpoints.
     """
 
@@ -130,7 +130,7 @@ def _another_run(earlier: Extraction, later: Extraction) -> Iterator[WarningText
 
 
 def _job_id(extraction: Extraction) -> str:
-    """Return the job's id, or its first digits, from the checkpoint's path; empty without an id."""
+    """Return the id in the checkpoint's path, or its first digits, or an empty text."""
     checkpoint = extraction.checkpoint
     match = _JOB_ID.search(checkpoint.copied_from or os.path.realpath(checkpoint.pointer))
     return (match[1] or match[2]) if match is not None else ""
@@ -154,12 +154,8 @@ def _ranges(
 ) -> tuple[dict[TopicPartition, Range], list[str]]:
     """Return the range of each partition, or a problem if it has no valid range.
 
-    A partition that ends where it starts has neither a range nor a problem.
-
-    Args:
-        starts: the positions of the earlier checkpoint.
-        ends: the positions of the later checkpoint.
-        sources: the sources of the earlier checkpoint.
+    A partition that ends where it starts has neither. ``sources`` are those of the earlier
+    checkpoint.
     """
     at_log_start = all(source.starts_absent_partitions_at_log_start for source in sources)
     ranges: dict[TopicPartition, Range] = {}

@@ -1,14 +1,13 @@
 """The comparisons of a rehearsal: the query's state and output with those of Flink.
 
-The query's state is compared as it is after the batch that reads the records between the
-checkpoints, before Spark removes the windows that it fires. Flink's watermark at a checkpoint is
-not known, and might be lower or higher than Spark's. So a window that Flink still keeps is compared
-even if the query has fired it. A window that only Spark has counts as unexpected, with one
-exception: a window that ends before every window that Flink keeps is left out of the comparison if
-the query has fired it or the output mode is ``complete``.
+The query's state is compared as it is after the batch that reads the records, before Spark removes
+the windows that it fires. Flink's watermark at a checkpoint is not known, and may be lower or
+higher than Spark's. So a window that Flink still keeps is compared even if the query has fired it.
+A window that only Spark has counts as unexpected, except if it ends before every window that Flink
+keeps, and the query has fired it or the output mode is ``complete``.
 
 If the state has a time to live, Flink drops entries between the checkpoints, and Spark does not.
-The keys of the dropped entries are not compared.
+Their keys are not compared.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the user must know about a comparison: warnings, and what was not compared."""
+    """Warnings about a comparison, and what was not compared."""
 
     warnings: list[WarningText] = field(default_factory=list)
     not_compared: list[str] = field(default_factory=list)
@@ -61,11 +60,11 @@ def compare_state(
     Args:
         state: Spark's state after the batch with the records.
         rows: the rows of the later checkpoint's state.
-        expected: the expected state; None if it can be computed from the rows.
+        expected: the expected state; None to compute it from the rows.
         earlier: Flink's state at the earlier checkpoint, with the columns of Spark's state.
         watermark_ms: the query's watermark after the records; None if it has none.
         notes: gets the warnings, and what was not compared.
-        keeps_windows: whether the query removes no window, because its output mode is complete.
+        keeps_windows: whether the output mode is complete, which removes no window.
 
     Raises:
         Refused, UsageError: as for ``compare_with_expected``.
@@ -133,8 +132,7 @@ def _first_kept_end(state: SparkState, rows: Rows, expected: DataFrame | None) -
 def compare_output(spark_rows: DataFrame, flink_rows: DataFrame) -> Comparison:
     """Compare two multisets of rows.
 
-    In the result, each distinct row is a key, and the value of the key is how often the row occurs.
-    Columns are matched by name.
+    In the result, a row is a key, and its value is how often it occurs. Columns match by name.
 
     Raises:
         UsageError: the names of the columns differ, or a type cannot be cast exactly.

@@ -1,8 +1,8 @@
 """The records between two checkpoints, read by Spark's batch Kafka source.
 
-The source reads from ``startingOffsets`` up to ``endingOffsets``, which is not included. It skips
-offsets without a record, such as those of control records or of compacted records. It fails if the
-log start is above an offset that it must read (``failOnDataLoss``).
+The source reads from ``startingOffsets`` up to ``endingOffsets`` (exclusive). It skips offsets of
+control records and of compacted records. It fails if the log start is above an offset that it must
+read (``failOnDataLoss``).
 
 Source: KafkaBatch, KafkaOffsetReaderAdmin.fetchPartitionOffsets, KafkaDataConsumer.fetchRecord @
 Spark 4.0.0.
@@ -33,8 +33,7 @@ Parse = Callable[["DataFrame"], "DataFrame"]
 
 _EARLIEST = -2  # of startingOffsets
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribepattern")
-# Prefixes, in lower case, of options that are dropped: ``_read`` replaces them, or only a streaming
-# read has them.
+# Prefixes of options that ``_read`` replaces, or that only a streaming read has.
 _REPLACED = (
     *(*_SUBSCRIPTIONS, "ending", "failondataloss", "starting"),
     *("maxoffsetspertrigger", "maxtriggerdelay", "minoffsetspertrigger"),
@@ -48,7 +47,7 @@ class KafkaStream:
     Attributes:
         options: the options of Spark's Kafka source, as the user gave them.
         ranges: the records in each partition.
-        events: the parsed records, which Spark reads when they are used; set by ``parse``.
+        events: the parsed records; set by ``parse``.
     """
 
     options: Mapping[str, str]
@@ -64,8 +63,8 @@ class KafkaStream:
         counter = Observation()
         self.events = parse(self._read().observe(counter, F.count(F.lit(1)).alias("records")))
         # If the function drops all records by a constant condition, the optimizer removes the
-        # observation (CollectMetrics) from the plan, and ``count`` would wait for its result for
-        # ever. Spark Connect does not give the plan, so with it the observation is always used.
+        # observation (CollectMetrics) from the plan, and ``count`` would wait for ever. Spark
+        # Connect does not give the plan, so with it the observation is always used.
         frame = getattr(self.events, "_jdf", None)
         plan = None if frame is None else frame.queryExecution().optimizedPlan().toString()
         self._counter = counter if plan is None or "CollectMetrics" in plan else None
@@ -151,11 +150,7 @@ def unread_topics(pair: CheckpointPair, streams: Sequence[KafkaStream]) -> Itera
 
 
 def stream_of(pair: CheckpointPair, options: Mapping[str, str]) -> KafkaStream:
-    """Return the stream that reads the records of a subscription.
-
-    Args:
-        pair: the checkpoints.
-        options: the options of Spark's Kafka source.
+    """Return the stream that reads the records of a subscription, from a Kafka source's options.
 
     Raises:
         UsageError: the options do not have exactly one subscription, or the job does not read what

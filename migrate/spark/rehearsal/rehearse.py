@@ -1,10 +1,9 @@
 """``rehearse``: run a Spark query over the records between two checkpoints of a Flink job.
 
 The query's streams read files in place of Kafka: first the rows that make the state of the earlier
-checkpoint, as for ``prime``, and then, in one batch, the records between the positions of the two
-checkpoints. Spark copies these records from Kafka to the files. The query's state is then compared
-with that of the later checkpoint, key by key. The job is not touched, and only a scratch folder is
-written.
+checkpoint, as for ``prime``, and then, in one batch, the records between the checkpoints, which
+Spark copies from Kafka. The query's state is then compared with that of the later checkpoint, key
+by key. Only a scratch folder is written.
 
     def query(orders):
         return orders.groupBy("user").agg(F.count("*").alias("orders"))
@@ -194,7 +193,7 @@ def _load_state(
 ) -> _FlinkState:
     """Read the state of a checkpoint.
 
-    The expected state is saved, because a running job may soon delete the checkpoint.
+    It is saved, because a running job may soon delete the checkpoint.
     """
     state_rows = list(rows(checkpoint))
     if len(state_rows) != len(events):
@@ -228,7 +227,7 @@ def _with_columns(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _save(frame: DataFrame, folder: Path) -> DataFrame:
-    """Write a DataFrame to files, and return a DataFrame that reads the files."""
+    """Write a DataFrame to files, and return one that reads them."""
     numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
     numbered.write.parquet(str(folder))
     saved = frame.sparkSession.read.schema(numbered.schema).parquet(str(folder))

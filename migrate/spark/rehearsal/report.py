@@ -41,20 +41,19 @@ class Rehearsal:
 
     Attributes:
         proof: the comparison of Spark's state with that of the later checkpoint; for a query
-            without state, the comparison of its rows with ``output``. All numbers are 0 if nothing
-            was compared.
+            without state, of its rows with ``output``. All numbers are 0 if nothing was compared.
         start_proof: the comparison of Spark's state with that of the earlier checkpoint, before any
             record was read; None for a query without state.
         records: the number of records between the checkpoints that Spark read.
-        wrong: the keys that are not right, in the columns ``key``, ``flink`` and ``spark``, which
-            are structs. ``flink`` or ``spark`` is null if that side lacks the key. For a query
-            without state, a key is a row, and the values are how often the row was written.
+        wrong: the keys that are not right, in the structs ``key``, ``flink`` and ``spark``. The
+            last two are null if that side lacks the key. For a query without state, a key is a row,
+            and the values are how often it was written.
         warnings: what the user must know about the result.
         written: the number of rows that the query wrote; None if they were not kept.
-        output_proof: for a query with state, the comparison of its rows with ``output``. None for a
+        output_proof: the comparison of the rows of a query with state with ``output``; None for a
             query without state, and if ``output`` was not given.
-        wrong_output: for a query with state, the rows that differ from ``output``, in the form of
-            ``wrong``. None for a query without state, and if ``output`` was not given.
+        wrong_output: the rows that differ in ``output_proof``, in the form of ``wrong``; None like
+            it.
         lines: the lines of the report.
     """
 
@@ -95,9 +94,8 @@ def make_rehearsal(
 
     Args:
         pair: the checkpoints.
-        streams: the streams; Spark must have read their events already, so that ``count`` is right.
-        events: for each stream, a DataFrame that reads the stream's files: the rows made from
-            state, if any, and the parsed records between the checkpoints.
+        streams: the streams; Spark must have read their events.
+        events: for each stream, the rows made from state, if any, and the parsed records.
         start: the comparison of the states before any record; None for a query without state.
         state: the comparison of the states after the records; None for a query without state.
         output: the comparison of the query's rows with Flink's; None if Flink's were not given.
@@ -142,7 +140,7 @@ def _differences(
 ) -> tuple[DataFrame, list[str]]:
     """Return the keys that are not right, and lines about them.
 
-    The returned DataFrame stays readable after the files in the scratch folder are removed.
+    The DataFrame stays readable after the scratch folder is removed.
     """
     if comparison is None:
         schema = "key STRUCT<>, flink STRUCT<>, spark STRUCT<>"
@@ -160,13 +158,7 @@ def _differences(
 def _describe_differences(
     differences: DataFrame, events: Sequence[DataFrame], time: str | None
 ) -> Iterator[str]:
-    """Yield lines about the first keys that are not right, each with the key's records.
-
-    Args:
-        differences: as in ``Comparison``.
-        events: as for ``make_rehearsal``.
-        time: the events' column of event time; None if it is not known.
-    """
+    """Yield lines about the first keys that are not right, each with the key's records."""
     keys: list[str] = differences.schema["key"].dataType.names  # type: ignore[attr-defined]
     if _WINDOW not in keys:
         time = None
@@ -189,8 +181,8 @@ def _records_by_key(
 ) -> dict[int, list[Row]] | None:
     """Return the first records of each key in ``first``, by the key's number.
 
-    Records within the key's window come before all others. Return None if the key has no part other
-    than a window, or if no stream has both the columns that identify a record and those of the key.
+    Records within the key's window come first. Return None if the key is only a window, or if no
+    stream has both the columns that identify a record and those of the key.
     """
     by_key: dict[int, list[Row]] = defaultdict(list)
     searched = False
@@ -206,8 +198,7 @@ def _records_by_key(
             at = frame[quoted(time)]
             window = f"`wrong key`.{_WINDOW}"
             inside = (at >= F.col(f"{window}.start")) & (at < F.col(f"{window}.end"))
-        # Names with a space, because the names of the joined columns must be unique, and the events
-        # are unlikely to have these names.
+        # Names with a space, because events are unlikely to have columns of these names.
         numbered = first.select(
             F.col("number").alias("key number"), F.col("key").alias("wrong key")
         )
@@ -237,9 +228,9 @@ def _describe_records(records: Sequence[Row], time: str | None) -> str:
 
 
 def other_states(checkpoint: str, rows: Rows) -> Iterator[str]:
-    """Yield a text that names the keyed states from which no rows were made, if there are any.
+    """Yield a text that names the keyed states, without timers, from which no rows were made.
 
-    Timers are not named. Yield nothing if no rows have a known origin.
+    Yield nothing if there are none, or if no rows have a known origin.
     """
     read = {
         (stream.origin.operator_id, stream.origin.state)
