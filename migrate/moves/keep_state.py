@@ -43,7 +43,7 @@ def copy_query(
     """Write a copy of a query's checkpoint location that continues from the positions of ``chk``.
 
     Args:
-        chk: the side whose positions move into the copy.
+        chk: the side that has the positions.
         request: the options of the move.
         old: ``spark:DIR``, the query whose state is kept.
         checkpoint_dir: the new checkpoint location, a local directory outside of mounts.
@@ -68,7 +68,7 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
-    # SAVEPOINT, because the copy, like a new savepoint, keeps the positions that do not change.
+    # The copy, like a new savepoint, keeps the positions that do not change.
     request = replace(request, target=SAVEPOINT)
     positions, chosen = read_input(chk, request, query.topics)
     moving = list(restrict_to_topics(chosen, query.topics, request.policies))

@@ -90,10 +90,10 @@ def other_cluster_refusals(
 def check_common_topic(
     matches: Sequence[SourceMatch], all_side_sources: Sequence[Source], side: str, request: Request
 ) -> None:
-    """Refuse a side that has no topic in common with the savepoint.
+    """Refuse a side without a topic of the savepoint, unless a source or partitions are chosen.
 
     Raises:
-        Refused: there is no common topic, and the user has chosen no source and no partitions.
+        Refused: the side is refused.
     """
     if (request.source, request.policies.partitions) != (None, None):
         return
@@ -170,7 +170,7 @@ def check_topic_map(
     """Check that in ``--topic-map`` each OLD is a topic of the side, each NEW of the savepoint.
 
     Raises:
-        NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.
+        NoSuchName: a topic is missing.
     """
     known = topics_of(all_side_sources)
     read = topics_of(chosen)

@@ -287,7 +287,7 @@ class Kafka:
         """Return librdkafka's properties.
 
         Raises:
-            ConfigError: the properties cannot be used.
+            ConfigError: they cannot be used.
         """
         from migrate.kafka.config import kafka_config
 
@@ -343,8 +343,8 @@ class Request(Choice):
 
     Attributes:
         kafka: the cluster that the job reads.
-        to_kafka: the cluster that the target reads; not given if it is the job's.
-        wait: the seconds to wait for a mirror between the two.
+        to_kafka: the target's cluster; not given if it is the job's.
+        wait: seconds to wait for a mirror.
     """
 
     source_group: str | None = None
@@ -364,7 +364,7 @@ class Request(Choice):
 
     @property
     def target_kafka(self) -> Kafka:
-        """The cluster that the target reads."""
+        """The target's cluster."""
         return self.to_kafka if self.to_kafka.is_given else self.kafka
 
 
@@ -373,7 +373,7 @@ def move_request(target: Target, arguments: MoveArguments) -> Request:
 
     Raises:
         TypeError: an argument is no key of ``MoveArguments``.
-        UsageError: an argument is malformed, or arguments do not go together.
+        UsageError: an argument is malformed, or some do not go together.
     """
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.group == "":

@@ -75,7 +75,7 @@ def make_move(
     into: PlanInput | None = None,
     ignore_other_sources: bool = False,
 ) -> Move:
-    """Take one snapshot of the job's cluster, if a broker is named, and plan each part.
+    """Ask the job's cluster once, if a broker is named, and plan each part.
 
     Args:
         request: the options of the move.
@@ -85,8 +85,7 @@ def make_move(
         ignore_other_sources: as for ``make_plan``; always true if ``request.source`` is set.
 
     Raises:
-        UsageError: options that do not go together, or that name a topic that no source reads.
-        BrokerError: the broker did not answer, or denied the request.
+        UsageError, BrokerError: as for ``ask_about``.
     """
     positions, chosen = chosen_input
     snapshot = ask_about(request, chosen_input, into)

@@ -62,8 +62,8 @@ class Translation:
 class PlannedPartition(PartitionRow):
     """One topic-partition of a plan.
 
-    If the target reads another cluster than the job, ``topic``, ``next_offset``, ``current`` and
-    the log range are of the target's cluster. All other offsets are of the job's cluster.
+    ``topic``, ``next_offset``, ``current`` and the log range are of the target's cluster, all other
+    offsets of the job's.
 
     Attributes:
         next_offset: the offset to write; None if the partition has a problem or is skipped.
@@ -110,7 +110,7 @@ class PlannedPartition(PartitionRow):
         return self.translation.next_offset if self.translation is not None else self.next_offset
 
     def in_job_cluster(self, topic: str) -> PlannedPartition:
-        """Return the partition with the offsets and the ``topic`` of the job's cluster.
+        """Return the partition in the job's cluster, where its topic has the name ``topic``.
 
         Without a translation, the log range stays that of the target's cluster.
         """

@@ -99,7 +99,7 @@ def make_plan(
     """Plan the move of the chosen sources.
 
     Args:
-        plan_input: the whole checkpoint, because records in flight in any operator are an obstacle.
+        plan_input: the whole checkpoint: records in flight in any operator are an obstacle.
         chosen: the sources to move.
         snapshot: the answer to the question of ``make_question``, or None without a broker.
         policies: the user's policies.

@@ -112,8 +112,6 @@ Location = LocalDirectory | RemoteDirectory
 def location(text: str) -> Location:
     """Return the directory for a local path, or for a URL of a store, ``file:`` or ``dbfs:``.
 
-    Paths below ``/Volumes`` and ``dbfs:`` name directories in the mounts of Databricks.
-
     Raises:
         UsageError: the text is empty, begins with ``~``, or has control characters or credentials;
             it is a URL of an unsupported kind; or the directory is in a mount that is missing.
@@ -121,7 +119,7 @@ def location(text: str) -> Location:
     if has_tilde(text):
         raise UsageError(f"{text}: {NO_TILDE}")
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
-        # In the printed options, a path with a line break would look like several options.
+        # A line break would look like several of the printed options.
         raise UsageError(f"{redact_url(text)!r}: no name of a directory")
     if redact_url(text) != text:
         raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")

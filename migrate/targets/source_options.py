@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 
-# The options of the log-in AWS_MSK_IAM. None of them is secret. They need the jar aws-msk-iam-auth.
+# The log-in AWS_MSK_IAM, which needs the jar aws-msk-iam-auth. None of this is secret.
 _MSK_IAM = {
     "kafka.sasl.mechanism": "AWS_MSK_IAM",
     "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
@@ -99,7 +99,7 @@ def spark_streams(
 
     Args:
         sources: the starts of the query's Kafka sources.
-        kafka: librdkafka's properties, or None. In place of secrets and of the paths of stores, the
+        kafka: librdkafka's properties, or None. In place of secrets and paths of stores, the
             options name environment variables.
         isolation_level: None keeps Kafka's default, ``read_uncommitted``.
         seeded: whether the query gets a seeded checkpoint location.
