@@ -4,9 +4,9 @@ All splits (or entries) of one topic begin with the same bytes (lengths, a versi
 called their *head*; then come numbers (a partition, offsets, a status). Many are unpacked at once:
 each distinct head is checked once, and the numbers are checked column by column.
 
-These functions raise no DecodeError. If one returns None, the caller must read the whole list with
-the strict readers in ``reader_state`` and ``enumerator``, whose errors name the field and its
-position. These two modules describe the layouts. The caller must not pass an empty list.
+If a function returns None, the caller must read the whole list with the strict readers in
+``reader_state`` and ``enumerator``, whose errors name the field and its position. These modules
+describe the layouts. The caller must not pass an empty list.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, spli
 # two offsets (only in version 3); the status (not in version 1).
 _ENTRY_FORMATS = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# The maximum number of entries that are unpacked at a time, so that they fit into the CPU's caches.
+# The number of entries that are unpacked at a time: they fit into the CPU's caches.
 _BATCH = 1024
 
 # A tuple (head, *numbers) for each split or entry.
@@ -184,9 +184,8 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
         raise _NeedsStrictReader
-    # To find a partition that is listed twice, topic and partition are combined into one number,
-    # which takes less memory than a pair. The topics get adjacent ranges of numbers, because
-    # numbers that are far apart collide more often in a set.
+    # Topic and partition are combined into one number, which takes less memory than a pair. The
+    # topics get adjacent ranges, because numbers that are far apart collide more often in a set.
     stride = max(partitions) + 1
     numbers = {topic: number * stride for number, topic in enumerate(set(topics))}
     distinct = set(map(add, map(numbers.__getitem__, topics), partitions))

@@ -1,7 +1,4 @@
-"""The Kafka source or sink of an operator, from its list states and its coordinator state.
-
-``_metadata`` contains the names of the states; their elements are fetched here.
-"""
+"""The Kafka source or sink of an operator, from its list states and its coordinator state."""
 
 from __future__ import annotations
 
@@ -59,8 +56,8 @@ _KAFKA_STATES = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# The largest WRAPPER_STATE, of all subtasks together, that is read outside of a Beam pipeline.
-# Without this limit, large state of this name in a user's function would be read.
+# The largest WRAPPER_STATE, of all subtasks together, that is read outside of a Beam pipeline: a
+# user's function may have large state of this name.
 _MAX_WRAPPER_BYTES = 32 * 1024 * 1024
 
 # The kinds of errors that most often mean that the state belongs to another kind of sink.
@@ -79,12 +76,10 @@ def read_source(
     Args:
         operator: the operator.
         files: the checkpoint's files.
-        operators: all operators of the job. If one of them belongs to Apache Beam's Flink runner,
-            the operator may be a source of Beam's.
+        operators: all operators of the job, which show whether it is a Beam pipeline.
 
     Raises:
-        DecodeError: a file of the operator's state is missing, damaged, or outside of the
-            checkpoint.
+        DecodeError: a file of the state is missing, damaged, or outside of the checkpoint.
     """
     states = _list_states(operator)
     legacy_states = states.get(LEGACY_CONSUMER_STATE)
@@ -178,8 +173,7 @@ def _read_beam_wrapper(
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
     """Read an operator's sink state, or return None if it has none.
 
-    If the state cannot be read, the result is an UnknownSink. No position depends on this state, so
-    no DecodeError is raised.
+    If the state cannot be read, the result is an UnknownSink: no position depends on it.
     """
     states = _list_states(operator)
     writer_states, committer_states = (

@@ -36,10 +36,9 @@ def read_reader_element(element: bytes, label: str) -> Split | DynamicSplit | Hy
 def read_any_split(split: bytes, version: int, label: str) -> Split | DynamicSplit | HybridSplit:
     """Read a split of the given serializer version.
 
-    Of the known kinds, only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource
-    both use version 0, but no split decodes as both. A HybridSource's split begins with a small
-    source index of four bytes, so its first two bytes are zero. A KafkaSource's split begins with
-    the length of the topic's name in two bytes, which is not zero.
+    Only DynamicKafkaSource uses versions 1 and 2. KafkaSource and HybridSource use version 0, but
+    no split decodes as both: the first two bytes of a HybridSource's split are zero (a small source
+    index), those of a KafkaSource's are the length of the topic's name.
 
     Raises:
         DecodeError: the bytes are not exactly a split of a known kind.

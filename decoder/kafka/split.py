@@ -26,8 +26,7 @@ NOT_SET = -(1 << 63)
 # org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
-# The minimum sizes in bytes. A topic-partition: the topic's length, one character, the partition.
-# A split: a topic-partition and two offsets.
+# The minimum sizes in bytes: the topic's length, one character, the partition; and two offsets.
 MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 

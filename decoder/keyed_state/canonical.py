@@ -73,11 +73,8 @@ def split_canonical_key_group(
 ) -> Iterator[bytes]:
     """Split a key group, read in blocks, into smaller key groups: at most one per block.
 
-    ``label`` names the key group in errors.
-
     Raises:
-        DecodeError: the bytes are corrupt; or an entry is incomplete at the end of a block, and its
-            bytes so far are more than ``max_bytes``.
+        DecodeError: the bytes are corrupt, or an entry has more than ``max_bytes``.
     """
     left = b""
     number = b""
@@ -138,8 +135,6 @@ class CanonicalReader:
 
     def batches(self, data: bytes, key_group: int, label: str) -> Iterator[list[Entry]]:
         """Yield the state's entries in one key group, in batches.
-
-        ``label`` names the key group in errors.
 
         Raises:
             DecodeError: the bytes are corrupt, or a value cannot be read.

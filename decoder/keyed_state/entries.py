@@ -33,10 +33,9 @@ class Entry(NamedTuple):
     Attributes:
         key_group: the key's key group.
         key: the key by which the stream is partitioned (keyBy).
-        namespace: the window or another namespace; None without a namespace.
+        namespace: the window or another namespace; None without one.
         map_key: the key in a MAP.
-        value: the value, in the form that ``types`` describes; for a timer its timestamp in epoch
-            milliseconds.
+        value: as ``types`` describes; for a timer its timestamp in epoch milliseconds.
         last_access: with TTL, the time of the last access in epoch milliseconds; for a LIST a list
             with the time of each element. None without TTL, and for a MAP's entry stored as null.
     """
@@ -54,10 +53,7 @@ new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], label: str) -> None:
-    """Refuse keys, namespaces and map keys with text that is not valid Unicode.
-
-    U+FFFD replaces the invalid characters, so two keys could become one.
-    """
+    """Refuse keys, namespaces and map keys with U+FFFD for invalid text: two could become one."""
     for index, name, type_ in (
         (1, "key", info.key),
         (2, "namespace", info.namespace),
@@ -135,10 +131,7 @@ class Readers:
 
 
 def _whole_value_type(info: StateInfo, value: types.Type) -> types.Type:
-    """Return the type of the value that a heap backend stores for a key and namespace.
-
-    For timers, return the type of one timer.
-    """
+    """Return the type that a heap backend stores for a key and namespace, or of one timer."""
     match info.kind:
         case StateKind.LIST:
             return types.List(value)

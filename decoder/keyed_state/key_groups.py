@@ -1,8 +1,8 @@
 """The key group of a key, computed to check that the key was read correctly.
 
-The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is computed for booleans,
-numbers, text, dates, times, UUIDs, and Flink's tuples, Either and SQL rows. It is not known for
-other keys, such as an enum, a POJO, an Avro record, or a Value or Row of org.apache.flink.types.
+The key group is ``murmur(key.hashCode()) mod maxParallelism``. The hash is known for booleans,
+numbers, text, dates, times, UUIDs, and Flink's tuples, Either and SQL rows; not for other keys,
+such as an enum, a POJO, an Avro record, or a Value or Row of org.apache.flink.types.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
 MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.

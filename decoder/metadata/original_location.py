@@ -21,8 +21,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 def original_directory(operators: Iterable[Operator]) -> str | None:
     """Return the directory in which Flink wrote the checkpoint, or None if it is unknown.
 
-    Only the handles of operator state are examined. The directory is unknown if none of them names
-    a file in a ``chk-<n>`` or ``savepoint-<name>`` directory.
+    It is unknown if no handle of operator state names a file in a ``chk-<n>`` or
+    ``savepoint-<name>`` directory.
     """
     for operator in operators:
         for handle in operator.operator_state_handles:
@@ -38,7 +38,7 @@ def is_other_directory(directory: str, original: str) -> bool:
     """Return whether ``directory`` differs from ``original``, where Flink wrote the checkpoint.
 
     Schemes are not compared, because a store has several (``s3``, ``s3a``). Hosts are compared if
-    both URLs have one; an HDFS URL may leave out its host.
+    both have one (an HDFS URL may not).
     """
     (host, path), (original_host, original_path) = _split(directory), _split(original)
     if path != original_path:

@@ -168,8 +168,7 @@ def unsized_elements(
 ) -> Iterator[bytes]:
     """Yield, in order, the elements of a list state whose serializer writes no length.
 
-    Each element ends where the next one begins; the last element ends where the next state begins
-    or the stream ends.
+    An element ends where the next element or state begins, or the stream ends.
 
     Raises:
         DecodeError: as for ``ByteArrays``.

@@ -1,7 +1,6 @@
 """Errors, grouped by what the caller can do about them.
 
-The command line has an exit code for each group. The exit code of a ``decoder.DecodeError``
-depends on its kind.
+The command line has an exit code for each group.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class ServiceError(MigrateError):
 
 
 def add_notes(error: BaseException, *notes: str) -> None:
-    """Add lines to show after an error, as ``BaseException.add_note`` of Python 3.11 does."""
+    """Add lines to show after an error, as ``add_note`` of Python 3.11 does."""
     vars(error).setdefault("__notes__", []).extend(notes)
 
 

@@ -1,7 +1,6 @@
 """What each code of a finding or a warning means, and what the user can do.
 
-The texts are in ``explanations.md`` beside this module. The first lines of that file describe its
-form.
+The texts are in ``explanations.md``, whose first lines describe its form.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ class Explanation(NamedTuple):
     """The explanation of a code, in Markdown without links.
 
     Attributes:
-        severity: the severity in words.
         meaning: what the finding or the warning says about the input or the move.
-        advice: what the user can do; empty if there is nothing to do.
-        section: the page and section of docs/ that explain more; empty if there is none.
+        advice: what the user can do; empty if nothing.
+        section: the page and section of docs/ that explain more, or empty.
     """
 
     severity: str

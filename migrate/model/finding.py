@@ -32,8 +32,8 @@ class CodePolicy(NamedTuple):
             source.
         another_source: whether the finding is about a source that cannot be chosen. Such a finding
             does not count if the user chooses sources by name.
-        unread: whether the finding is about a Kafka source that cannot be read. If the checkpoint
-            has no other source, the plan shows this finding, not the error "no Kafka source".
+        unread: whether a Kafka source cannot be read. If the checkpoint has no other source, the
+            plan shows this finding, not the error "no Kafka source".
         by_partition: whether the plan shows the fact in the row of each partition, and not as a
             finding.
         scan_obstacle: whether a scan counts a warning as an obstacle, because the user must decide.
@@ -132,7 +132,6 @@ class Finding:
     Attributes:
         operator_id: the operator that the finding is about, or None.
         is_certain: whether the fact is known. If not, the severity is a warning.
-        operator_name: the operator's name, if the checkpoint has it.
         void_after_stop: whether a later stop of the job with a savepoint makes the finding void,
             for example because the stop commits pending output.
         void_if_finished: whether the finding is void if the job has FINISHED with this savepoint,

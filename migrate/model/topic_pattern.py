@@ -31,9 +31,9 @@ _SEPARATORS = "._-"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# Not accepted are: a class within a class, and &&
-# in a class (set operations in Java); a ] that begins a class; octal numbers; \Q, \p and \v; named
-# groups; atomic groups and possessive quantifiers, which some versions of Python match wrongly.
+# Not accepted are: a class within a class, and && in a class (set operations in Java); a ] that
+# begins a class; octal numbers; \Q, \p and \v; named groups; atomic groups and possessive
+# quantifiers, which some versions of Python match wrongly.
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"
 _TOKEN = re.compile(
     rf"""

@@ -1,8 +1,7 @@
 """Self-contained HTML pages, made by Jinja2 from the templates in ``pages/``.
 
-A page loads no other files. Its content security policy allows only its own style and script, by
-their hashes. The names on a page (jobs, topics, operators) come from checkpoints of unknown origin,
-so Jinja2 escapes them.
+A page's content security policy allows only its own style and script, by their hashes. Names on a
+page come from checkpoints of unknown origin, so Jinja2 escapes them.
 """
 
 from __future__ import annotations

@@ -107,9 +107,8 @@ def _command_for_side(pointer: str) -> str:
 def _suggest_similar(pointer: str, files: Files) -> str:
     """Suggest an existing path in place of a missing one.
 
-    For ``chk-<n>`` this is the newest checkpoint beside it, otherwise a path with a similar name.
-    Without such a path, say which of the path's parents is missing or a file; return an empty text
-    if the parent directory exists. In a store, only the parent directory is searched.
+    For ``chk-<n>`` this is the newest checkpoint beside it, otherwise a path with a similar name;
+    else say which parent is missing or a file. In a store, only the parent directory is searched.
     """
     missing, below = pointer.rstrip("/"), ""
     parent, name = posixpath.split(missing)
