@@ -31,35 +31,22 @@ WriteFile = Callable[[str, Iterable[bytes]], None]
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
-def check_new(path: Path) -> None:
+def check_new_file(option: str, path: Path) -> None:
     """Check that a new file can be written, by creating and removing a file beside it.
 
-    Raises:
-        FileExistsError: the path exists.
-        OSError: the file cannot be written.
-    """
-    try:
-        path.lstat()
-    except FileNotFoundError:
-        pass
-    else:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    stage = _stage(path)
-    stage.open("x").close()
-    stage.unlink()
-
-
-def check_new_file(option: str, path: Path) -> None:
-    """Check that a new file can be written, and raise errors about the option that names it.
+    ``option`` names the path in errors.
 
     Raises:
         Refused: the path exists.
         UsageError: the file cannot be written.
     """
     try:
-        check_new(path)
-    except FileExistsError as error:
-        raise already_there(path) from error
+        with suppress(FileNotFoundError):
+            path.lstat()
+            raise already_there(path)
+        stage = _stage(path)
+        stage.open("x").close()
+        stage.unlink()
     except OSError as error:
         raise UsageError(
             f"{option} {path}: cannot be written: {error.strerror}; name another file"

@@ -14,7 +14,6 @@ from migrate.model.errors import Refused, UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import (
     add_path_to_errors,
-    check_new,
     check_new_file,
     replace_file,
     write_directory,
@@ -66,9 +65,10 @@ def test_what_is_there_stays(
     path = tmp_path / "f.json"
     take(path)
     before = path.lstat()
-    for function in (check_new, lambda path: write_new(path, "ours")):
-        with pytest.raises(FileExistsError):
-            function(path)
+    with pytest.raises(Refused, match="there already"):
+        check_new_file("--query-file", path)
+    with pytest.raises(FileExistsError):
+        write_new(path, "ours")
     assert path.lstat() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -96,9 +96,10 @@ def test_a_stage_of_somebody_else_is_left_alone(
     monkeypatch.setattr(secrets, "token_hex", lambda _: "same")
     theirs = tmp_path / ".migrate-same.tmp"
     theirs.write_text("theirs")
-    for function in (check_new, lambda path: write_new(path, "ours")):
-        with pytest.raises(FileExistsError):
-            function(tmp_path / "f.json")
+    with pytest.raises(UsageError, match="cannot be written"):
+        check_new_file("--query-file", tmp_path / "f.json")
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "f.json", "ours")
     assert theirs.read_text() == "theirs"
     assert list(tmp_path.iterdir()) == [theirs]
 
@@ -190,9 +191,9 @@ def test_where_nothing_can_be_written_is_told_before(tmp_path: Path) -> None:
         tmp_path / ("f" * 300),
         Path("/proc/f.json"),
     ):
-        with pytest.raises(OSError):
-            check_new(path)
-    check_new(tmp_path / "f.json")
+        with pytest.raises(UsageError, match="cannot be written"):
+            check_new_file("--query-file", path)
+    check_new_file("--query-file", tmp_path / "f.json")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
