@@ -34,10 +34,7 @@ def ask_broker(broker: KafkaConfig, question: Question) -> ClusterSnapshot:
 def ask_logs(broker: KafkaConfig | None, topics: Iterable[str], at: int | None = None) -> Logs:
     """Return the log ranges of the topics that the broker has; none without a broker.
 
-    Args:
-        broker: librdkafka's properties, or None.
-        topics: topic names; invalid names are skipped.
-        at: the time for ``LogRange.first_at``, in epoch milliseconds.
+    Invalid names are skipped. ``at`` is the time for ``LogRange.first_at``, in epoch milliseconds.
 
     Raises:
         ConfigError, BrokerError: as for ``ask_broker``.

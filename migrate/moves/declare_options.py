@@ -16,7 +16,7 @@ class Option:
     """The declaration of an option, except for its name and its type.
 
     Attributes:
-        flags: the flags on the command line; by default the name, like ``--on-expired``.
+        flags: by default made from the name, like ``--on-expired``.
         metavar: the placeholder for the value in the help; by default Typer's.
         panel: the section of the help; None for the first section.
         read: converts the texts of a repeatable option to its value; None if the option is given

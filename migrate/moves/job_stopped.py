@@ -54,10 +54,7 @@ def running_job_refusals(
 
     Without a refusal, log why no job overwrites the offsets, or warn that the plan's job may run.
 
-    Args:
-        plan: the plan of the move.
-        interval: as of ``interval_of``.
-        flink_rest: the address of the JobManager to ask, or None.
+    ``interval`` is that of ``interval_of``.
 
     Raises:
         FlinkRestError: the JobManager did not answer, or denied the request.
@@ -88,10 +85,7 @@ def running_job_refusals(
 def _report_job(pointer: str, jobs: Sequence[FlinkJob] | None, interval: float | None) -> None:
     """Log that the plan's job has ended, or warn that it may run, with the ways to find out.
 
-    Args:
-        pointer: the plan's checkpoint.
-        jobs: the jobs that the JobManager knows, which have all ended; None if none was asked.
-        interval: as of ``interval_of``.
+    ``jobs`` are the jobs that the JobManager knows, all ended; None if no JobManager was asked.
     """
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs or () if job.job_id == job_id]

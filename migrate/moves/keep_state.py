@@ -42,13 +42,7 @@ def copy_query(
 ) -> SparkStart:
     """Write a copy of a query's checkpoint location that continues from the positions of ``chk``.
 
-    Args:
-        chk: the side that has the positions.
-        request: the options of the move.
-        old: ``spark:DIR``, the query whose state is kept.
-        checkpoint_dir: the new checkpoint location, a local directory outside of mounts.
-        sink: the directory or table that the query writes to.
-        isolation_level: as for ``spark_streams``.
+    ``old`` is ``spark:DIR``, the query whose state is kept.
 
     Raises:
         MigrateError, DecodeError, OSError: as for ``to_spark``.

@@ -36,10 +36,7 @@ class ChosenInput(NamedTuple):
 def read_input(chk: AnyPath | None, request: Request, topics: Collection[str] = ()) -> ChosenInput:
     """Read a Flink checkpoint or, if the target allows it, another side, and choose its sources.
 
-    Args:
-        chk: the side's name.
-        request: the options of the move.
-        topics: the topics of a ``broker:`` side, if the user names no partitions.
+    ``topics`` are those of a ``broker:`` side, if the user names no partitions.
 
     Raises:
         Refused: as for ``side_input``.
@@ -75,11 +72,6 @@ def take_states_along(
 ) -> tuple[ChosenInput, TakenStates]:
     """Read the keyed states of a checkpoint that move with its positions.
 
-    Args:
-        checkpoint: the checkpoint that was read.
-        names: as for ``take_states``.
-        choice: the options for reading a checkpoint.
-
     Returns:
         The checkpoint, without the finding ``STATE_NOT_MOVED`` of each operator whose whole state
         moves; and the states that move.
@@ -113,11 +105,8 @@ def ask_about(
 ) -> ClusterSnapshot | None:
     """Ask the broker about the sources' topics; return None if no broker is named.
 
-    Args:
-        request: the options of the move.
-        chosen_input: the positions that were read, and the sources that move.
-        into: the savepoint or query that receives the positions, or None. The broker is asked about
-            its topics and transactions, too.
+    ``into`` is the savepoint or query that receives the positions, or None. The broker is asked
+    about its topics and transactions, too.
 
     Raises:
         UsageError: options that do not go together, or that name a topic that no source reads.

@@ -36,11 +36,6 @@ def match_sources(
     ``--partitions`` chooses between several matches: a match takes positions of the side if it has
     a named partition, or reads the topic of a named partition that no match has. The others keep
     their positions: their ``side_sources`` are empty.
-
-    Args:
-        chosen: the sources of the savepoint.
-        all_side_sources: the sources of the side.
-        policies: the user's policies.
     """
     matches: list[SourceMatch] = []
     for source in chosen:

@@ -77,12 +77,8 @@ def make_move(
 ) -> Move:
     """Ask the job's cluster once, if a broker is named, and plan each part.
 
-    Args:
-        request: the options of the move.
-        chosen_input: the positions that were read, and the sources that move.
-        parts: for each plan, its sources; by default one plan for all that move.
-        into: as for ``ask_about``.
-        ignore_other_sources: as for ``make_plan``; always true if ``request.source`` is set.
+    ``parts`` has the sources of each plan; by default there is one plan for all that move. ``into``
+    is as for ``ask_about``. Other sources are always ignored if ``request.source`` is set.
 
     Raises:
         UsageError, BrokerError: as for ``ask_about``.

@@ -123,10 +123,7 @@ def recheck_plan(
 ) -> tuple[ClusterSnapshot | None, list[str]]:
     """Check that a plan still holds. A command that writes calls this again just before it writes.
 
-    Args:
-        request: the options of the move.
-        plan: the plan.
-        way_out: the end of each line of a refusal, except for a job that has run on.
+    ``way_out`` ends each line of a refusal, except for a job that has run on.
 
     Returns:
         The target's cluster now (None if the plan was made without a broker), and the signs that

@@ -30,11 +30,7 @@ def plan_streams(
 ) -> tuple[list[SourceStart], tuple[str, ...]]:
     """Make a separate plan for each Spark source.
 
-    Args:
-        chosen_input: the positions that were read, and the chosen sources.
-        request: the options of the move.
-        names: by the number of each Spark source, the names of its Flink sources, in the forms of
-            ``--source``.
+    ``names`` has the names of each Spark source's Flink sources, in the forms of ``--source``.
 
     Returns:
         The start of each Spark source, and all warnings.

@@ -1,8 +1,4 @@
-"""Obstacles to a move as a whole.
-
-These are findings, positions of several clusters, colliding topic names, one group for several
-sources, and brokers that are not in the job's state.
-"""
+"""Obstacles to a move as a whole, such as findings and positions of several clusters."""
 
 from __future__ import annotations
 

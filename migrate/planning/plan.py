@@ -40,9 +40,6 @@ class Translation:
     """The position of a partition in the job's cluster, if the target reads another cluster.
 
     Attributes:
-        topic: the topic's name in the job's cluster.
-        next_offset: the next offset in the job's cluster.
-        log_start, log_end: the log range in the job's cluster.
         before, after: how many records agree directly before and after the position.
         is_searched_to_end: whether the new log was searched to its end; if not, it might have
             further copies of the records.
@@ -84,7 +81,6 @@ class PlannedPartition(PartitionRow):
         older_offsets: for a partition that is in no source, the number of offsets that are known to
             be older than the checkpoint. Not saved.
         problem: why the partition is refused; empty if it is not. Not saved.
-        translation: the position in the job's cluster, if the target reads another one.
     """
 
     verdict: Verdict
@@ -177,13 +173,12 @@ class Plan:
 
     Attributes:
         cluster_id: the id of the job's cluster; None without a broker.
-        topic_ids: the ids of its topics, by the topics' names there; empty without a broker.
-        to_cluster_id, to_topic_ids: the same for the cluster that the target reads; None and empty
-            if it is the job's.
+        topic_ids: the ids of its topics, by their names there; empty without a broker.
+        to_cluster_id, to_topic_ids: the same for the target's cluster; None and empty if it is the
+            job's.
         source_group: Flink's own consumer group, if the user named it.
         only_some_partitions: whether the user chose partitions.
         topic_pattern: the pattern by which the job finds its topics, if the user gave it.
-        operators: the operator ids of the chosen sources.
         source_cluster: the id that the DynamicKafkaSource gives to the Kafka cluster of the
             positions; None if the state names no cluster.
         topic_map: the topics' names at the target, by their names in the input.

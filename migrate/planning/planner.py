@@ -62,13 +62,7 @@ def make_question(
 ) -> Question:
     """Return the question that the broker must answer for ``make_plan``.
 
-    Args:
-        plan_input: the whole checkpoint, with its transactions.
-        chosen: the sources to move.
-        policies: the user's policies.
-        source_group: the Flink job's consumer group, if the user named it.
-        target: the target of the move.
-        into: the savepoint or query that takes over the positions; None for a new target.
+    ``into`` is the savepoint or query that takes over the positions; None for a new target.
     """
     topics = topics_of(_select_positions(source, policies) for source in chosen)
     transactions = set(chain.from_iterable(plan_input.pending.values()))
@@ -98,14 +92,8 @@ def make_plan(
 ) -> Plan:
     """Plan the move of the chosen sources.
 
-    Args:
-        plan_input: the whole checkpoint: records in flight in any operator are an obstacle.
-        chosen: the sources to move.
-        snapshot: the answer to the question of ``make_question``, or None without a broker.
-        policies: the user's policies.
-        target: the target of the move.
-        ignore_other_sources: as for ``relevant_findings``.
-        bootstrap_servers: the brokers as the user named them.
+    ``plan_input`` is the whole checkpoint: records in flight in any operator are an obstacle.
+    ``snapshot`` is the answer to ``make_question``, or None without a broker.
     """
     findings, refusals, notes = resolve_transactions(
         relevant_findings(plan_input, chosen, ignore_other_sources), plan_input, snapshot, policies

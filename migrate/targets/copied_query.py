@@ -75,13 +75,8 @@ def write_copy(
 ) -> None:
     """Copy a checkpoint location with other offsets in the entry of a batch.
 
-    Args:
-        directory: the checkpoint location.
-        batch: the newest committed batch.
-        changed: the next offset of each partition that changes; None for a partition that the
-            query must no longer read.
-        out: the new directory.
-        files: reads the checkpoint location.
+    ``batch`` is the newest committed batch. ``changed`` has the next offset of each partition that
+    changes; None for a partition that the query must no longer read.
 
     Raises:
         Refused: the query has run meanwhile, its location holds a symbolic link, or a partition is

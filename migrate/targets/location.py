@@ -28,11 +28,9 @@ VOLUMES = Path("/Volumes")
 
 @dataclass(frozen=True, slots=True)
 class LocalDirectory:
-    """A directory of this machine.
+    """A directory of this machine, by its absolute path.
 
     Attributes:
-        name: the directory as the user names it.
-        path: the absolute path.
         mounted: whether the directory is in the mount of a store that cannot rename.
     """
 

@@ -62,12 +62,8 @@ def query_code(
     An expression of several lines is in parentheses: without them, Scala's shell ends it at the
     first line at which it is complete.
 
-    Args:
-        language: ``PYTHON`` or ``SCALA``.
-        streams: the query's Kafka sources.
-        checkpoint_location: the seeded location; if None, the code has a placeholder.
-        connector: the jar that the first line names.
-        file: the name of the file, for the first line.
+    ``checkpoint_location`` is the seeded location; if None, the code has a placeholder. The first
+    line names ``connector`` and ``file``.
     """
     note, declare = language.comment, language.declaration
     lines = [

@@ -97,12 +97,9 @@ def spark_streams(
 ) -> tuple[SparkStream, ...]:
     """Return the sources with all options of ``readStream.format("kafka")``.
 
-    Args:
-        sources: the starts of the query's Kafka sources.
-        kafka: librdkafka's properties, or None. In place of secrets and paths of stores, the
-            options name environment variables.
-        isolation_level: None keeps Kafka's default, ``read_uncommitted``.
-        seeded: whether the query gets a seeded checkpoint location.
+    ``kafka`` has librdkafka's properties. In place of secrets and paths of stores, the options name
+    environment variables. Without ``isolation_level``, Kafka's default stays: ``read_uncommitted``.
+    ``seeded``: whether the query gets a seeded checkpoint location.
     """
     level = [KafkaOption("kafka.isolation.level", isolation_level.value)] if isolation_level else []
     start_note = (
