@@ -1,8 +1,8 @@
 """The inputs of a diff or a move, called sides: parse their names, and read their positions.
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-``broker:earliest``, ``broker:latest`` and ``broker:TIME``. `parse_side` only parses a name, so that
-a wrong name is reported before any positions are read.
+``broker:earliest``, ``broker:latest`` and ``broker:TIME``. `parse_side` reads no positions, so that
+a wrong name is reported first.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def starting_positions(
 
 
 def why_no_start(directory: str, files: ByteSource) -> str:
-    """Return the reason why a directory has no seed of a Kafka source."""
+    """Return why a directory has no seed of a Kafka source."""
     names = list_directory(files, directory) or ()
     if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
         return "a checkpoint of Flink, not of a Spark query; name it without spark:"
@@ -139,8 +139,7 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, Offsets]:
     """Return the start of each Kafka source in batch 0, by the source's number or name.
 
     Raises:
-        InputError: the directory is missing, a seed is damaged or of an unknown version, or
-            Spark would not accept the directory as a checkpoint location.
+        InputError: a seed is damaged or of an unknown version, or as for `query_id`.
     """
     query_id(directory, files)
     seeds = {}
@@ -212,8 +211,7 @@ def has_begun_batch(directory: str, files: ByteSource) -> bool:
 def was_started(directory: str, files: ByteSource) -> bool:
     """Return whether a query was started: Spark creates ``offsets`` before the first batch.
 
-    ``has_begun_batch`` does not show this for a query in Real-Time Mode, which may write records
-    before a batch is in its logs.
+    In Real-Time Mode, a query may write records before a batch is in its logs.
     """
     return list_directory(files, join(directory, "offsets")) is not None
 

@@ -37,8 +37,7 @@ _COMMIT_LOGS = {
 }
 _SEEDS = {"v1": "Spark 2.1 and newer"}
 
-# The key of a control batch in OffsetSeqMetadataV2 @ Spark 4.2.0. Spark 4.2 reads such batches, but
-# does not write them.
+# OffsetSeqMetadataV2 @ Spark 4.2.0, which reads control batches, and does not write them.
 _CONTROL_BATCH = '"controlBatchInfo"'
 
 # The first byte of a Kafka seed (KafkaSourceInitialOffsetWriter).

@@ -1,7 +1,6 @@
 """A Spark query as the input of a plan: one source, read up to the newest committed batch.
 
-The name of such an input is ``spark:DIR``; a saved plan has the absolute path
-(``spark:///…``) or the URL (``spark:s3://…``).
+Its name is ``spark:DIR``; in a saved plan ``spark:///…`` (a path) or ``spark:s3://…`` (a URL).
 """
 
 from __future__ import annotations
@@ -174,8 +173,7 @@ class QueryStart:
     Attributes:
         start_positions: the positions at which the query started; empty if Spark itself computes
             the start.
-        resumes_at: the offsets that a restarted query reads next; None if Spark itself computes the
-            start.
+        resumes_at: the offsets that a restarted query reads next; None likewise.
         has_begun_batch: whether a query has begun a batch there.
         continuous: whether the oldest logged batch is an epoch of the continuous trigger. This
             trigger ignores a seed, and does not record where the query started.

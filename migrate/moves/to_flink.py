@@ -110,7 +110,7 @@ def to_flink(
         allow_external_files=request.allow_external_files,
     )
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
-        # Keep only the findings about single partitions; ``check_savepoint`` examines the rest.
+        # ``check_savepoint`` examines the other findings.
         findings = (finding for finding in side.findings if finding.code.policy.by_partition)
         side = replace(side, findings=tuple(findings))
     all_side_sources, ignored_by_side = choose_leniently(side, request)
@@ -166,7 +166,7 @@ def to_flink(
 def _changes(
     move: Move, matches: Sequence[SourceMatch], old: Extraction, from_side: str
 ) -> tuple[list[SourceChange], list[WarningText]]:
-    """Return the change of each source, and warnings of new partitions that other sources read."""
+    """Return each source's change, and warnings of new partitions that other sources read."""
     policies = move.request.job_policies
     changes, warnings = [], []
     for match, plan in zip(matches, move.plans, strict=True):

@@ -31,7 +31,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 _SECONDS = 300
 _CONNECTOR = "spark-sql-kafka-0-10"
-# Settings that override the user's, because they are necessary to read the plan.
+# Settings that override the user's, to read the plan.
 _REQUIRED = {
     # An adaptive plan hides its scans.
     "spark.sql.adaptive.enabled": "false",

@@ -74,10 +74,7 @@ _LOGIN_MODULES = {
 
 
 class QueryFailed(MigrateError):
-    """The first batch failed, or did not end in time, after Spark had started.
-
-    The user's query would probably fail in the same way.
-    """
+    """The first batch failed, or did not end in time; the user's query would probably fail too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +177,7 @@ def _run(request: Mapping[str, Any], properties: KafkaConfig) -> dict[str, Any]:
 
 
 def kafka_options(config: KafkaConfig) -> dict[str, str]:
-    """Return the ``kafka.*`` options with which Spark connects in the same way as librdkafka.
+    """Return the ``kafka.*`` options with which Spark connects as librdkafka does.
 
     Properties that only tune librdkafka are left out.
 

@@ -58,7 +58,7 @@ def compare_state(
     """Compare the state of a rehearsed query with that of the later checkpoint.
 
     Args:
-        state: Spark's state after the batch with the records.
+        state: Spark's state after the records.
         rows: the rows of the later checkpoint's state.
         expected: the expected state; None to compute it from the rows.
         earlier: Flink's state at the earlier checkpoint, with the columns of Spark's state.

@@ -90,15 +90,15 @@ def make_rehearsal(
     time: str | None,
     notes: Notes,
 ) -> Rehearsal:
-    """Make the result of a rehearsal, and its report.
+    """Make the result and its report.
 
     Args:
         pair: the checkpoints.
         streams: the streams; Spark must have read their events.
         events: for each stream, the rows made from state, if any, and the parsed records.
         start: the comparison of the states before any record; None for a query without state.
-        state: the comparison of the states after the records; None for a query without state.
-        output: the comparison of the query's rows with Flink's; None if Flink's were not given.
+        state: the comparison after the records; None for a query without state.
+        output: the comparison of the query's rows with Flink's; None if these were not given.
         written: the number of rows that the query wrote; None if they were not kept.
         time: the events' column of event time; None if it is not known.
         notes: the warnings of the comparisons, and what was not compared.

@@ -25,7 +25,7 @@ class SourceChange:
     Attributes:
         new_offsets: the next offset of each partition that changes; None for a removed partition.
         partitions: the planned partitions that the source has or gets; ``current`` is the first
-            offset whose record the savepoint's state does not include.
+            offset whose record the savepoint's state lacks.
         refusals: why the change must not be made.
     """
 
@@ -64,8 +64,8 @@ def source_change(
             if position is not None:
                 unknown.append(partition)
                 continue
-            # Flink discovers the partition, and starts it at the same offset. A Spark query does so
-            # only at offset 0, and otherwise fails.
+            # Flink discovers the partition, and starts it there. A Spark query does so only at
+            # offset 0, and otherwise fails.
             is_query = source.is_from_position_list
             if source.starts_absent_partitions_at_log_start and not (
                 is_query and planned.next_offset
@@ -97,7 +97,7 @@ def change_cluster(
     """Return the change of a source that reads another Kafka cluster from now on.
 
     Each partition gets its topic's name and its offset in the other cluster. A partition that would
-    keep its old offset is refused, because a reader would use this offset in the other cluster.
+    keep its old offset is refused, because a reader would use it in the other cluster.
 
     Args:
         change: the change within the job's cluster.

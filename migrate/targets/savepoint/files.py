@@ -49,8 +49,8 @@ def copies_of(
         ``_metadata``.
 
     Raises:
-        Refused: a handle names a file outside of the savepoint, two handles name the same
-            file differently, or the metadata version has no relative names.
+        Refused: a handle names a file outside of the savepoint, two handles name a file
+            differently, or the metadata version has no relative names.
         DecodeError: a file is missing, or does not belong to the savepoint.
     """
     names: dict[tuple[str, int, int | None], str] = {}

@@ -88,10 +88,7 @@ def move_split(element: bytes, next_offset: int) -> bytes:
 
 
 def move_legacy(element: bytes, next_offset: int) -> bytes:
-    """Return an element of a FlinkKafkaConsumer with another next offset.
-
-    The element stores the offset of the last processed record.
-    """
+    """Return a FlinkKafkaConsumer's element, which stores the last read offset, moved."""
     return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
 
 
@@ -142,8 +139,8 @@ def changed_coordinator(data: bytes, source: Source, changes: OffsetChanges) -> 
     ``changes`` has the next offset of each added partition, and None for a removed one.
 
     Raises:
-        Refused: the enumerator's state is of version 0, which lists partitions by subtask, or there
-            is no enumerator for the cluster of an added partition.
+        Refused: the enumerator's state is of version 0, or there is no enumerator for the cluster
+            of an added partition.
     """
     cursor = Cursor(data, "coordinator state")
     head = cursor.raw(4, "coordinator version")

@@ -63,7 +63,7 @@ _PRESENT, _ABSENT = 1, 0
 
 
 class Splice(NamedTuple):
-    """A replacement of the bytes from ``start`` to ``end`` (exclusive) by ``data``."""
+    """New bytes for those from ``start`` to ``end`` (exclusive)."""
 
     start: int
     end: int
@@ -92,10 +92,7 @@ def relative_file(path: str, size: int) -> bytes:
 
 
 def operator_state(states: tuple[NamedState, ...], stream_handle: bytes) -> bytes:
-    """Return an ``i32`` of 1 (present) and a partitionable OperatorStateHandle.
-
-    ``stream_handle`` is the encoded handle of the stream with the states' elements.
-    """
+    """Return an ``i32`` of 1 (present) and a partitionable OperatorStateHandle."""
     named = b"".join(
         utf(state.name)
         + u8(state.mode.value)
@@ -113,8 +110,8 @@ def no_operator_state() -> bytes:
 
 # -- an operator-state handle's stream, with new elements in one of its list states ----------------
 #
-# If an element grows, the offsets of the elements after it change. A compressed stream has Snappy's
-# header only before the first state, but in Flink 1.18.0 and 1.18.1 before each state.
+# A compressed stream has Snappy's header before the first state; in Flink 1.18.0 and 1.18.1 before
+# each state.
 #
 # Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
 # 1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
@@ -202,10 +199,7 @@ def with_elements(
 
 
 def _without_headers(chunks: bytes) -> tuple[bytes, bytes]:
-    """Split chunks from the headers after them.
-
-    A chunk is ``u8 kind``, ``u24 length`` (little-endian) and the data.
-    """
+    """Split chunks (``u8 kind``, little-endian ``u24 length``, data) from headers after them."""
     at = 0
     while at < len(chunks) and chunks[at] != _HEADER_CHUNK:
         at += 4 + int.from_bytes(chunks[at + 1 : at + 4], "little")

@@ -47,8 +47,7 @@ from migrate.targets.savepoint.positions import ClusterPartition, OffsetChanges
 _FIRST_WITH_SPLITS_V2 = 3  # from this enumerator version on, readers write splits of version 2
 
 
-# The elements of a subtask: partition and bytes. The partition is None if the element belongs to
-# another source of a HybridSource than the current one.
+# The elements of a subtask: partition (None: as for `_partition_of`) and bytes.
 _Elements = list[tuple[ClusterPartition | None, bytes]]
 
 
@@ -172,10 +171,7 @@ def _partition_of(
 def _new_element(
     source: Source, key: ClusterPartition, next_offset: int, elements: Sequence[bytes]
 ) -> bytes:
-    """Return the element of an added partition.
-
-    ``elements`` are the source's elements: for a FlinkKafkaConsumer, the first is the template.
-    """
+    """Return the element of an added partition; ``elements`` are the source's elements."""
     if isinstance(source, LegacyConsumer):
         return legacy_element(elements[0], key.topic, key.partition, next_offset)
     current = source.current if isinstance(source, HybridSource) else source
@@ -194,7 +190,7 @@ def _new_element(
 
 
 def _check_can_add(operator: Operator, source: Source, added: Iterable[ClusterPartition]) -> None:
-    """Check that partitions can be added to the readers' state.
+    """Check that partitions can be added.
 
     Raises:
         Refused: the enumerator's state is missing, a partition has already been read to its end, or

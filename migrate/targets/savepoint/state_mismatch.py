@@ -126,12 +126,12 @@ def check_savepoint(
     *,
     ignore_other_sources: bool,
 ) -> tuple[list[Refusal], list[WarningText]]:
-    """Return refusals and warnings that come from the savepoint itself.
+    """Return refusals and warnings about the savepoint itself.
 
     Args:
         savepoint: what was read from the savepoint.
         chosen: the sources that get other positions.
-        snapshot: the brokers' answers; None if no broker was asked.
+        snapshot: the brokers' answers, or None.
         policies: what the user allows.
         ignore_other_sources: as for ``relevant_findings``.
     """
