@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -71,18 +71,16 @@ class FlinkStateDataSource(DataSource):
         return "flink_state"
 
     def schema(self) -> StructType:
-        return state_schema(self._table())
+        return state_schema(self._table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         _check_schema(schema, self.schema())
-        return _Reader(self._table().split, read_chunk)
+        return _Reader(self._table.split, read_chunk)
 
+    @cached_property
     def _table(self) -> Table:
         # Spark pickles this object with the opened table, so no other process opens it again.
-        table: Table | None = vars(self).get("_opened")
-        if table is None:
-            table = self._opened = _open(self.options)
-        return table
+        return _open(self.options)
 
 
 class _Reader(DataSourceReader):
