@@ -64,7 +64,7 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
 
 
 def position_set(label: str, starts: dict[TopicPartition, Start], path: Path) -> PositionSet:
-    """Return the positions of a file; refuse a file without positions."""
+    """Return the positions of a file; refuse an empty one."""
     if not starts:
         raise InputError(f"{path}: it holds no offsets")
     return PositionSet(label, starts)
@@ -149,7 +149,7 @@ def whole_number(text: str, largest: int, what: str) -> int:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, cut if it is long."""
+    """Return a text in quotes, cut if long."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
 
 

@@ -124,7 +124,7 @@ def side_input(
     """Read a side as the input of a plan.
 
     Args:
-        side: the side.
+        side: the parsed name.
         broker: librdkafka's properties; None if the user named no broker.
         topics: the topics of a ``broker:`` side.
         allow_external_files: as for ``read_checkpoint``, if the side is a checkpoint.

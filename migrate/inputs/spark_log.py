@@ -235,7 +235,7 @@ def _offset_log_batches(directory: str, files: ByteSource) -> list[int]:
 
 
 def _check_not_behind(directory: str, files: ByteSource, committed: int, begun: int) -> None:
-    """Check that no offset of a begun batch is lower than in the newest committed batch.
+    """Check that a begun batch has no lower offset than the newest committed batch.
 
     To repartition a query's state, Spark commits a failed batch as skipped, and begins a batch with
     the offsets from before it. Until that one is committed, the skipped batch seems to have read

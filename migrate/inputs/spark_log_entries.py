@@ -51,9 +51,8 @@ Offsets = dict[TopicPartition, int]
 class OffsetEntry:
     """An entry of the offset log; ``str`` returns its text.
 
-    Attributes:
-        metadata: JSON; empty for an epoch of the continuous trigger.
-        offsets: the text of each source's offset, by the source's number or name.
+    ``metadata`` is JSON, or empty for an epoch of the continuous trigger. ``offsets`` has the text
+    of each source's offset, by the source's number or name.
     """
 
     version: str
@@ -69,7 +68,7 @@ class OffsetEntry:
 
 
 def offsets_path(directory: str, batch: int) -> str:
-    """Return the path of the file with the end offsets of a batch."""
+    """Return the path of a batch's end offsets."""
     return join(directory, "offsets", str(batch))
 
 
@@ -79,7 +78,7 @@ def commit_path(directory: str, batch: int) -> str:
 
 
 def seed_path(directory: str, source: str) -> str:
-    """Return the path of a source's initial offsets; ``source`` is its number or name."""
+    """Return the path of the seed of a source, by its number or name."""
     return join(directory, "sources", source, "0")
 
 

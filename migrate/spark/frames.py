@@ -64,7 +64,7 @@ def read_candidates(
 
 
 def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> DataFrame:
-    """Return a keyed state of a checkpoint, a list of its states, or its timers as a DataFrame.
+    """Return a keyed state of a checkpoint, a list of its states, or its timers.
 
     This call opens the checkpoint; the executors read the state when the DataFrame is used.
 

@@ -152,10 +152,9 @@ def _label(extraction: Extraction) -> str:
 def _ranges(
     starts: PositionSet, ends: PositionSet, sources: Iterable[Source]
 ) -> tuple[dict[TopicPartition, Range], list[str]]:
-    """Return the range of each partition, or a problem if it has no valid range.
+    """Return each partition's range, or a problem; neither if it ends where it starts.
 
-    A partition that ends where it starts has neither. ``sources`` are those of the earlier
-    checkpoint.
+    ``sources`` are those of the earlier checkpoint.
     """
     at_log_start = all(source.starts_absent_partitions_at_log_start for source in sources)
     ranges: dict[TopicPartition, Range] = {}

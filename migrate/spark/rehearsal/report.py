@@ -179,10 +179,10 @@ def _describe_differences(
 def _records_by_key(
     first: DataFrame, keys: Sequence[str], time: str | None, events: Sequence[DataFrame]
 ) -> dict[int, list[Row]] | None:
-    """Return the first records of each key in ``first``, by the key's number.
+    """Return the first records of each key by its number, those within the key's window first.
 
-    Records within the key's window come first. Return None if the key is only a window, or if no
-    stream has both the columns that identify a record and those of the key.
+    Return None if the key is only a window, or if no stream has both the columns that identify a
+    record and those of the key.
     """
     by_key: dict[int, list[Row]] = defaultdict(list)
     searched = False

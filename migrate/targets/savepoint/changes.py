@@ -43,8 +43,8 @@ def source_change(
     Args:
         source: the source in the savepoint, with only its positions in this cluster.
         cluster: None if the savepoint does not name it.
-        plan: the positions from which the source's partitions continue.
-        side: the name of the plan's positions in messages.
+        plan: the new positions.
+        side: the name of these positions in messages.
         policies: what the user allows.
     """
     if plan.refusals and not plan.partitions:
@@ -142,7 +142,7 @@ def change_cluster(
 
 
 def _old_next_offset(position: Position | None, planned: PlannedPartition) -> int | None:
-    """Return the first offset whose record the savepoint's state lacks, or None if unknown."""
+    """Return ``current`` of a ``SourceChange``, or None if it is unknown."""
     if position is None or position.start is Marker.EARLIEST:
         return 0 if planned.next_offset == 0 else planned.log_start
     return position.next_offset

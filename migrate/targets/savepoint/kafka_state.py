@@ -63,13 +63,8 @@ def reader_element(
 ) -> bytes:
     """Return an element of SourceReaderState: ``i32 version, i32 length``, and the split.
 
-    Args:
-        topic: the topic.
-        partition: the partition.
-        next_offset: the starting offset.
-        cluster: the cluster of a DynamicKafkaSource's split; None for a KafkaSource.
-        cluster_version: the version of a DynamicKafkaSource's split, 1 or 2.
-        source_index: the number of the source inside a HybridSource; None outside of one.
+    ``cluster``, and ``cluster_version`` (1 or 2), are those of a DynamicKafkaSource's split;
+    ``source_index`` is the number of the source inside a HybridSource.
     """
     version, data = SPLIT_VERSION, split(topic, partition, next_offset)
     name = f"{topic}-{partition}"

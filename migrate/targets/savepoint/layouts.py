@@ -131,7 +131,7 @@ Element = Kept | bytes
 
 
 class NewState(NamedTuple):
-    """The new stream of a handle, and its states with their new element offsets."""
+    """The new stream of a handle, and its states with new element offsets."""
 
     data: bytes
     states: tuple[NamedState, ...]
@@ -140,13 +140,9 @@ class NewState(NamedTuple):
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
 ) -> NewState:
-    """Return the stream and the states of a handle with new elements in one state.
+    """Return the stream and the states of a handle, with ``elements`` as those of one state.
 
-    Args:
-        data: the complete stream, which the decoder has read.
-        handle: the handle of the stream.
-        name: the name of the state.
-        elements: all its elements in the new stream.
+    ``data`` is the complete stream, which the decoder has read.
     """
     placed = sorted(
         (start, number, index)

@@ -39,7 +39,7 @@ def state_mismatches(
 
     Args:
         changes: the changes of the job's sources.
-        savepoint: what was read from the savepoint.
+        savepoint: the savepoint.
         origin: the origin of the new positions.
         allowed: whether the user allows a state that does not match the positions.
 
@@ -128,12 +128,8 @@ def check_savepoint(
 ) -> tuple[list[Refusal], list[WarningText]]:
     """Return refusals and warnings about the savepoint itself.
 
-    Args:
-        savepoint: what was read from the savepoint.
-        chosen: the sources that get other positions.
-        snapshot: the brokers' answers, or None.
-        policies: what the user allows.
-        ignore_other_sources: as for ``relevant_findings``.
+    ``chosen`` are the sources that get other positions; ``ignore_other_sources`` is as for
+    ``relevant_findings``.
     """
     findings, refusals, _ = resolve_transactions(
         relevant_findings(savepoint, chosen, ignore_other_sources),
