@@ -87,10 +87,7 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, selected: Sequence[Column], constants: Mapping[str, object]
 ) -> FastReader | None:
-    """Return the compiled reader.
-
-    Return None if the extra ``fast`` is missing, or if a type or a column cannot be read with it.
-    """
+    """Return the compiled reader, or None if it is missing or cannot read a type or a column."""
     entry_columns = columns(state)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in entry_columns for column in selected

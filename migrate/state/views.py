@@ -89,8 +89,6 @@ class Slice:
 
     Attributes:
         state: the state, without its parts.
-        part: the part that the subtask wrote.
-        key_groups: the numbers of the key groups.
         size: the approximate number of bytes to read.
     """
 

@@ -52,10 +52,6 @@ _LOGGED_SETTINGS = {
 def source_directory(checkpoint: Path, source: str) -> str | None:
     """Return the name of the directory whose files a source has read; None if it has read none.
 
-    Args:
-        checkpoint: the checkpoint location.
-        source: one of ``source_names``.
-
     Raises:
         InputError: the log is not that of a file source.
     """

@@ -60,11 +60,7 @@ def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> D
 
     Without this check, an inexact cast could turn a key into another key.
 
-    Args:
-        frame: the DataFrame with the column.
-        column: the column.
-        type_: the new type.
-        name: the column's name in errors.
+    ``name`` is the column's name in errors.
 
     Raises:
         UsageError: a cast between these types does not show whether a value stays the same.

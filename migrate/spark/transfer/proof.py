@@ -53,11 +53,6 @@ def compare_with_expected(
 ) -> Comparison:
     """Compare Spark's state with the expected state, given or computed from the rows.
 
-    Args:
-        state: Spark's state.
-        rows: the rows of each stream.
-        expected: the expected state; None to compute it from the rows.
-
     Raises:
         Refused: the expected state is not given and cannot be computed from the rows, or the rows
             cannot be matched with the fields of Spark's state.
@@ -111,10 +106,7 @@ def value_orders(values: Sequence[AggregateValue]) -> Iterator[Sequence[int]]:
 def _expected(rows: StateRows, state: SparkState, order: Sequence[int]) -> DataFrame:
     """Return the expected state, with its columns in the order of Spark's fields.
 
-    Args:
-        rows: the rows of Flink's state.
-        state: Spark's state.
-        order: indexes of ``rows.values``; one of the orders that ``value_orders`` yields.
+    ``order`` is one of those that ``value_orders`` yields.
     """
     keys = key_order(rows.keys, state)
     types = [rows.expected.schema[f"k{number}"].dataType for number in keys]
@@ -212,10 +204,7 @@ def to_spark_columns(
     Columns are matched by position: those of the key, the window if there is one, those of the
     value.
 
-    Args:
-        expected: the expected state.
-        state: Spark's state.
-        in_spark_units: whether the values are as Spark stores them (see ``to_spark_sum``).
+    ``in_spark_units`` says whether the values are as Spark stores them (see ``to_spark_sum``).
 
     Raises:
         UsageError: the number of columns is not that of Spark's state, the window is not a struct

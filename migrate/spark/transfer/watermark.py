@@ -19,10 +19,7 @@ def check_watermark(
     The watermark must be at or above the end of each fired window, and below the end of each
     pending one.
 
-    Args:
-        has_watermark: whether the query has a watermark.
-        watermark_ms: the watermark that the user gives, in epoch milliseconds.
-        rows: for each stream of the query, the rows of Flink's state.
+    ``watermark_ms`` is what the user gives, in epoch milliseconds.
 
     Raises:
         UsageError: ``watermark_ms`` is given although the query has no watermark, or is missing
@@ -72,13 +69,7 @@ def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
 def priming_warnings(
     rows: Sequence[StateRows], watermark_ms: int | None, empty: bool = False
 ) -> Iterator[WarningText]:
-    """Yield what the user must know about a primed query.
-
-    Args:
-        rows: for each stream of the query, the rows of Flink's state.
-        watermark_ms: the query's watermark.
-        empty: whether the state has no keys.
-    """
+    """Yield what the user must know about a primed query; ``empty``: its state has no keys."""
     pending = first_pending_end(rows)
     if watermark_ms is not None:
         risk = (

@@ -100,9 +100,7 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
     For a TIMESTAMP_LTZ column, Flink SQL stores windows in the wall-clock time of the job's time
     zone, but their timers as instants.
 
-    Args:
-        state: Flink's state.
-        first_end: the end of the first window that is made into rows, in epoch milliseconds.
+    ``first_end`` is the end of the first window that is made into rows, in epoch milliseconds.
 
     Raises:
         Refused: Flink's timer for that window is at another time.

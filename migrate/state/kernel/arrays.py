@@ -327,11 +327,7 @@ def _is_below(low: _Numbers, high: _Numbers, limit: int) -> _Numbers:
 def _compute_key_groups(code: _Numbers, max_parallelism: int) -> _Numbers:
     """Return the key groups of hash codes: their murmur hash, modulo ``max_parallelism``.
 
-    Source: MathUtils.murmurHash @ Flink 2.2.0.
-
-    Args:
-        code: the hash codes, as 32-bit unsigned integers.
-        max_parallelism: the maximum parallelism, which is the number of key groups.
+    ``code`` holds 32-bit unsigned integers. Source: MathUtils.murmurHash @ Flink 2.2.0.
     """
     code = code * np.uint32(0xCC9E2D51)
     code = (code << 15 | code >> 17) * np.uint32(0x1B873593)

@@ -62,8 +62,6 @@ def compile_program(
 class _Compiler:
     """A compiler for one state, which adds operations and columns to a program.
 
-    The method ``_add_map``, for example, adds the operations that read a map.
-
     Attributes:
         nodes, map_entries, list_elements: as in ``Program``, for this state.
     """
@@ -230,11 +228,7 @@ class _Compiler:
         return self._make_node(form, first, constants=constants)
 
     def _maybe_add_hash(self) -> bool:
-        """Add a column for the previous column's hashes, if key groups are computed from them.
-
-        Returns:
-            whether the column was added.
-        """
+        """Add a column for the previous column's hashes if key groups need it; return if so."""
         if not self._in_hashed_key:
             return False
         self._key_hashes.append(self._make_node("hash", self._add_column(operations.NUMBER)))
@@ -259,11 +253,7 @@ class _Compiler:
 
     @contextmanager
     def _add_elements(self) -> Iterator[tuple[int, int]]:
-        """Add a list's column, and a table for the columns that the ``with`` block adds.
-
-        Yields:
-            the list's column, and the table.
-        """
+        """Add and yield a list's column, and a table for the columns of the ``with`` block."""
         table, elements = self._table, self._add_table()
         column = self._add_column(operations.LIST, elements)
         self._table = elements
