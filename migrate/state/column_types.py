@@ -139,7 +139,6 @@ def _nullable_convert(type_: ColumnType) -> Convert:
 
 
 def arrow_type(type_: ColumnType) -> pa.DataType:
-    """Return the Arrow type of a column type."""
     import pyarrow as pa
 
     match type_:
@@ -175,7 +174,6 @@ _ALIASES = {
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
-    """Return the Arrow schema of a table."""
     import pyarrow as pa
 
     return pa.schema([(column.name, arrow_type(column.type)) for column in columns])

@@ -1,7 +1,6 @@
 """The list of keyed states for ``migrate state`` and Spark's ``view=states``.
 
-The list has the names and types of the states. ``migrate state`` also describes the states of
-Flink's own operators.
+``migrate state`` also describes the states of Flink's own operators.
 """
 
 from __future__ import annotations

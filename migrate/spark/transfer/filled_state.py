@@ -24,7 +24,7 @@ _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
 Rows = Sequence["StateRows | DataFrame"]
-# Receives the output of a batch, and the number of the batch.
+# Receives the output and the number of a batch.
 Sink = Callable[["DataFrame", int], None]
 
 
@@ -36,8 +36,7 @@ class FileQuery:
         query: the user's query, a function of its streams.
         location: the query's checkpoint location.
         files: the directory with a subdirectory for each stream, named by the stream's number.
-        output_mode: the query's output mode.
-        names: the names of the streams; empty if the streams have no names.
+        names: the names of the streams; empty if they have none.
     """
 
     query: Query

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The names of operators in Spark's state metadata.
 AGGREGATE, SESSIONS, DEDUPLICATE = "stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"
 JOIN, DEDUPLICATE_WITHIN, LIMIT = "symmetricHashJoin", "dedupeWithinWatermark", "globalLimit"
-# Spark's state is compared with an expected state. For these operators its default is
-# ``StateRows.expected``; for others the user must give the expected state.
+# By default the state of these is compared with ``StateRows.expected``; for other operators the
+# user must give the expected state.
 OPERATORS_WITH_COMPUTED_EXPECTATION = {AGGREGATE, SESSIONS, DEDUPLICATE}
 _DESCRIPTIONS = {
     JOIN: "a join of two streams",
@@ -40,7 +40,6 @@ class Field(NamedTuple):
 
     Attributes:
         name: Spark's name of the field.
-        type: the type of the field.
         in_average: whether the field is the sum or the count of an average.
         path: the path of the stored field, such as ``key._0``; stored fields are numbered.
     """

@@ -36,7 +36,6 @@ class Comparison:
     """A comparison of Spark's state with Flink's.
 
     Attributes:
-        proof: the numbers of right, wrong, missing and unexpected keys.
         flink: Flink's entries, in the columns of ``SparkState``.
         differences: a row for each entry that is not right. ``key``, ``flink`` and ``spark`` are
             structs; ``flink`` or ``spark`` is null if that side lacks the key. ``verdict`` is

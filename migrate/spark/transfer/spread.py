@@ -1,7 +1,7 @@
 """The values in the rows that are made from one entry of state.
 
-An entry has aggregate values, such as a sum. A query that aggregates gets the same values in its
-state only by reading rows. So each entry becomes rows whose aggregate values are the entry's.
+A query that aggregates gets values such as a sum into its state only by reading rows. So each entry
+becomes rows whose aggregate values are the entry's.
 
 An exact sum is divided evenly among the rows, so that each row's value fits into the column's
 type. A floating-point sum is in the first row. The minimum and the maximum get separate rows.
@@ -51,8 +51,6 @@ class ColumnAggregates:
     """The aggregate values that Flink has for one column of the stream.
 
     Attributes:
-        column: the stream's column.
-        type: the type of the stream's column.
         by_kind: the names of the entries' columns, by kind: ``count``, ``sum``, ``min``, ``max``.
     """
 

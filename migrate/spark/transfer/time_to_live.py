@@ -192,8 +192,7 @@ def _find_stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tupl
 def _count_expired(state: DataFrame, stop_limit: int, newest_limit: int) -> tuple[int, int]:
     """Count the entries, or elements of lists, that were last used at ``stop_limit`` or before.
 
-    Returns:
-        The number, and the number of those that were last used after ``newest_limit``.
+    Also count those of them that were last used after ``newest_limit``.
     """
 
     def number(limit: int) -> Column:

@@ -28,7 +28,6 @@ class FiredWindows:
     """Windows that have fired, and that Flink keeps for late records.
 
     Attributes:
-        number: the number of windows.
         last_end: the latest end of these windows, in epoch milliseconds; None without windows.
     """
 
@@ -125,9 +124,8 @@ def check_instants(state: DataFrame, first_end: int | None) -> None:
 def _timers(state: DataFrame, *, of_contents: bool) -> DataFrame | None:
     """Return the pending timers of event-time windows, or None.
 
-    ``of_contents`` says whether ``state`` must be ``window-contents`` or must be another state. If
-    ``state`` is the wrong one, if its origin is unknown, or if the timers are not for windows, None
-    is returned.
+    ``of_contents`` says whether ``state`` must be ``window-contents`` or another state. Return None
+    if it is the wrong one, if its origin is unknown, or if the timers are not for windows.
     """
     origin = origin_of(state)
     if origin is None or (origin.state == WINDOW_CONTENTS) != of_contents:

@@ -1,4 +1,4 @@
-"""A program for the kernel, and the nodes of the values that the program reads.
+"""The program of the kernel.
 
 The *kernel* is the compiled decoder of keyed state: it executes the program's operations and fills
 columns of numbers. A *node* shows which columns hold which value.
@@ -74,7 +74,6 @@ class Program:
     Attributes:
         starts, ops: see ``operations``.
         columns: for each column, its kind, its table and, for a list, the table of its elements.
-        table_count: the number of tables.
         nodes: the node of each column of the state, by the column's name.
         checks: the nodes to check (``Buffers.check``).
         keys: the keys of each state that the program reads.
@@ -95,7 +94,7 @@ class Program:
     list_elements: Node | None = None
 
     def copy(self) -> Program:
-        """Return a copy; operations and columns added to the copy do not change this program."""
+        """Return a copy; additions to the copy do not change this program."""
         starts, ops, columns = [*self.starts], [*self.ops], [*self.columns]
         checks, keys = [*self.checks], [*self.keys]
         return replace(self, starts=starts, ops=ops, columns=columns, checks=checks, keys=keys)
