@@ -79,11 +79,11 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: whether it is the newest checkpoint of its job, or a savepoint.
         is_counted: whether it counts in the totals of the scan, and has rows in the tables. False
-            for a checkpoint that was read as the replacement of a vanished one and is itself a
-            candidate: it is counted when its own turn comes.
+            for a replacement of a vanished checkpoint that is itself a candidate: it is counted
+            when its own turn comes.
         rows: the rows of each view of the request.
-        positions: the checkpoint's positions, in the order of their rows; empty if no broker is
-            asked, or if the checkpoint could not be read.
+        positions: the positions, in the order of their rows; empty if no broker is asked, or if
+            the checkpoint could not be read.
     """
 
     newest: bool
@@ -119,9 +119,8 @@ def read_chunk(
 ) -> Iterator[ScannedCheckpoint]:
     """Read the candidates of a chunk, as ``mark_newest`` returns them.
 
-    A running job might have deleted the checkpoint that was its newest. Then the checkpoint that is
-    the newest by now is read as well. Usually that one is a candidate, too, but was not complete
-    when the candidates were found.
+    If a running job has deleted its newest checkpoint meanwhile, the one that is the newest by now
+    is read as well. Usually it is a candidate, too, but was not complete at the search.
     """
     for candidate, outcome in read_each(candidates, files):
         numbers = candidate.chk_numbers
@@ -194,8 +193,7 @@ def scan_locally(
 ) -> ScanSummary:
     """Read candidates, as ``mark_newest`` returns them, with local processes; write the tables.
 
-    The worker processes are stopped even if the scan fails. If reading or the broker fails, no part
-    of a table is left behind.
+    If reading or the broker fails, no part of a table is left behind.
 
     Raises:
         Refused: one of the tables exists already.

@@ -164,14 +164,7 @@ def _encodable(value: Any) -> Any:
 def table_file(
     directory: Path, number: int, columns: Sequence[ViewColumn], format: TableFormat
 ) -> Iterator[Callable[[Iterable[Row]], None]]:
-    """Create a file of a table, or replace it, and yield a function that adds rows to the file.
-
-    Args:
-        directory: the table's directory.
-        number: the number of the file in the table.
-        columns: the columns of the table.
-        format: the file format.
-    """
+    """Create or replace file ``number`` of a table; yield a function that adds rows to it."""
     path = directory / f"part-{number:05}.{format.value}"
     match format:
         case TableFormat.PARQUET:

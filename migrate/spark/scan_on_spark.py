@@ -62,12 +62,7 @@ def scan_on_spark(
 ) -> ScanSummary:
     """Read checkpoints on Spark, and let Spark write the tables.
 
-    Args:
-        spark: the session.
-        candidates: the checkpoints, as ``mark_newest`` returns them.
-        output: the tables to write; None: no tables.
-        ask_broker: the function that reads log ranges of topics; None: no broker is asked.
-        progress: the function that reports progress.
+    The arguments after ``spark`` are those of ``scan_locally``.
 
     Raises:
         Refused: one of the tables exists already.

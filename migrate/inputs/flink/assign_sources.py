@@ -38,10 +38,9 @@ def assign_sources(
     """Assign the chosen Flink sources to Spark sources.
 
     Args:
-        plan_input: the checkpoint, or another input with positions.
-        chosen: the chosen sources among those of ``plan_input``.
-        names: for each Spark source's number, the names of its Flink sources, in the form of
-            ``--source``.
+        plan_input: the input of ``chosen``.
+        chosen: the chosen sources of the input.
+        names: for each Spark source's number, the names of its Flink sources, as in ``--source``.
 
     Raises:
         UsageError: one of the names is unknown, or a Spark source gets no topic.

@@ -1,8 +1,8 @@
 """The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
 
 The user names a source by its operator id, its name, its uid, or a topic that it reads
-(``topic:NAME``). Metadata up to version 4 has no uids. But the operator id of a source with a uid
-is the MurmurHash3 (128 bits, seed 0) of the uid, so the source is found by this hash.
+(``topic:NAME``). Metadata up to version 4 has no uids, but the operator id of a source with a uid
+is the MurmurHash3 (128 bits, seed 0) of the uid.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.
