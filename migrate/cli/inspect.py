@@ -58,10 +58,7 @@ def inspect(
 
 
 def _summary(chk: str, extraction: Extraction) -> str:
-    """Return the numbers of sources, positions and findings on one line.
-
-    If there are positions, the line also has the next command.
-    """
+    """Return the numbers of sources, positions and findings; with positions, the next command."""
     positions = sum(len(source.position_fields) for source in extraction.sources)
     severities = Counter(finding.severity for finding in extraction.findings)
     summary = ", ".join(

@@ -129,8 +129,7 @@ def split_candidates(
 ) -> list[list[Candidate]]:
     """Split candidates into chunks of about the same cost.
 
-    The most costly candidates are assigned first, each to the chunk with the least cost so far. No
-    chunk is empty, and each chunk keeps the order of the candidates.
+    No chunk is empty, and each chunk keeps the order of the candidates.
 
     Args:
         candidates: the candidates to split.

@@ -72,7 +72,7 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
-            parts of a path. They are local paths, or URLs that ``files`` can read.
+            parts of a path; local paths, or URLs that ``files`` can read.
         files: the file systems to search.
         latest_only: return only the newest complete ``chk-<n>`` of each job's directory, or the
             newest one if none is complete. All savepoints are returned.
@@ -94,9 +94,8 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
             if not visits:
                 break
             seen |= visits.keys()
-            # For local directories, threads take more time than they save. Batches, because each
-            # task for the pool costs time; several batches for each thread, because some batches
-            # take longer.
+            # For local directories, threads take more time than they save. Each task for the pool
+            # costs time, hence batches; several for each thread, because some take longer.
             local = [visit for visit in visits if "://" not in visit.path]
             remote = [visit for visit in visits if "://" in visit.path]
             size = max(1, -(-len(remote) // (_THREADS * _BATCHES_PER_THREAD)))

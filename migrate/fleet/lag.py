@@ -68,8 +68,7 @@ def count_unlisted(positions: Sequence[Position], snapshot: ClusterSnapshot) -> 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
     """Return the lag of a position, as a plan computes it.
 
-    If the state names the position's cluster, the result has only the topic, because the broker may
-    be of another cluster.
+    If the state names the position's cluster, the broker may be of another one.
     """
     if position.cluster is not None:
         return Lag(position.topic)

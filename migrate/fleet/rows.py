@@ -34,9 +34,9 @@ class Selection:
     """The sources whose rows are returned.
 
     Attributes:
-        topics: select the sources that read one of these topics, and their positions in these
-            topics; empty: select all.
-        uid: select the sources with this uid; None: select all.
+        topics: the sources that read one of these topics, and their positions in these topics;
+            empty: all.
+        uid: the sources with this uid; None: all.
         uid_operator_id: the operator id that Flink derives from ``uid``, to find sources in
             metadata without uids (up to version 4).
     """

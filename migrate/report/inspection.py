@@ -1,7 +1,6 @@
 """The output of ``migrate inspect`` as JSON and CSV; ``schemas`` has the format of the JSON.
 
-Each position is on one line. The output is produced in pieces, because a source may have 100,000
-positions.
+Each position is on one line. The output is in pieces, because a source may have 100,000 positions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Newer checkpoints in a job's checkpoint directory, and the job's checkpoint interval.
 
 A consumer group without members does not show that a job has stopped, because KafkaSource joins no
-group. A newer checkpoint shows that the job ran on. If the checkpoint interval is known, and no
-newer checkpoint is written for longer than the interval, the job has probably stopped.
+group. A newer checkpoint shows that the job ran on. If none is written for longer than the
+checkpoint interval, the job has probably stopped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class NewerCheckpoints:
 
     Attributes:
         newer: the numbers of newer checkpoints, in the order of ``Siblings.newer``.
-        interval_s: the job's checkpoint interval in seconds, as ``checkpoint_interval`` estimates
-            it from the last checkpoints; None if fewer than two of these have a known time.
+        interval_s: the result of ``checkpoint_interval`` for the last checkpoints, in seconds; None
+            if fewer than two of these have a known time.
     """
 
     newer: tuple[int, ...]
