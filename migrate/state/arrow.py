@@ -27,7 +27,7 @@ _BYTES = 16 * 1024 * 1024
 class DoesNotFit(InputError):
     """A value that its column cannot hold.
 
-    Examples are a timestamp beyond 64 bits of microseconds, and a null as the key of a map.
+    For example, a timestamp beyond 64 bits of microseconds, or a null as the key of a map.
     """
 
 

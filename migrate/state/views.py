@@ -1,7 +1,6 @@
 """Keyed state as flat tables that many processes read, for Spark's data source.
 
-``open_table`` reads the checkpoint's metadata once. Other processes then read chunks of the table,
-without the metadata.
+``open_table`` reads the checkpoint's metadata once; other processes then read only chunks.
 """
 
 from __future__ import annotations
@@ -234,8 +233,7 @@ _LISTED = tuple(
 def _timer_table(keyed: KeyedStates) -> Table:
     """Return the table of all timers.
 
-    If the states have keys of different types, the column ``key`` holds JSON. If they have
-    namespaces of different types, the column ``namespace`` holds JSON.
+    ``key`` (or ``namespace``) holds JSON if its type is not the same in all states.
     """
     for unread in keyed.unread:
         raise unread.error

@@ -5,8 +5,7 @@ hopping windows: of a pane) have the time at which it starts. The times of a ses
 from its first record to its last. For ``dropDuplicates``, each key becomes one row.
 
 Flink's state has the types of an entry's parts, but not their meaning, and for SQL not even their
-names. So the user selects each part by a Spark SQL expression over the columns of the data source
-``flink_state`` (``key``, ``namespace``, ``value`` and so on).
+names. So the user selects each part by a Spark SQL expression over the columns of ``flink_state``.
 """
 
 from __future__ import annotations

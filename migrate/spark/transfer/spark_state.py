@@ -2,9 +2,8 @@
 
 Spark 4 has a data source for state. With Spark 3.5, a query of ours starts on a copy of the
 checkpoint location, and reads no records. It groups by the parts of the key, and computes ``max``
-of each part of the value. ``max`` is stored as one field of its column's type, so our query's state
-has the same layout as the original's. In complete mode a query emits all of its state, so our query
-emits the original's state.
+of each part of the value. ``max`` is stored as one field of its column's type, so the layout of the
+state is the same. In complete mode a query emits all of its state: here, the original's.
 
 Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
 StateDataSource, StatePartitionReader. StateSchemaCompatibilityChecker, SchemaHelper.SchemaV2Reader

@@ -153,7 +153,7 @@ class FastReader:
         )
 
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
-        """Return the entries in the buffers as a batch, or None if there are no entries.
+        """Return the entries in the buffers as a batch, or None without entries.
 
         Also return how many entries of the last key group are in this batch and earlier ones.
 
