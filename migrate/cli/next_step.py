@@ -65,8 +65,8 @@ def verification(
         chk: the checkpoint or other input of the move, or None with a plan.
         plan: the plan file that was applied, or None.
         origin: what the positions were read from.
-        target: the target, as ``verify`` takes it.
-        arguments: the arguments of the move.
+        target: as ``verify`` takes it.
+        arguments: those of the move.
     """
     if plan is not None:
         return command("verify", f"plan:{plan}", target, kafka=arguments)

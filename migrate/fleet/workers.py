@@ -56,7 +56,7 @@ def cores() -> int:
 class WorkerPool:
     """A pool of this process and ``size - 1`` workers, which start when there is work for them.
 
-    The workers are stopped at the end of the ``with`` block; their unfinished work is lost.
+    The end of the ``with`` block stops the workers; their unfinished work is lost.
     """
 
     def __init__(self, size: int) -> None:

@@ -22,7 +22,7 @@ _ENDED_BY_A_STOP = {
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """Yield the lines of a table: a row for each job, and a total.
 
-    Paths below the current folder are shown relative to that folder; with ``wide``, in full.
+    Without ``wide``, paths below the current folder are relative to it.
     """
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs

@@ -1,7 +1,7 @@
 """The REST API of a Flink JobManager: its jobs, their checkpoints, and stops with a savepoint.
 
-The caller chooses the trigger id of a stop. A second request with the same trigger id does not
-start another stop, so a program that was killed can find its stop again. A stop is completed when
+The caller chooses the trigger id of a stop. A second request with the same id starts no other
+stop, so a program that was killed can find its stop again. A stop is completed when
 the job is FINISHED. If the savepoint was written but the job failed and restarted, the stop has
 failed.
 
@@ -98,8 +98,7 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
 
     Raises:
         UsageError: as for ``check_address``.
-        FlinkRestError: the JobManager did not answer in time, or refused; or another service
-            answered.
+        FlinkRestError: no JobManager answered in time, or it refused.
     """
     return tuple(
         FlinkJob(job.jid, job.name, job.state, job.began, job.ended if job.ended >= 0 else None)
@@ -135,8 +134,7 @@ class JobManager:
     def restored_from(self, job_id: str) -> str | None:
         """Return the path of the checkpoint or savepoint that a job was restored from, or None.
 
-        If the job has recovered from a failure, this is what it recovered from, not what it was
-        started from.
+        After a recovery, this is what the job recovered from, not what it was started from.
         """
         restored = self._latest(job_id).restored
         return restored.external_path if restored is not None else None

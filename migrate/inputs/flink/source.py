@@ -174,10 +174,7 @@ def kafka_clusters(state: KafkaState | UnknownSource) -> Mapping[str | None, Kaf
 
 
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
-    """Return a KafkaIO as a KafkaSource.
-
-    Assigned splits become splits of readers, the others become entries of the enumerator.
-    """
+    """Return a KafkaIO as a KafkaSource: unassigned splits become entries of its enumerator."""
     reader_splits = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
         for subtask, mark in state.assigned
