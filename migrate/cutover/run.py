@@ -167,7 +167,10 @@ def _dry_run(context: CutOverContext) -> Sequence[StepResult]:
         else:
             text = ACTIONS[decision](context, facts)
             results.append(StepResult(step.name, "ok", text))
-    rest = [StepResult(step.name, "to do", step.title) for step in steps[len(results) :]]
+    rest = [
+        StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
+        for step in steps[len(results) :]
+    ]
     checked = any(result.name == "check" and result.state == "ok" for result in results)
     if context.spec.rehearse is not None and checked:
         results.append(StepResult("rehearse", "ok", rehearse(context)))
@@ -218,11 +221,12 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
     command = f"until {until}" if until is not None else "execute"
     with _recorded_run(context, command, progress):
         for step in steps:
+            title = step.title_of(context.spec.target.is_group)
             progress.begin(step.name, _state_before(context, step))
             facts, decision = _decide(context, step)
             if confirm is not None and decision in CHANGES_OR_WAITS:
                 progress.is_asking = True
-                confirm(f"go on with {step.name} ({step.title}), up to {until or NAMES[-1]}?")
+                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
                 confirm, progress.is_asking = None, False
                 facts, decision = _decide(context, step)  # the facts may have changed meanwhile
             if isinstance(decision, Done):
@@ -230,7 +234,7 @@ def _run(context: CutOverContext, confirm: Callable[[str], None] | None) -> Sequ
                 log.info(f"{step.name}: {text}")
                 record.add_done_step(step.name, text)
             else:
-                log.info(f"{step.name}: {step.title}")
+                log.info(f"{step.name}: {title}")
                 progress.changed = progress.changed or decision in CHANGES_OR_WAITS
                 progress.begin(step.name, step.state_during or progress.state_if_stopped)
                 text = ACTIONS[decision](context, facts)

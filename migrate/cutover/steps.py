@@ -29,6 +29,7 @@ class Step:
         needs: the facts that ``rule`` uses.
         state_during: the state of the job and the target if a run stops in this step's action; if
             empty, the same as before the action.
+        group_title: what the step does if the target is a group; if empty, the same as ``title``.
     """
 
     name: str
@@ -36,6 +37,10 @@ class Step:
     needs: Sequence[Need]
     rule: Callable[[Facts], Decision]
     state_during: str = ""
+    group_title: str = ""
+
+    def title_of(self, is_group: bool) -> str:
+        return (self.group_title if is_group else "") or self.title
 
     def decide(self, facts: Facts) -> Decision:
         """Return the next action, or why there is none.
@@ -59,26 +64,37 @@ STEPS: Sequence[Step] = (
     Step("plan", "plan from the savepoint", ("target",), decide.decide_plan),
     Step(
         "apply",
-        "write the target",
+        "write the checkpoint location",
         _TARGET,
         decide.decide_apply,
         "Flink's job has stopped, and the target is not written, or in part",
+        "commit for the group",
     ),
-    Step("verify", "check where the target will start", _TARGET, decide.decide_verify),
-    Step("start", "start the query or the consumers", _TARGET, decide.decide_start),
+    Step(
+        "verify",
+        "check where the query will start",
+        _TARGET,
+        decide.decide_verify,
+        group_title="check where the consumers will start",
+    ),
+    Step(
+        "start", "start the query", _TARGET, decide.decide_start, group_title="start the consumers"
+    ),
     Step(
         "first-batch",
-        "wait until the target has begun",
+        "wait for the first batch",
         ("target",),
         decide.decide_first_batch,
         "the query was started, and has not committed a batch yet",
+        "wait for members or commits of the group",
     ),
     Step(
         "verify-again",
-        "check where the target began",
+        "check where the query began",
         _TARGET,
         decide.decide_verify_again,
         "the target has begun, and was not seen to have begun right",
+        "check where the consumers began",
     ),
 )
 NAMES = tuple(step.name for step in STEPS)

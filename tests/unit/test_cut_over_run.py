@@ -54,6 +54,7 @@ class World:
             (),
             decide,
             f"left {name}",
+            f"group title of {name}",
         )
 
     def action(self, name: str) -> Callable[[object, object], str]:
