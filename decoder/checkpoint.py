@@ -1,8 +1,7 @@
 """The decoder's entry point: from a pointer to a Checkpoint.
 
-A pointer is the path or URI of a ``chk-<n>`` or savepoint directory, of its ``_metadata`` file, or
-of a job's checkpoint directory. In a job's directory, the complete ``chk-<n>`` with the highest
-number is read.
+A pointer is the path or URI of a ``chk-<n>`` or savepoint directory, of its ``_metadata``, or of a
+job's checkpoint directory: its complete ``chk-<n>`` with the highest number is read.
 """
 
 from __future__ import annotations

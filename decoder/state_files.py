@@ -44,7 +44,7 @@ _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
 # The limit for one read of a subtask's state: a hostile sparse file could fill the memory. A
-# thousand splits of a Kafka source take about 100 KB; splits of other sources may take megabytes.
+# thousand Kafka splits take about 100 KB; those of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
 _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)

@@ -51,7 +51,7 @@ _INTEGERS = "BIJSZ"
 _BYTES = "[B"
 
 # The deepest nesting; protects Python's stack from hostile input. CheckpointProperties has three
-# levels (properties, type, enum); a logical type of SQL has six for each level of nested ROW types.
+# levels; a logical type of SQL has six for each level of nested ROW types.
 _MAX_DEPTH = 64
 # The maximum number of ancestors of a class; Flink's classes have one. An object has the fields of
 # all, so a small file could take very long to read.

@@ -35,15 +35,15 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# Most subtasks have few kinds of state. The bytes of several absent kinds are skipped at once.
+# The bytes of several absent kinds of state are skipped at once.
 _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
 _NO_OTHER_STATE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
 _NO_STATE = _NO_OPERATOR_STATE + _NULL + _NO_OTHER_STATE  # no managed keyed state either
 
-# The minimum size of an operator in bytes: its id, parallelism, max parallelism, a null coordinator
-# handle and the number of subtasks.
+# The minimum size of an operator in bytes: id, parallelism, max parallelism, a null coordinator
+# handle, number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
 
 # KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0: the highest max parallelism.

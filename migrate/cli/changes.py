@@ -84,7 +84,7 @@ def save_plan(
     Args:
         path: the value of ``--plan-out``.
         chk: the checkpoint, or another source of positions.
-        plan_to_apply: the value of ``--plan``, which cannot be combined with ``--plan-out``.
+        plan_to_apply: the value of ``--plan``.
         group: the consumer group; None plans for Spark.
         arguments: as for ``plan``.
         wide: whether to show every column.

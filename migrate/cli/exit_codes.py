@@ -31,8 +31,7 @@ _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
 def exit_of(error: Exception) -> Exit:
     """Return the exit code of an error; ``BUG`` for any other type.
 
-    ``CutOverStopped`` and ``QueryFailed`` do not get here: the commands catch them, and exit with
-    ``NOT_VERIFIED``.
+    The commands catch ``CutOverStopped`` and ``QueryFailed``, and exit with ``NOT_VERIFIED``.
     """
     # Imported here, because a command without an error does not need the decoder.
     from decoder import DecodeError, ErrorKind
@@ -40,8 +39,8 @@ def exit_of(error: Exception) -> Exit:
     if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
         from migrate.kafka.config import ConfigError
 
-        # No permission: a ConfigError is about a file of Kafka properties, which is an input; any
-        # other error is about a file that the command writes.
+        # A ConfigError is about a file of Kafka properties, which is an input; any other error is
+        # about a file that the command writes.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

@@ -15,7 +15,7 @@ from typing import Any
 
 # Typer has no public names for the types of contexts and parameters, so they are Any here.
 
-# The maximum and the minimum width of the help, in columns.
+# The width of the help, in columns.
 _WIDEST = 100
 _NARROWEST = 40
 # If an option's flags and metavar have more characters than this, its text begins on the next line.
@@ -36,8 +36,8 @@ def command_help(command: Any, ctx: Any, *, all_options: bool = True) -> str:
     Args:
         command: Typer's command.
         ctx: the command's context.
-        all_options: whether to show all options, paragraphs and examples, or only the first
-            section of the options, the first paragraph and two examples.
+        all_options: whether to show all, or only the first section of the options, the first
+            paragraph and two examples.
     """
     arguments: list[Any] = []
     options: list[Any] = []
@@ -153,8 +153,7 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if on_a_terminal and not os.environ.get("NO_COLOR") else text
 
 
-# The sections of the list of commands. The help line of each command is also the summary of its
-# function's docstring.
+# The list of commands. The help line of each is also the summary of its function's docstring.
 _SECTIONS = {
     "Read": {
         "inspect": "Show what a checkpoint holds: positions per source, state per operator, "

@@ -20,7 +20,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import REPEATED, STAGE, log
 from migrate.model.wording import printable
 
-# The values of ``lowest_level``: messages below this level of ``logging`` are not shown.
+# Messages below ``lowest_level`` are not shown.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 lowest_level = NORMAL
 
@@ -120,7 +120,7 @@ def emit(text: str, end: str = "\n") -> None:
 
 
 def emit_pieces(pieces: Iterable[str]) -> None:
-    """Write data to stdout in pieces, for data that should not be in memory all at once.
+    """Write data to stdout in pieces.
 
     Raises:
         OSError: as for ``emit``.

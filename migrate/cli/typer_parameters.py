@@ -46,12 +46,7 @@ class TextFormat(str, Enum):
 
 
 def option(help: str, **declared: Any) -> Any:
-    """Return an ``Option`` as the default value of a command's parameter.
-
-    Args:
-        help: as in ``Option``.
-        declared: the other attributes of the ``Option``.
-    """
+    """Return an ``Option`` as the default value of a command's parameter."""
     return Option(help, **declared)
 
 
@@ -71,12 +66,8 @@ def with_options(
     """Give a command the parameters that Typer makes its options from.
 
     A parameter whose default is an ``Option`` becomes that option. A parameter whose type is a
-    TypedDict becomes one option for each key; the command gets a dict of the options that have a
-    value.
-
-    Args:
-        command: the function of the command.
-        help: help texts that replace those of the TypedDict, by key.
+    TypedDict becomes one option for each key; the command gets a dict of those with a value.
+    ``help`` replaces help texts of the TypedDict, by key.
     """
     parameters: list[Parameter] = []
     options: dict[str, Option] = {}

@@ -26,8 +26,7 @@ class Screen:
     Attributes:
         width: the terminal's columns, or None if text may have any width.
         styled: whether text has styles, and tables have horizontal lines.
-        colored: whether styles have colours; without colours, bold and dim are still allowed
-            (https://no-color.org).
+        colored: whether styles have colours; bold and dim need none (https://no-color.org).
     """
 
     width: int | None

@@ -6,8 +6,8 @@ If a table is wider than the terminal, these steps make it narrower, until it fi
 2. The least important columns are left out. The last line of the output names them.
 3. Long cells (a topic, an operator's states) are written on a line of their own.
 
-Words and numbers are never shortened or broken. The tables of the library rich are not used,
-because they need seconds for ten thousand rows, and shorten numbers.
+Words and numbers are never shortened or broken. rich's tables need seconds for ten thousand rows,
+and shorten numbers.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _publish(stage: Path, path: Path) -> None:
 def sync_folder(folder: Path) -> None:
     """Write a folder's entries to the disk, so that new files survive a crash of the machine.
 
-    If the file system does not support this, or the user cannot read the folder, nothing is done.
+    Do nothing if the file system does not support this, or the user cannot read the folder.
 
     Raises:
         OSError: the entries cannot be written.

@@ -80,7 +80,7 @@ def check_no_credentials(name: str, error: type[MigrateError], option: str = "")
     Args:
         name: a name that may be or contain a URL.
         error: the type of the error.
-        option: the option that the name was given with, for the message.
+        option: the option with the name, for the message.
     """
     shown = redact_url(name)
     if shown != name:
