@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -31,9 +32,10 @@ from migrate.cutover.target_state import (
     target_content,
 )
 from migrate.inputs.flink.rest_api import FlinkJob
-from migrate.model.errors import CutOverStopped, Refused
+from migrate.model.errors import CutOverStopped, Refused, add_notes
 from migrate.moves.rollback import rollback
 from migrate.targets.group.commit import Applied
+from migrate.targets.group.rollback_decision import FORCE
 from migrate.targets.group.rollback_file import rollback_files
 from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import remove_seed
@@ -213,9 +215,15 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
     """Restore a group by its rollback file.
 
     Raises:
+        Refused: there are reasons against the rollback; nothing was changed.
         CutOverStopped: not all offsets of the group were restored.
     """
-    outcome = rollback(path, execute=True, **context.file.target_kafka_arguments()).outcome
+    try:
+        outcome = rollback(path, execute=True, **context.file.target_kafka_arguments()).outcome
+    except Refused as error:
+        if FORCE in str(error):
+            add_notes(error, f"{FORCE} is an option of: migrate rollback {shlex.quote(str(path))}")
+        raise
     if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
 

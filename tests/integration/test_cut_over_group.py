@@ -177,6 +177,22 @@ def test_after_a_second_commit_the_group_goes_back_to_what_it_held_first(
     assert cut_over.broker.committed(cut_over.group) == held
 
 
+def test_a_group_that_moved_on_after_it_went_back_is_left_to_the_rollback_command(
+    cut_over: CutOver,
+) -> None:
+    """Seen: the refusal named ``--force``, which a cut-over does not have."""
+    assert cut_over.run("--until", "apply").code == 0
+    assert cut_over.run("--back", "--nothing-started").code == 0
+    place = min(cut_over.planned())
+    cut_over.broker.commit(cut_over.group, {place: 1})
+    again = cut_over.run("--back", "--nothing-started")
+    assert again.code == 4, again.stderr
+    assert "has moved on since" in again.stderr
+    path = min((cut_over.folder / "one.cut-over").glob("rollback-*.json"))
+    assert f"--force is an option of: migrate rollback {path}" in again.stderr
+    assert cut_over.broker.committed(cut_over.group) == {place: 1}
+
+
 def test_another_moves_commit_is_not_taken_for_the_consumers(cut_over: CutOver) -> None:
     """Seen: the start command was never run, and all of it was "done"."""
     started = cut_over.folder / "started"
