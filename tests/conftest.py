@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from tests.support.kafka import Broker
     from tests.support.spark import Spark
+
+# By default an example fails after 200 ms, which it can take on a busy machine.
+settings.register_profile("no deadline", settings.default, deadline=None)
+settings.load_profile("no deadline")
 
 # Imported only by the fixtures: the collection of unit tests needs neither a JDK nor PySpark.
 
