@@ -175,23 +175,25 @@ class RecordReader:
                 break
         return results
 
-    def offsets_at(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Return the offset of the first record at or after a time; without one, the log end.
+    def around_times(
+        self, times: Mapping[Partition, int], most_before: int, most_after: int
+    ) -> dict[Partition, Surroundings]:
+        """Return the records around the first one at or after a time, or around the log end.
 
-        Args:
-            times: for each partition a time in milliseconds of the epoch.
+        ``times`` has for each partition a time in milliseconds of the epoch; for the other
+        arguments see ``around``.
         """
-        known = {partition: max(0, time) for partition, time in times.items()}
         firsts = list_offsets(
             self._connection,
-            {TopicPartition(*p): OffsetSpec.for_timestamp(at) for p, at in known.items()},
+            {TopicPartition(*p): OffsetSpec.for_timestamp(max(0, at)) for p, at in times.items()},
             self._isolation,
         )
         ends = self.log_ends(times)
-        return {
+        positions = {
             partition: first.offset if first.offset >= 0 else ends[partition]
             for partition, first in firsts.items()
         }
+        return self.around(positions, most_before, most_after)
 
     def log_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the log end of each partition; for ``read_committed`` the last stable offset."""

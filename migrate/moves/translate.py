@@ -104,8 +104,7 @@ def translate_side(
     starts: dict[TopicPartition, Start] = {}
     for topic, partition in left.starts:
         copy = names.get(topic, topic), partition
-        result = translated.get((topic, partition))
-        match = result.match if result is not None else None
+        match = translated.get((topic, partition))
         if match is None or match.next_offset is None or not match.outcome.is_proof:
             starts[copy] = Unknown.UNRESOLVED
             continue
@@ -142,8 +141,7 @@ def find_translation_changes(
         proof, next_offset = planned.translation, planned.next_offset
         if proof is None or next_offset is None:
             continue
-        result = translated.get((proof.topic, planned.partition))
-        match = result.match if result is not None else None
+        match = translated.get((proof.topic, planned.partition))
         if match is None:
             unproved.append(f"{planned.name}: the job's cluster no longer has the records")
         elif match.next_offset is None:

@@ -56,6 +56,8 @@ class Match:
         records: for ``AMBIGUOUS``, how many records a start at ``next_offset`` repeats at most; for
             ``LAGGING`` and ``EXPIRED``, how many records are missing at least.
         reason: for ``NOT_FOUND``, why there is no place.
+        is_searched_to_end: whether the search in the new log reached the log end; if not, the log
+            might have further copies of the records. Set by the search.
     """
 
     outcome: MatchOutcome
@@ -65,6 +67,7 @@ class Match:
     records: int = 0
     reason: str = ""
     lowest: int | None = field(default=None, compare=False)
+    is_searched_to_end: bool = False
 
     def agrees_with(self, next_offset: int) -> bool:
         """Return whether a start at this offset of the new log reads the same records."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import OnAmbiguous, Policies
@@ -25,18 +24,6 @@ from migrate.planning.refusals_and_warnings import target_group_warnings
 
 # The maximum number of partitions that a refusal names.
 _MAX_NAMED = 20
-
-
-class Translated(NamedTuple):
-    """The place of a position in the other cluster.
-
-    Attributes:
-        is_searched_to_end: whether the search in the new log reached the log end; if not, the log
-            might have further copies of the records.
-    """
-
-    match: Match
-    is_searched_to_end: bool
 
 
 def topic_refusals(
@@ -73,7 +60,7 @@ def topic_refusals(
 
 def translated_plan(
     plan: Plan,
-    translated: Mapping[TopicPartition, Translated],
+    translated: Mapping[TopicPartition, Match],
     target: ClusterSnapshot,
     policies: Policies,
 ) -> Plan:
@@ -106,7 +93,7 @@ def translated_plan(
 
 def _translate(
     planned: PlannedPartition,
-    translated: Translated | None,
+    match: Match | None,
     target: ClusterSnapshot,
     policies: Policies,
 ) -> PlannedPartition:
@@ -120,10 +107,9 @@ def _translate(
         log_end=log.end if log is not None else None,
         current=group.next_offset(topic, planned.partition) if group is not None else None,
     )
-    if translated is None or planned.next_offset is None:
+    if match is None or planned.next_offset is None:
         return new
     assert planned.log_start is not None and planned.log_end is not None  # a broker was asked
-    match = translated.match
     new = replace(
         new,
         next_offset=match.next_offset,
@@ -135,7 +121,7 @@ def _translate(
             match.outcome,
             match.before,
             match.after,
-            translated.is_searched_to_end,
+            match.is_searched_to_end,
         ),
     )
     if match.outcome.is_proof:
@@ -147,13 +133,13 @@ def _translate(
 
 
 def _translation_refusals(
-    partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Translated]
+    partitions: tuple[PlannedPartition, ...], translated: Mapping[TopicPartition, Match]
 ) -> Iterator[Refusal]:
     """Yield one refusal for each kind of problem of the translated partitions."""
     alike: dict[tuple[MatchOutcome, str], list[tuple[PlannedPartition, Match]]] = {}
     for planned in partitions:
         if planned.problem and (proof := planned.translation) is not None:
-            match = translated[proof.topic, planned.partition].match
+            match = translated[proof.topic, planned.partition]
             alike.setdefault((match.outcome, match.reason), []).append((planned, match))
     for (outcome, reason), same in alike.items():
         names = join_some((planned.name for planned, _ in same), _MAX_NAMED)
