@@ -107,10 +107,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
     Spark does not read a file sink whose log lacks a batch before the newest, and the query fails
     when it compacts such a log (CompactibleFileStreamLog @ Spark 4.0.0).
 
-    Args:
-        sink: the sink's directory.
-        query: the query's id.
-        batch: the newest batch in the copy.
+    ``query`` is the query's id, and ``batch`` the newest batch in the copy.
 
     Raises:
         Refused: the sink cannot be read; a writer that is or might be this query has written

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 def translate_plan(plan: Plan, request: Request) -> Plan:
-    """Return a plan for the cluster that the target reads.
-
-    Args:
-        plan: the plan for the job's cluster; with refusals it is returned as it is.
-        request: what the user asked for; ``to_kafka`` names the other cluster.
+    """Return a plan for the cluster that the target reads; a plan with refusals stays as it is.
 
     Raises:
         BrokerError: a cluster did not answer, or denied the request.
@@ -119,10 +115,7 @@ def find_translation_changes(
 ) -> tuple[list[str], list[str]]:
     """Translate the positions of a saved plan again, and compare them with the plan.
 
-    Args:
-        plan: the saved plan.
-        old: librdkafka's properties for the job's cluster.
-        new: the same for the target's cluster.
+    ``old`` and ``new`` are librdkafka's properties for the job's and for the target's cluster.
 
     Returns:
         Lines about the positions that are at another place now, and lines about those that cannot

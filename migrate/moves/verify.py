@@ -331,12 +331,7 @@ def _verify_query(
 ) -> Verification:
     """Check where a query started or, with ``run_with``, where Spark begins on a copy of the seed.
 
-    Args:
-        side: the query.
-        expected: the expected start.
-        snapshot: the broker's answers; None without a broker.
-        run_with: the broker for a first batch of Spark; None starts no Spark.
-        settings: Spark's settings for that batch.
+    Without a broker, ``snapshot`` is None. ``settings`` are Spark's for that first batch.
     """
     with timed(f"reading {side.label}"):
         query = query_start(side.label, side.what, start_from_spark=run_with is not None)

@@ -137,11 +137,7 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
     ``earliest`` on both sides is the same. ``latest``, ``committed`` and ``unresolved`` cannot be
     compared, even if both sides have the same marker, because their offsets are unknown.
 
-    Args:
-        left: the left side.
-        right: the right side; ``ahead`` and ``behind`` in the result refer to it.
-        logs: the log ranges of the broker's partitions; empty without a broker.
-        warnings: warnings about the sides.
+    ``logs`` is empty without a broker.
     """
     rows = []
     for topic_partition in sorted(left.starts.keys() | right.starts.keys()):

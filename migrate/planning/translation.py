@@ -1,10 +1,9 @@
 """A plan for a target that reads another cluster than the job. Pure, no I/O.
 
-The plan is made for the job's cluster first. Then the next offset of each partition is replaced by
-the corresponding offset in the other cluster. The records around the two offsets must prove that
-the offsets correspond (``match_records``). If these records are in the other log more than once,
-``--on-ambiguous first`` allows the first place. An offset is never computed from another offset,
-for example by adding a constant.
+The plan is made for the job's cluster first. Then each next offset is replaced by that of the other
+cluster. The records around both offsets must prove that they correspond (``match_records``). If
+these records are in the other log more than once, ``--on-ambiguous first`` allows the first place.
+An offset is never computed from another offset, for example by adding a constant.
 """
 
 from __future__ import annotations
@@ -31,12 +30,7 @@ def topic_refusals(
 ) -> Iterator[Refusal]:
     """Yield refusals of topics that the other cluster lacks, or has with other partition counts.
 
-    Two topics under one name there are refused, too.
-
-    Args:
-        plan: the plan for the job's cluster.
-        target: the snapshot of the other cluster.
-        names: the topics' names there, by their names in the job's cluster.
+    Two topics under one name there are refused, too. ``names`` has the topics' names there.
     """
     yield from name_collision_refusals(plan.topics, names)
     here = plan.snapshot.topics if plan.snapshot is not None else {}
@@ -64,13 +58,9 @@ def translated_plan(
     target: ClusterSnapshot,
     policies: Policies,
 ) -> Plan:
-    """Return the plan with the offsets of the other cluster.
+    """Return the plan with the offsets of the other cluster, ``target``.
 
-    Args:
-        plan: the plan for the job's cluster, without refusals.
-        translated: the place of each partition that has a next offset.
-        target: the snapshot of the other cluster.
-        policies: what the user allows; ``topic_map`` has the topics' names there.
+    ``translated`` has the match of each partition that has a next offset.
     """
     partitions = tuple(
         _translate(planned, translated.get(planned.topic_partition), target, policies)

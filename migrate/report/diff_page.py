@@ -19,12 +19,7 @@ _LEAST_WIDTH = 2.0
 
 
 def diff_page(diff: Diff, made: datetime) -> str:
-    """Return the HTML page of a comparison.
-
-    Args:
-        diff: the comparison.
-        made: the time that the page shows as its creation time.
-    """
+    """Return the HTML page of a comparison, which shows when it was ``made``."""
     totals = diff.totals
     notes = dict.fromkeys(Relation, "") | {
         Relation.AHEAD: f"by {totals.offsets_ahead} offsets",

@@ -35,9 +35,7 @@ _FORMATS: Mapping[str, Callable[[Directory], SinkMemory | None]] = {
 def sink_memory(path: str, files: Files) -> SinkMemory:
     """Read the numbers that the sink in a directory stores, in each of its table formats.
 
-    Args:
-        path: a local directory, or a URL.
-        files: the storage to read from.
+    ``path`` is a local directory, or a URL.
 
     Raises:
         UnreadableSink: the path is not a directory, or a log in it is damaged.
