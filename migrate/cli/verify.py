@@ -38,7 +38,7 @@ def time_to_live(text: str | None) -> int | EllipsisType | None:
 
 
 def spark_settings(arguments: Iterable[str]) -> dict[str, str]:
-    """Parse ``--spark-conf`` arguments; return Spark's settings.
+    """Parse ``--spark-conf`` arguments.
 
     Raises:
         UsageError: an argument is not ``spark.KEY=VALUE``.

@@ -54,15 +54,9 @@ def load_sides(
 ) -> Sides:
     """Read both sides of a diff.
 
-    Args:
-        left: the left side.
-        right: the right side.
-        broker: librdkafka's properties; None if the user named no broker.
-        choice: which source of a checkpoint to compare, and which of its clusters.
-        left_broker: librdkafka's properties for the left side, if it is of another cluster than
-            the right side; None: as ``broker``.
-        translate: a function that takes both sides, and returns the left side's positions
-            translated to the right side's cluster.
+    ``left_broker`` is needed only if the left side is of another cluster than the right side.
+    ``translate`` takes both sides, and returns the left side's positions in the right side's
+    cluster.
 
     Raises:
         UsageError: a side needs a broker and the user named none, or both sides are ``broker:``.

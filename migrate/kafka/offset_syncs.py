@@ -23,7 +23,7 @@ _TOPIC = re.compile(r"mm2-offset-syncs\.(.+)\.internal")
 # every 100 records.
 _MOST_SYNCS = 200_000
 
-# The offset of a record, and the offset of its copy.
+# The offsets of a record and of its copy.
 OffsetSync = tuple[int, int]
 
 

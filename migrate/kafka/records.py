@@ -34,7 +34,6 @@ from migrate.model.record import Record, Surroundings
 
 # A partition is no longer read once its records from the position on exceed this number of bytes.
 MOST_BYTES = 8 * 1024 * 1024
-# The number of messages taken from librdkafka at once.
 _MESSAGES_AT_ONCE = 1000
 # To find N records before a position, the reading begins 2 * N offsets below it; if that finds too
 # few records, 32 * N offsets below it, and so on. If each transaction has one record, every other
@@ -62,10 +61,8 @@ class _Span:
     """The records to read of a partition, and those that were read.
 
     Attributes:
-        start: the first offset to read.
         pivot: records below this offset are in ``before``, all others in ``after``.
         log_start, log_end: the log range; for ``read_committed`` the end is the last stable offset.
-        most_before, most_after: how many records to keep.
     """
 
     start: int
@@ -117,10 +114,8 @@ class _Span:
 class RecordReader:
     """A reader of the records of one cluster.
 
-    Args:
-        config: librdkafka's properties.
-        is_committed: whether to leave out the records of transactions that were aborted, and to end
-            before the first transaction that is still open (``read_committed``).
+    With ``is_committed``, it leaves out the records of transactions that were aborted, and ends
+    before the first transaction that is still open (``read_committed``).
 
     Raises:
         BrokerError: no broker answered in time, or access was denied. The methods raise it, too.

@@ -67,13 +67,8 @@ def check_apart(location: Location, sink: AnyPath | None) -> None:
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
     """Check that a sink skips no batches of a new Spark query, which begins with batch 0.
 
-    Args:
-        sink: the sink's directory.
-        writer: the name under which the query writes: Hudi's checkpoint identifier, or Delta's
-            ``txnAppId``; None if the user gave none.
-
-    Returns:
-        Warnings about the sink.
+    ``writer`` is the name under which the query writes: Hudi's checkpoint identifier, or Delta's
+    ``txnAppId``.
 
     Raises:
         Refused: the sink would skip batches, or cannot be read.
@@ -182,11 +177,7 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
 
 
 def _read_memory(sink: AnyPath) -> tuple[str, SinkMemory, list[WarningText]]:
-    """Read what the sink remembers, and log its formats.
-
-    Returns:
-        The sink's name, what it remembers, and warnings about what could not be read.
-    """
+    """Return the sink's name, what it remembers, and warnings about what could not be read."""
     directory = named_location("--sink", sink)
     name = directory.name
     try:

@@ -79,13 +79,6 @@ def translate_side(
     A position whose translation is not proved becomes ``Unknown.UNRESOLVED``. If no record lies
     between the translated offset and the right side's offset, the right side's is returned, so that
     the sides do not differ.
-
-    Args:
-        left: the left side, in the old cluster.
-        right: the right side, in the new cluster.
-        old: librdkafka's properties for the old cluster.
-        new: the same for the new cluster.
-        names: the topics' names in the new cluster, by their names in the old one.
     """
     logs = ask_logs(old, left.topics)
     new_logs = ask_logs(new, (names.get(topic, topic) for topic in left.topics))

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from migrate.kafka.config import KafkaConfig
 
-# The forms of a target's name, for messages.
 TARGETS = "spark:DIR or group:NAME"
 _PLAN = "plan:"
 
@@ -215,7 +214,6 @@ class _Expected(NamedTuple):
     """The expected start of a target.
 
     Attributes:
-        starts: the expected position of each partition.
         new_at_earliest: whether a new partition must start at the log start.
         plan: the plan that the positions come from, or None if they come from a checkpoint.
     """
@@ -277,7 +275,7 @@ def _expected_by_checkpoint(moved: str, choice: Choice, one_cluster: bool) -> _E
 
 
 def _ask(broker: KafkaConfig | None, expected: _Expected, side: Side) -> ClusterSnapshot | None:
-    """Ask the broker for the logs of the topics and for the group; return None without a broker.
+    """Ask the broker for the logs and the group.
 
     Raises:
         Refused: the plan was made for another cluster.

@@ -123,7 +123,6 @@ def _start_state(start: Start) -> _State:
 # -- CSV -----------------------------------------------------------------------------------------
 
 
-# The columns, and the value of each in a row.
 _CSV_COLUMNS: dict[str, Callable[[DiffRow], object]] = {
     "topic": lambda row: row.topic,
     "partition": lambda row: row.partition,

@@ -12,7 +12,6 @@ from migrate.model.warning import WarningCode, warn
 from migrate.model.wording import join_some
 from migrate.planning.diff import Diff
 
-# The maximum number of partitions that a warning names.
 _MAX_NAMED = 20
 
 RightFormat = Literal["groups-csv", "flink-sql"]

@@ -67,8 +67,7 @@ _MEANINGS = {
     StartOutcome.MOVED_ON: "others have committed since, and where they started cannot be told "
     "from the group any more; verify before its consumers start, or add --allow-moved-on",
 }
-# The maximum number of items that are shown in a list: differences between a plan and its origin,
-# starts that are not an offset of the checkpoint, or topics.
+# The maximum number of items that are shown in a list.
 _MAX_SHOWN = 20
 
 

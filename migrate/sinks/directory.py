@@ -16,7 +16,6 @@ from migrate.storage.files import Files
 LARGEST = 64 << 20
 # The maximum number of files of a log that are read. Most writers keep a few dozen files.
 MOST_FILES = 1_000
-# The maximum length, in a message, of a text from the sink.
 _MAX_SHOWN = 60
 _KIND_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a text"}
 

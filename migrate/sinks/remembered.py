@@ -45,7 +45,6 @@ class SinkMemory:
 
     Attributes:
         formats: the names of its formats, such as ``a Delta table``; empty if unknown.
-        unread: parts of its logs that were not read, some with the reason.
         empty: whether the directory is empty or missing.
     """
 
