@@ -128,7 +128,6 @@ def commit_group(
 
 
 def _dry_run(change: api.GroupChange) -> str:
-    """Return a line that says what ``--execute`` would change."""
     moving = [row for row in change.plan.partitions if row.next_offset is not None]
     changing = sum(row.next_offset != row.current for row in moving)
     if not changing:

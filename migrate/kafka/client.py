@@ -55,8 +55,8 @@ _COMMON_SETTINGS = (
     "ssl.truststore.password",
 )
 
-# By error code, the resource to which access is denied. Reading needs the permission DESCRIBE
-# (Kafka's AclOperation). Commits and deletions need other permissions, and have their own messages.
+# Reading needs the permission DESCRIBE (Kafka's AclOperation). Commits and deletions need other
+# permissions, and have their own messages.
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
@@ -88,9 +88,7 @@ class Connection:
     """An authenticated admin client.
 
     Attributes:
-        config: the user's properties, by librdkafka's names.
-        settings: the same properties together with this module's defaults.
-        admin: confluent-kafka's client.
+        settings: ``config`` together with this module's defaults.
         timeout: seconds for each request.
 
     Raises:
@@ -228,10 +226,6 @@ class Connection:
     def wait(self, what: str, future: Future[Any]) -> Any:
         """Wait for the answer to a request, and return it.
 
-        Args:
-            what: the subject of the request, as for ``error``.
-            future: the request.
-
         Raises:
             BrokerError: the request failed.
         """
@@ -243,10 +237,8 @@ class Connection:
     def error(self, what: str, error: KafkaException) -> BrokerError:
         """Return the BrokerError of a failed request.
 
-        Args:
-            what: the subject of the request, such as ``the cluster``, ``group NAME`` or
-                ``TOPIC-PARTITION``.
-            error: the error of confluent-kafka.
+        ``what`` is the subject of the request, such as ``the cluster``, ``group NAME`` or
+        ``TOPIC-PARTITION``.
         """
         code = kafka_error(error).code()
         if code in _UNREACHABLE:
@@ -264,7 +256,6 @@ class Connection:
 
 
 def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
-    """Return the error of properties that librdkafka does not accept."""
     if "No provider for SASL mechanism GSSAPI" in reason:
         return ConfigError(
             "sasl.mechanism is GSSAPI (Kerberos), which the Kafka client from PyPI lacks: use "
@@ -285,7 +276,7 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
 
 
 def kafka_error(error: KafkaException) -> KafkaError:
-    """Return the KafkaError of an exception; it has the error code."""
+    """Return the KafkaError of an exception."""
     own_error: KafkaError = error.args[0]
     return own_error
 

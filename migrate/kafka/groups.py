@@ -51,7 +51,6 @@ class CommitFailure:
 
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
-        reason: the reason in words, for messages.
         transient: whether the same request might succeed later. Lost answers are transient too:
             only a new description of the group then shows whether the group was changed.
     """
@@ -75,12 +74,10 @@ class ConsumerGroups:
         self._connected: Connection | None = None
 
     def cluster_id(self) -> str | None:
-        """Return the cluster's id."""
         with self._connection() as connection:
             return snapshots.cluster_id(connection)
 
     def view(self, group: str) -> GroupView:
-        """Return the current description and the committed offsets of a group."""
         with self._connection() as connection:
             return describe_group(connection, group)
 
@@ -90,7 +87,6 @@ class ConsumerGroups:
             return snapshots.topic_ids(connection, topics)
 
     def snapshot(self, topics: Iterable[str]) -> ClusterSnapshot:
-        """Return a snapshot of these topics and their log ranges."""
         with self._connection() as connection:
             return snapshots.snapshot_topics(connection, topics)
 
@@ -182,7 +178,6 @@ def _requests(
 def _commit_once(
     connection: Connection, group: str, offsets: Mapping[tuple[str, int], Committed]
 ) -> dict[tuple[str, int], CommitFailure]:
-    """Send one commit request; return the partitions that failed."""
     partitions = [
         TopicPartition(
             topic,
@@ -210,7 +205,6 @@ def _commit_once(
 
 
 def _delete_once(connection: Connection, group: str) -> CommitFailure | None:
-    """Send one request to delete a group; return why it failed, or None."""
     futures = connection.admin.delete_consumer_groups([group], request_timeout=connection.timeout)
     try:
         futures[group].result()

@@ -41,8 +41,6 @@ class GroupChange:
 
     Attributes:
         group: the group, as it was when the broker was asked.
-        plan: the plan, which has the new offset of each partition.
-        newest_change: the newest change to this group that a rollback file records, or None.
         refusals: the reasons against the change, each in one line with the way out.
         rollback_path: the file to which the group's current offsets are saved before the change.
         outcome: the outcome of the change; None until the change is made.
@@ -137,8 +135,7 @@ def commit_group(
     """Commit a checkpoint's positions as a consumer group's offsets.
 
     Without ``execute`` this is a dry run: it returns the current group, the change, and the reasons
-    against the change; ``GroupChange.execute`` then makes the change. The user is not asked for
-    confirmation: the caller has decided.
+    against the change; ``GroupChange.execute`` then makes the change.
 
     Args:
         chk: the checkpoint, as for ``plan``; or ``spark:DIR`` for what a Spark query has committed.
@@ -243,5 +240,5 @@ def _going_back_refusals(
                 f"would go back, and up to {counted(sum(back), 'record')} would be read again; add "
                 "--allow-moved-on to go back all the same"
             )
-    elif ours.progress is not ChangeProgress.APPLIED:  # then others have committed since
+    elif ours.progress is not ChangeProgress.APPLIED:
         yield from moved_on_refusals(group, move.next_offsets)

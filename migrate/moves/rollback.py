@@ -37,7 +37,6 @@ class GroupRollback:
     """A rollback of a change to a consumer group and, once it is done, its outcome.
 
     Attributes:
-        preview: the change to roll back, the group as it is now, and the offsets that it would get.
         refusals: the reasons against the rollback, one line each.
         rollback_path: the file to which the group's current offsets are saved before the rollback.
         outcome: the outcome of the rollback; None until it is done.

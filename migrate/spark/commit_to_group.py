@@ -44,7 +44,6 @@ class CommitToGroup(StreamingQueryListener):
         kafka_properties: properties by name; they override those of the file.
 
     Attributes:
-        group: the consumer group.
         followed: the result of the last successful commit; None before the first one.
         problem: the error of the last commit; None if it succeeded.
 

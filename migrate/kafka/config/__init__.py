@@ -60,15 +60,10 @@ def kafka_config(
 ) -> KafkaConfig:
     """Return librdkafka properties from a file, ``key=value`` arguments and the brokers' addresses.
 
-    Arguments override the file, and ``bootstrap_servers`` overrides both. File and arguments are
-    translated before they are merged, so ``-X sasl.password=…`` overrides the password in the
-    file's ``sasl.jaas.config``.
-
-    Args:
-        bootstrap_servers: the brokers' addresses, or None.
-        file: a file in Java's ``.properties`` syntax and UTF-8, or None.
-        properties: ``key=value`` texts.
-        aws_region: the AWS region, for an MSK cluster whose address does not contain the region.
+    The file is in Java's ``.properties`` syntax and UTF-8. Arguments override the file, and
+    ``bootstrap_servers`` overrides both. File and arguments are translated before they are merged,
+    so ``-X sasl.password=…`` overrides the password in the file's ``sasl.jaas.config``.
+    ``aws_region`` is for an MSK cluster whose address does not contain the region.
 
     Raises:
         ConfigError: the file cannot be read, a property cannot be translated, a value cannot be
@@ -144,10 +139,6 @@ def check_servers(name: str, servers: str) -> None:
     """Refuse addresses that contain credentials, or do not match ``_ADDRESS`` (``http://…``).
 
     Messages about brokers show their addresses, and so would show the credentials.
-
-    Args:
-        name: the property's name, for errors.
-        servers: the property's value.
 
     Raises:
         ConfigError: an address is refused.

@@ -69,10 +69,7 @@ def token_callback(
 ) -> TokenCallback:
     """Return the callback that librdkafka calls for a token when it connects.
 
-    Args:
-        bootstrap_servers: the brokers' addresses; MSK's host names contain the AWS region.
-        login: the credentials that sign tokens, or None for the AWS SDK's default chain.
-        aws_region: the AWS region, if the host names do not contain it.
+    ``aws_region`` is used only if the brokers' host names do not contain the region.
 
     Raises:
         ConfigError: the signer is not installed or finds no credentials, or the region is unknown.

@@ -177,8 +177,7 @@ def translate(layer: Mapping[str, str]) -> Translation:
         elif name not in _IGNORED and name not in _TRANSLATED and value not in CALLBACK_HANDLERS:
             own[name] = value
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
-        # One handler is for AWS_MSK_IAM, the other for OAUTHBEARER with AWS's tokens. Both log in
-        # with the same credentials, so the mechanism is the same here.
+        # Both handlers log in with the same credentials, so the mechanism is the same here.
         translated["sasl.mechanisms"] = AWS_MSK_IAM
     properties = {
         name: _VALUES.get((name, value), value) for name, value in {**translated, **own}.items()
@@ -190,7 +189,6 @@ def translate(layer: Mapping[str, str]) -> Translation:
 
 
 def _credentials(module: LoginModule) -> dict[str, str]:
-    """Return librdkafka's properties for the options of a log-in module."""
     match module.name:
         case "PlainLoginModule" | "ScramLoginModule":
             _check_options(module, "username", "password")

@@ -16,8 +16,7 @@ from stat import S_ISDIR, S_ISREG
 from decoder.storage import read_file
 from migrate.kafka.config.properties import ConfigError
 
-# The properties that this module translates. ssl.keystore.password is not among them, because
-# librdkafka has the same property.
+# ssl.keystore.password is not translated, because librdkafka has the same property.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",
@@ -45,14 +44,11 @@ class _Kind(Enum):
 def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     """Return librdkafka's properties for the store files that a layer of properties names.
 
-    A layer is the properties of a file, or those of the command line.
-
     The kind of a store is determined from the file's content, not from ``ssl.*store.type``,
     because with the default type JKS, Java also reads PKCS12 files.
 
     Raises:
-        ConfigError: a file cannot be read, or librdkafka does not support its format. For PKCS12
-            and JKS, the message has the keytool command that converts the file.
+        ConfigError: a file cannot be read, or librdkafka does not support its format.
     """
     properties: dict[str, str] = {}
     if trusted := layer.get("ssl.truststore.location"):

@@ -41,7 +41,7 @@ _FORM = 'expected: <login module> required <option>="<value>" …;'
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """A log-in module: its class name and its options.
+    """A log-in module.
 
     The name is without the package, because vendors move the class to their own packages.
     """

@@ -1,8 +1,7 @@
 """The commit of offsets for a consumer group, and the outcome of each partition.
 
 The group is read again just before the commit, and a rollback file is written before anything
-changes. After the commit the error of each partition is checked, and the group is read back. The
-outcome depends on the offsets that the group then holds.
+changes. After the commit the error of each partition is checked, and the group is read back.
 """
 
 from __future__ import annotations
@@ -28,12 +27,11 @@ from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
 # The number of seconds to retry after a temporary error, such as a broker's restart or a move of
-# the group's coordinator. No attempt starts after that time. But the last attempt can take three
-# more requests (each at most REQUEST_TIMEOUT of migrate.kafka).
+# the group's coordinator. No attempt starts after that time, but the last attempt may end later.
 RETRY_SECONDS = 60.0
 # Another run that has not seen our commit can commit up to this number of seconds after us.
 _SETTLE_SECONDS = 0.5
-# The first and the longest pause between attempts, in seconds. In between, the pauses double.
+# The first and the longest pause between attempts, in seconds.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
@@ -111,16 +109,9 @@ def commit(
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
-    A partition whose target is already committed is not written. If all targets are already
-    committed, no rollback file is written.
-
-    Args:
-        config: librdkafka properties, including ``bootstrap.servers``.
-        group: the consumer group.
-        target: the offsets to commit; the group's other offsets stay.
-        before: the group as it was when the offsets were planned.
-        rollback_path: where the rollback file is written, before anything changes.
-        compare_metadata: whether to write a partition also if only its metadata differs.
+    The group's offsets of partitions outside ``target`` stay. A partition whose target is already
+    committed is not written. With ``compare_metadata`` it is written if only its metadata differs.
+    ``before`` is the group as it was when the offsets were planned.
 
     Raises:
         Refused: the group has members, is not a consumer group, or has changed since ``before``;
@@ -147,13 +138,7 @@ def commit(
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit:
-    """The offsets that are not committed yet.
-
-    Attributes:
-        offsets: the offsets to commit.
-        unchanged: the partitions whose target is already committed.
-        refusals: why the commit must be refused.
-    """
+    """The offsets that are not committed yet."""
 
     offsets: Offsets
     unchanged: tuple[PartitionOutcome, ...]
@@ -222,7 +207,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
 
 
 def commit_refusals(group: GroupView) -> list[str]:
-    """Return why offsets cannot be committed for this group now; empty if nothing prevents it."""
+    """Return why offsets cannot be committed for this group now."""
     if group.members:
         members = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
@@ -245,7 +230,7 @@ def commit_refusals(group: GroupView) -> list[str]:
 
 
 def change_refusals(before: GroupView, now: GroupView) -> list[str]:
-    """Return a refusal if the group's offsets have changed; else an empty list."""
+    """Return a refusal if the group's offsets have changed."""
     partitions = rollback_file.differing_partitions(before.committed, now.committed)
     if not partitions:
         return []
@@ -263,7 +248,6 @@ class CommitAttempt:
     """The result of a commit request.
 
     Attributes:
-        failures: the error of each partition for which the commit returned one.
         group: the group as it was read back; None if it could not be read.
     """
 
@@ -351,14 +335,6 @@ def partition_outcome(
     before: Committed | None,
     attempt: CommitAttempt,
 ) -> PartitionOutcome:
-    """Return the outcome of a partition.
-
-    Args:
-        partition: the partition.
-        target: the offset that was to be committed; None if it was to be removed.
-        before: the committed offset before the change; None if there was none.
-        attempt: the result of the commit request.
-    """
     failure = attempt.failures.get(partition)
     if attempt.group is None:
         return PartitionOutcome(*partition, Result.UNKNOWN, target, None, failure)

@@ -12,7 +12,6 @@ from migrate.model.cluster_snapshot import GroupView
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
 
-# The metadata of each of our commits begins with this text.
 METADATA_PREFIX = "flink-offset-migrate "
 _CUT_OVER = "cut-over="
 # If an offset is of another cluster than the checkpoint, its metadata ends with this text.
@@ -24,10 +23,8 @@ _METADATA_BYTES = 200
 def commit_metadata(origin: str, cut_over: str = "", *, is_translated: bool = False) -> str:
     """Return the metadata of an offset that we commit.
 
-    Args:
-        origin: where the offset came from, ``chk-42 cbc357cc`` for example.
-        cut_over: the id of the cut-over that commits, or an empty string.
-        is_translated: whether the offset is of another cluster than the checkpoint.
+    ``origin`` is where the offset came from, ``chk-42 cbc357cc`` for example. ``cut_over`` is the
+    id of the cut-over that commits.
     """
     text = METADATA_PREFIX + (f"{_CUT_OVER}{cut_over} " if cut_over else "") + origin
     text += _TRANSLATED if is_translated else ""
@@ -60,12 +57,7 @@ def moved_on_refusals(
       every partition.
 
     If there are no commits of ours and some partition is behind, the group has not moved on: it was
-    at other positions before the move. In this case a warning says how far the commit moves the
-    group.
-
-    Args:
-        group: the group as it is.
-        next_offsets: the offsets to commit.
+    at other positions before the move.
     """
     committed = {
         partition: group.committed[partition]

@@ -6,8 +6,7 @@ planned (``offsets/N``). If the follower is killed, the group is at a committed 
 older one. Deleted topics and partitions are left out, with a warning.
 
 Each round first reads the group, then the commit log, and then the log ends. So neither a new batch
-nor another follower can make the group seem to be beyond the query. If the group is beyond the
-query, something else has committed for it.
+nor another follower can make the group seem to be beyond the query.
 """
 
 from __future__ import annotations

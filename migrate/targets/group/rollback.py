@@ -2,8 +2,7 @@
 
 If a partition had no committed offset before the change, the rollback must remove its offset.
 confluent-kafka cannot remove an offset. So, in this case, the rollback deletes the group, which
-must have no members, and commits all other offsets of the group again. If no offset must be
-removed, the rollback only commits offsets.
+must have no members, and commits all other offsets of the group again.
 
 The rollback first writes a rollback file of its own, because between the deletion and the commit
 Kafka does not have the offsets. If a run ends between deletion and commit, the next
@@ -44,11 +43,7 @@ _WORKING_DIRECTORY = Path()
 def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview:
     """Read the group and return what a rollback would do now; change nothing.
 
-    Args:
-        config: librdkafka properties, including ``bootstrap.servers``.
-        path: the path of the rollback file; later rollback files are searched for in its directory
-            and in the working directory.
-        file: the content of the rollback file.
+    Later rollback files are searched for in the directory of ``path`` and in the working directory.
 
     Raises:
         Refused: the file is of another cluster.
@@ -76,13 +71,9 @@ def restore(
 ) -> ChangeOutcome:
     """Undo a change: bring its partitions back to the offsets that the group held before.
 
-    Args:
-        config: librdkafka properties, including ``bootstrap.servers``.
-        path: the path of the rollback file.
-        approved: the preview that the user has approved.
-        rollback_path: where the rollback file of this rollback is written, before anything else.
-        force: roll back although the group has moved on since, or an offset might be invalid today
-            (``Doubt``). Offsets of partitions that are gone are left out.
+    The rollback file of this rollback is written to ``rollback_path``. With ``force`` the group is
+    rolled back although it has moved on since, or an offset might be invalid today (``Doubt``).
+    Offsets of partitions that are gone are left out.
 
     Raises:
         Refused: as for ``read_preview``; the group has members, or has changed since the preview;
@@ -135,10 +126,7 @@ def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offset
 def _nothing_written(
     before: GroupView, target: Offsets, failure: CommitFailure | None, now: GroupView | None
 ) -> CommitAttempt:
-    """Return an attempt with one failure for all partitions of the group and the target.
-
-    If ``failure`` is None, the attempt has no failures.
-    """
+    """Return an attempt with one failure for all partitions of the group and the target."""
     everything = before.committed.keys() | target.keys()
     return CommitAttempt(dict.fromkeys(everything, failure) if failure is not None else {}, now)
 
