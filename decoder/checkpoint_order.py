@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# In milliseconds. The times of small copied checkpoints differ by less. Most jobs take longer from
-# their start to their first checkpoint.
+# In milliseconds. Small checkpoints that are copied together get times that differ by less than
+# this. Most jobs take longer than this from their start to their first checkpoint.
 MIN_GAP_MS = 10_000
 # The next three limit the requests to a store: a checkpoint's time takes one.
 # The maximum number of runs of lower numbers that are examined, from the lowest on.
@@ -36,7 +36,7 @@ _MAX_NEIGHBOURS = 8
 
 
 class Siblings(NamedTuple):
-    """The numbers of the complete siblings of a checkpoint.
+    """The complete siblings of a checkpoint that are newer, or whose time contradicts their number.
 
     Attributes:
         newer: the newer checkpoints. Those of the checkpoint's own run, and of higher runs without

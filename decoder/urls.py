@@ -44,7 +44,7 @@ _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "web
 
 
 def redact_url(url: str) -> str:
-    """Return a URL without its credentials; return a text without a URL unchanged."""
+    """Return a URL without its credentials. A text without a URL is returned unchanged."""
     match = _URL.search(url) if ":/" in url else None
     if match is None:
         return url

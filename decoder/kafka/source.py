@@ -296,7 +296,8 @@ def _recognise(
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
     """Recognise a KafkaSource or DynamicKafkaSource, or the current source of a HybridSource.
 
-    ``kinds``: of the source's splits; if it has none, of its enumerator.
+    ``kinds`` are the kinds of source that have such splits or, without splits, the kind that has
+    such an enumerator.
     """
     partly_kafka = bool(
         readers.plain

@@ -4,10 +4,10 @@ An object with its class: *varint* class id, varint reference, the object's cont
 is 0 for null; 1 for a class by name (a varint name id and, at its first use, the name follow);
 otherwise the id of a registered class plus 2. The reference is 1 for a new object, otherwise the
 index of an earlier object plus 2. Where only one class is possible, the class id is left out, and
-the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. But in a
-collection or array whose elements have one class and can be null, each of them begins with 0 (null)
-or 1 (a value follows). No length precedes an object, so an object of an unknown class makes the
-value unreadable.
+the reference can be 0 (null). Boxed primitives and, in Kryo 5.6, enums have no reference. As
+elements of one class that can be null, in a collection or an array, they have 0 (null) or 1 (a
+value follows) in its place. No length precedes an object, so an object of an unknown class makes
+the value unreadable.
 
 A varint has 7 bits a byte, the lowest first, and the high bit is set on all bytes but the last. A
 signed varint is zig-zag encoded. Text is written in one of two forms. Short ASCII: its bytes, with
@@ -226,8 +226,8 @@ class _Reader:
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
         if name in self._type.replaced:
-            # ``class_name``, which refuses such classes too, is not called where only one class is
-            # possible.
+            # Also checked here, because a class that is known beforehand is not read by
+            # ``class_name()``.
             problem = f"an object of {name}, which the job's own serializer writes"
             self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._is_kryo_5 and name in _ENUMS):
@@ -606,7 +606,10 @@ class _Reader:
         return f"{self.object_of_class('java.time.LocalTime', depth)}{offset}"
 
     def timestamp(self, depth: int) -> Instant:
-        """Read a Timestamp: varlong milliseconds, varint nanoseconds, which repeat the millis."""
+        """Read a Timestamp: varlong epoch milliseconds, varint nanoseconds of the second.
+
+        The nanoseconds include the milliseconds, so only the seconds of the first number are used.
+        """
         millis = self.java_long()
         return self.check(Instant(millis // 1000, self.varint()))
 

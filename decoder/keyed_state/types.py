@@ -368,7 +368,8 @@ class Kryo:
     """A value that Kryo wrote.
 
     Attributes:
-        class_name: a class that the module ``kryo`` can read.
+        class_name: the declared class: one that the module ``kryo`` can read, or an abstract one,
+            such as List, whose values name their own class.
         registered: the classes registered after Flink's own, by id; an empty name for one in
             ``replaced``.
         replaced: the classes with the job's own serializers.

@@ -47,7 +47,8 @@ def _options(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> Iterator
 def comparison(chk: str, target: str, arguments: MoveArguments) -> str:
     """Return the ``diff`` command that compares the input of a move with its target.
 
-    For a copy of a query, ``verify`` would look at the start of the query that was copied.
+    It is for ``--keep-state``: the copy has the batches of its original, so ``verify`` would look
+    at where the original once started.
     """
     flags = {name: flag for name, flag in _CHOICE_FLAGS.items() if name != "one_cluster"}
     return command("diff", chk, target, *_options(flags, arguments), kafka=arguments)

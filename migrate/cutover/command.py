@@ -40,7 +40,8 @@ class Command:
 
     Attributes:
         log: the command's output.
-        state: "began" and the shell's process id, and at the end the exit code.
+        state: the file with "began" and the shell's process id; when the command ends, the exit
+            code replaces them.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -53,8 +54,8 @@ class Command:
         if self._lock.exists():
             with self._lock.open("a") as lock:
                 try:
-                    # Another run that checks the status now would mistake an exclusive lock for
-                    # that of the command.
+                    # A shared lock: another run that checks the status at this moment would take
+                    # an exclusive one for the command's.
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return "running"

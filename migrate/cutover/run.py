@@ -281,8 +281,8 @@ def _roll_back(
 def _recorded_run(context: CutOverContext, command: str, progress: _Progress) -> Iterator[None]:
     """Record one run; if it fails, log the state of the job and the target.
 
-    The error's notes say how to continue, and whether Flink's job may be started again. For a
-    refusal before any change, and the user's "no", there is neither.
+    The error's notes say how to continue, and whether Flink's job may be started again. A refusal
+    before any change, and the user's "no", get no such log and no notes.
 
     Raises:
         CutOverStopped: a step was refused after something had been changed.

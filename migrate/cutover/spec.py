@@ -274,7 +274,7 @@ class SpecFile:
         return cast(KafkaArguments, kafka.model_dump(exclude={"to_kafka_config"}))
 
     def move_arguments(self) -> MoveArguments:
-        """Return the options under ``move`` and the connections."""
+        """Return the options under ``move``, but for ``allow_moved_on``, and the connections."""
         options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
         return cast(MoveArguments, {**options, **self.connections()})
 

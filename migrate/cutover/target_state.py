@@ -25,7 +25,7 @@ class Content(Enum):
     PLAN_NOT_RECORDED = auto()  # the plan, whose write a killed run did not record
     PLAN = auto()  # the plan, written by this record
     MOVED_ON = auto()  # a group that held the plan; others have committed for it since
-    NOT_OURS = auto()  # written by another record or a person; only --adopt takes it over
+    NOT_OURS = auto()  # written by another cut-over or a person; --adopt can take over the plan
     WRONG = auto()  # something that no run can continue with
 
 

@@ -34,9 +34,9 @@ class Selection:
     """The sources whose rows are returned.
 
     Attributes:
-        topics: the sources that read one of these topics, and their positions in these topics;
-            empty: all.
-        uid: the sources with this uid; None: all.
+        topics: selects the sources that read one of these topics, and only their positions in
+            these topics; if empty, all.
+        uid: selects the sources with this uid; if None, all.
         uid_operator_id: the operator id that Flink derives from ``uid``, to find sources in
             metadata without uids (up to version 4).
     """

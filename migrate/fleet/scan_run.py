@@ -79,8 +79,8 @@ class ScannedCheckpoint(NamedTuple):
     Attributes:
         newest: whether it is the newest checkpoint of its job, or a savepoint.
         is_counted: whether it counts in the totals of the scan, and has rows in the tables. False
-            for a replacement of a vanished checkpoint that is itself a candidate: it is counted
-            when its own turn comes.
+            for a checkpoint that was read in place of one that has vanished, if it is a candidate
+            too: then it is counted in its own turn.
         rows: the rows of each view of the request.
         positions: the positions, in the order of their rows; empty if no broker is asked, or if
             the checkpoint could not be read.

@@ -6,8 +6,8 @@ version 1 its offset, in the order of the query's plan; in version 2, which Spar
 offset ``-`` is that of a source without one, such as a Kafka source without partitions. Offsets of
 other sources than Kafka are not parsed.
 
-Hadoop's ``.crc`` files are ignored, as by Spark, which opens these files with Hadoop's FileContext
-(FilterFs.open @ Hadoop 3.4.1).
+Hadoop's ``.crc`` files are ignored. Spark ignores them too: it opens the entries with Hadoop's
+FileContext (FilterFs.open @ Hadoop 3.4.1).
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
 CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their

@@ -136,8 +136,8 @@ class Finding:
             for example because the stop commits pending output.
         void_if_finished: whether the finding is void if the job has FINISHED with this savepoint,
             because the stop has then committed the pending output.
-        when_restored: the message if the job is restored from the input; empty if the sink's
-            transactions determine it.
+        when_restored: the message to show instead if the job is restored from the input; if empty,
+            it is made from the sink's transactions (``resolve_transactions``).
     """
 
     code: Code

@@ -80,8 +80,8 @@ class GroupChange:
         """Make the change, unless the cluster, the group or the job has changed meanwhile.
 
         If the group already has the new offsets and there is no ``cut_over``, return at once.
-        Otherwise first wait until a running job would have completed a checkpoint (at most a
-        minute, see ``wait_for_checkpoint``).
+        Otherwise first wait for as long as a running job takes to a checkpoint (at most a minute),
+        and refuse if there is a new one. See ``wait_for_checkpoint``.
 
         Args:
             confirm: called after the wait and before anything is written; it may raise to stop the
@@ -90,9 +90,9 @@ class GroupChange:
         Raises:
             Refused: there are reasons against the change, something has changed meanwhile, or
                 ``rollback_path`` exists; nothing was written.
-            UsageError: the rollback file cannot be written.
+            UsageError: no file can be written at ``rollback_path``, as checked before the wait.
             BrokerError: the group could not be read; nothing was written.
-            OSError: the rollback file could not be written; nothing was committed.
+            OSError: the rollback file could not be written after the wait; nothing was committed.
         """
         from migrate.targets.group.commit import ChangeOutcome, commit
 
@@ -138,7 +138,8 @@ def commit_group(
     against the change; ``GroupChange.execute`` then makes the change.
 
     Args:
-        chk: the checkpoint, as for ``plan``; or ``spark:DIR`` for what a Spark query has committed.
+        chk: the checkpoint, as for the call ``migrate.plan``; or ``spark:DIR`` for what a Spark
+            query has committed.
         group: the consumer group, which must have no members; by default the group of ``plan``.
         plan: a plan or a plan file instead of ``chk``; refused if the cluster, the group or the job
             has changed since the plan was made.

@@ -47,7 +47,8 @@ class ReadArguments(TypedDict, total=False):
 def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
     """Return the type and the ``Option`` of each key of a TypedDict.
 
-    The type of a fixed set of values is their enum, whose first member is the default.
+    For an option that is declared as an enum or its literals, the type is the enum. Its first
+    member is the default.
     """
     options = {}
     for name, hint in get_type_hints(arguments, include_extras=True).items():

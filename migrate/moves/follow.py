@@ -79,7 +79,8 @@ def follow(
     with suppress(OSError):  # a store that does not answer is asked again
         files = Files()
         location = path_of(query.removeprefix(SPARK_PREFIX), files)
-        # Before the query's first start there is nothing, or what Spark is about to rename.
+        # Before the query's first start, the directory is missing, empty, or has only Spark's
+        # temporary files, whose names begin with a dot.
         names = [name for name in list_directory(files, location) or () if name[0] != "."]
         if query_id(location, files) is None and names and "commits" not in names:
             raise InputError(f"{location}: {why_no_start(location, files)}")
@@ -91,7 +92,8 @@ def follow(
         try:
             followed = follower.commit_progress(allow_moved_on=allow_moved_on)
             if followed.batch is None and before is not None:
-                # An unmounted directory is empty. A query that begins anew commits batch 0 soon.
+                # An unmounted directory is empty too, so this is reported. A query that begins anew
+                # soon has batch 0.
                 problem = (
                     f"batch {before} was committed, and now {query} has no committed batch; {again}"
                 )

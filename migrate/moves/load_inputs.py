@@ -130,7 +130,8 @@ def ask_about(
         chosen,
         request.job_policies,
         source_group=request.source_group,
-        # SPARK has no group: ``translate_plan`` asks the other cluster about the target's group.
+        # SPARK stands for a target without a group: if the target reads another cluster,
+        # ``translate_plan`` asks that one about the target's group.
         target=SPARK if request.to_kafka.is_given else request.target,
         into=into,
     )

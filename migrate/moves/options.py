@@ -358,7 +358,8 @@ class Request(Choice):
     def job_policies(self) -> Policies:
         """The policies for the plan in the job's cluster.
 
-        Without ``topic_map`` if the target reads another cluster, whose names it has.
+        If the target reads another cluster, ``topic_map`` has the names of that cluster, and is
+        left out here.
         """
         return replace(self.policies, topic_map={}) if self.to_kafka.is_given else self.policies
 

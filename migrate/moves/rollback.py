@@ -34,12 +34,13 @@ _PROGRESS = {
 
 @dataclass(frozen=True, slots=True)
 class GroupRollback:
-    """A rollback of a change to a consumer group and, once it is done, its outcome.
+    """A rollback of a change to a consumer group, planned or done.
 
     Attributes:
         refusals: the reasons against the rollback, one line each.
         rollback_path: the file to which the group's current offsets are saved before the rollback.
-        outcome: the outcome of the rollback; None until it is done.
+        outcome: the outcome, if ``rollback`` was called with ``execute``; else None. The method
+            ``execute`` returns its outcome, and does not set it here.
     """
 
     preview: RollbackPreview

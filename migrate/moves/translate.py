@@ -1,4 +1,4 @@
-"""Translate the positions of a plan to the cluster that the target reads, record by record."""
+"""Find the positions of a plan in the cluster that the target reads, by the same records there."""
 
 from __future__ import annotations
 

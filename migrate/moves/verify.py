@@ -329,7 +329,8 @@ def _verify_query(
 ) -> Verification:
     """Check where a query started or, with ``run_with``, where Spark begins on a copy of the seed.
 
-    Without a broker, ``snapshot`` is None. ``settings`` are Spark's for that first batch.
+    Without a broker, ``snapshot`` is None. ``settings`` are Spark's settings for the run on the
+    copy.
     """
     with timed(f"reading {side.label}"):
         query = query_start(side.label, side.what, start_from_spark=run_with is not None)

@@ -193,7 +193,7 @@ def missing_partition_refusals(
 ) -> Iterator[Refusal]:
     """Yield a refusal of ``--partitions`` that neither the checkpoint nor the broker has.
 
-    ``make_plan`` refuses a plan without partitions.
+    Yield nothing if no partition at all was planned, which ``make_plan`` refuses itself.
     """
     if policies.partitions is None or not partitions:
         return

@@ -48,7 +48,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
 
 
-# How the kinds of the files that ``migrate`` writes begin: plans, rollback files and records.
+# The field ``kind`` of plans, rollback files and records of cut-overs begins with this text.
 OWN_KIND = "flink-offset-migrate "
 
 
@@ -126,7 +126,7 @@ def _suggest_sibling(path: Path) -> str:
         names = [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
     except OSError:
         return ""
-    # The endings, as `.json`, are mostly the same, and count too.
+    # The cutoff is high, because two names with the ending `.json` are similar already.
     similar = similar_names(path.name, names, cutoff=0.8)
     return did_you_mean(str(path.with_name(name)) for name in similar)
 

@@ -45,7 +45,7 @@ class SparkStart:
         spark_version: str | None = None,
         file: str | None = None,
     ) -> str:
-        """Return all options as ``name=value`` lines, or the code of a complete query.
+        """Return all options as ``name=value`` lines, or the code of a query to be completed.
 
         With keyed states, return Python that primes the query, for every ``format``.
 
@@ -53,7 +53,8 @@ class SparkStart:
             format: ``options`` for the lines; otherwise the language of the code.
             spark_version: the version of Spark that runs the code, such as ``4.0.0``. By default
                 that of the installed PySpark, or 4.0.0 if PySpark is not installed.
-            file: the name of the file that gets the code; its first line, a command, names it.
+            file: the name of the file to which the code will be written. The code's first line is
+                a comment with the command that runs this file.
 
         Raises:
             UsageError: ``spark_version`` is not a version.

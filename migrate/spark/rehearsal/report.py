@@ -52,8 +52,8 @@ class Rehearsal:
         written: the number of rows that the query wrote; None if they were not kept.
         output_proof: the comparison of the rows of a query with state with ``output``; None for a
             query without state, and if ``output`` was not given.
-        wrong_output: the rows that differ in ``output_proof``, in the form of ``wrong``; None like
-            it.
+        wrong_output: the rows that differ in ``output_proof``, in the form of ``wrong``; None if
+            ``output_proof`` is None.
         lines: the lines of the report.
     """
 
@@ -69,7 +69,7 @@ class Rehearsal:
 
     @property
     def is_right(self) -> bool:
-        """Whether all comparisons are right, and a key was compared after the records."""
+        """Whether all comparisons are right, and one made after the records found a right key."""
         proofs = [self.proof] if self.output_proof is None else [self.proof, self.output_proof]
         is_start_right = self.start_proof is None or self.start_proof.is_right
         is_end_right = all(proof.is_right for proof in proofs)

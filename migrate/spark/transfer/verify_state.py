@@ -151,8 +151,8 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
 def _part_expressions(flink: DataFrame, state: SparkState) -> Iterator[str]:
     """Yield SQL expressions for the parts of the key, the window, and the parts of the value.
 
-    The key of a MAP's entry belongs to the key. The window is there even if Spark's state has none:
-    it must not be ignored that Flink has several entries for one key.
+    The key of a MAP's entry belongs to the key. The window is yielded even if Spark's state has
+    none, so that several entries of Flink for one key are noticed.
     """
     parts = {
         name: _parts(name, flink.schema[name].dataType)

@@ -5,7 +5,8 @@ the commit log (``commits/N``), in one request. It does not commit positions of 
 planned (``offsets/N``). If the follower is killed, the group is at a committed batch, perhaps an
 older one. Deleted topics and partitions are left out, with a warning.
 
-Each round first reads the group, then the commit log, and then the log ends. So neither a new batch
+Each round reads first the group, then the query's commit log, and then the end offsets of Kafka's
+partitions. So neither a new batch
 nor another follower can make the group seem to be beyond the query.
 """
 

@@ -1,8 +1,8 @@
 """The changed state of a source operator: that of its readers and that of its enumerator.
 
 A changed position is another starting offset in the reader's split. A partition is added to the
-reader to which Flink would assign it, and as an assigned entry to the enumerator. It is removed
-from both.
+reader to which Flink would assign it, and as an assigned entry to the enumerator. A partition that
+is not to be read any more is removed from the reader and from the enumerator.
 
 Source: SourceOperator.open (a reader continues from the splits of its own state) @ Flink 2.2.0;
 KafkaSourceEnumerator @ connector 1.15.4 to 5.0.0-2.2; FlinkKafkaConsumerBase.open @ 3.4.0-1.20.

@@ -86,8 +86,9 @@ def position_warnings(
 def _position_changes(changes: Sequence[SourceChange], origin: Origin | None = None) -> list[str]:
     """Return a line for each partition whose position changes, except removed partitions.
 
-    With ``origin``, that of the new positions, the lines say what a job without state reads again
-    or skips; with None, what the job's state counts twice or lacks.
+    For a job without state, ``origin`` is the origin of the new positions, and the lines say what
+    Flink reads again or skips. For a job with state, ``origin`` is None, and the lines say what the
+    state counts twice or lacks.
     """
     readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [
