@@ -218,13 +218,14 @@ def _restore_group(context: CutOverContext, path: Path) -> None:
         Refused: there are reasons against the rollback; nothing was changed.
         CutOverStopped: not all offsets of the group were restored.
     """
+    planned = rollback(path, **context.file.target_kafka_arguments())
     try:
-        outcome = rollback(path, execute=True, **context.file.target_kafka_arguments()).outcome
+        outcome = planned.execute()
     except Refused as error:
-        if FORCE in str(error):
+        if planned.preview.unless_forced:
             add_notes(error, f"{FORCE} is an option of: migrate rollback {shlex.quote(str(path))}")
         raise
-    if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
+    if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
 
 

@@ -233,3 +233,8 @@ def log_of(logs: Logs, topic: str, partition: int) -> LogRange | None:
 def format_start(start: Start) -> str:
     """Return a start as text: ``42``, ``earliest``, ``unresolved``."""
     return start.value if not isinstance(start, int) else str(start)
+
+
+def format_position(position: int | Marker | None) -> str:
+    """Return a position as text: ``42``, ``earliest``, ``no offset``."""
+    return "no offset" if position is None else format_start(position)

@@ -14,9 +14,8 @@ from migrate.inputs.spark_log import newest_committed_batch, positions_after
 from migrate.inputs.spark_log_entries import offsets_path
 from migrate.inputs.spark_query import query_directory, query_operator_id
 from migrate.model.errors import InputError
-from migrate.model.positions import Marker, TopicPartition
+from migrate.model.positions import Marker, TopicPartition, format_position
 from migrate.planning import Plan, PlannedPartition
-from migrate.planning.recheck import format_position
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
-from migrate.model.positions import Marker, Origin, format_start
+from migrate.model.positions import Origin, format_position
 from migrate.model.wording import counted
 from migrate.planning.plan import Plan, PlannedPartition
 
@@ -96,10 +96,6 @@ def _find_log_changes(planned: PlannedPartition, log: LogRange | None) -> Iterat
             f"{name} ended at {planned.log_end} and now ends at {log.end}: it has lost records, "
             "or was recreated (before Kafka 2.8 topics have no id to tell by)"
         )
-
-
-def format_position(position: int | Marker | None) -> str:
-    return "no offset" if position is None else format_start(position)
 
 
 def signs_of_progress(
