@@ -170,12 +170,13 @@ def say(line: str) -> None:
 class _Messages(logging.Handler):
     """A handler for the logger ``migrate``: shows messages, and a progress line during ``timed``.
 
-    Equal warnings are shown once, unless their attribute ``REPEATED`` is true.
+    Equal warnings, and equal details of ``-v``, are shown once, unless their attribute ``REPEATED``
+    is true.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.warnings_shown: set[str] = set()
+        self.shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         stage = getattr(record, STAGE, None)
@@ -188,11 +189,12 @@ class _Messages(logging.Handler):
         if stage == "end":
             busy.end()
         text = printable(record.getMessage())
-        if record.levelno == logging.WARNING:
-            if text in self.warnings_shown:
+        if record.levelno == logging.WARNING or (record.levelno < logging.INFO and stage is None):
+            if text in self.shown:
                 return
             if not getattr(record, REPEATED, False):
-                self.warnings_shown.add(text)
+                self.shown.add(text)
+        if record.levelno == logging.WARNING:
             text = f"warning: {text}"
         if record.levelno >= lowest_level:
             say(text)
@@ -240,7 +242,7 @@ def reset() -> None:
     """Forget -v, -q and the warnings of migrate from an earlier command in the same process."""
     global lowest_level
     lowest_level = NORMAL
-    _messages.warnings_shown.clear()
+    _messages.shown.clear()
 
 
 Verbose = Annotated[

@@ -13,7 +13,13 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, redact_values
+from migrate.kafka.config import (
+    SECURITY_SETTINGS,
+    ConfigError,
+    KafkaConfig,
+    redact_secrets,
+    redact_values,
+)
 from migrate.kafka.config.java_client import with_java_names
 from migrate.kafka.config.key_stores import unreadable_file
 from migrate.model.cluster_snapshot import BrokerError
@@ -40,20 +46,6 @@ _DEFAULTS = {
 _PYTHON_ONLY_SETTINGS = frozenset({"logger", "default.topic.config"})
 
 _NO_SUCH_PROPERTY = re.compile('No such configuration property: "(.+)"')
-# The properties that are suggested for an unknown one; librdkafka does not list its own.
-_COMMON_SETTINGS = (
-    "bootstrap.servers",
-    "sasl.jaas.config",
-    "sasl.mechanism",
-    "sasl.password",
-    "sasl.username",
-    "security.protocol",
-    "ssl.ca.location",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-)
 
 # Reading needs the permission DESCRIBE (Kafka's AclOperation). Commits and deletions need other
 # permissions, and have their own messages.
@@ -258,8 +250,11 @@ class Connection:
 def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
     if "No provider for SASL mechanism GSSAPI" in reason:
         return ConfigError(
-            "sasl.mechanism is GSSAPI (Kerberos), which the Kafka client from PyPI lacks: use "
-            "another listener, or build confluent-kafka from source"
+            "sasl.mechanism is GSSAPI (Kerberos), which the wheels of confluent-kafka lack: build "
+            "confluent-kafka against a librdkafka with Cyrus SASL "
+            "(docs/how-to/secured-kafka.md#kerberos); its keytab and principal are taken from "
+            "sasl.jaas.config, or set sasl.kerberos.keytab and sasl.kerberos.principal; or use "
+            "another listener"
         )
     if "mac verify failure" in reason:
         store = config["ssl.keystore.location"]
@@ -271,7 +266,7 @@ def _config_error(reason: str, config: KafkaConfig) -> ConfigError:
             return unreadable_file(name, str(path), "no such file")
     reason = redact_values(reason, config)
     unknown = _NO_SUCH_PROPERTY.search(reason)
-    reason = with_java_names(reason) + (hint(unknown[1], _COMMON_SETTINGS) if unknown else "")
+    reason = with_java_names(reason) + (hint(unknown[1], SECURITY_SETTINGS) if unknown else "")
     return ConfigError(f"not a usable Kafka configuration: {reason}")
 
 

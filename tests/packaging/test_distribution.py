@@ -77,7 +77,8 @@ def test_the_metadata_names_licence_pythons_and_extras(wheel: Path) -> None:
     assert metadata["Requires-Python"] == ">=3.10"
     classifiers = metadata.get_all("Classifier") or []
     assert "Typing :: Typed" in classifiers
-    assert {"spark", "parquet", "s3", "gs", "abfs", "hdfs", "rocksdb", "fast", "msk", "all"} == set(
+    stores = {"s3", "gs", "abfs", "hdfs"}
+    assert stores | {"spark", "parquet", "rocksdb", "fast", "msk", "pkcs12", "all"} == set(
         metadata.get_all("Provides-Extra") or []
     )
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import base64
+import logging
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509 import load_pem_x509_certificate
 
 from migrate.kafka.client import Connection
 from migrate.kafka.config import ConfigError, KafkaConfig, kafka_config, redact_secrets
-from migrate.kafka.config.java_client import IGNORED
+from migrate.kafka.config.java_client import IGNORED, REFUSED
+from migrate.kafka.config.java_key_store import StoreError, trusted_certificates
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
 from migrate.kafka.groups import _failure
 from migrate.kafka.snapshot import take_snapshot
@@ -228,11 +234,11 @@ def test_the_user_and_password_of_a_login_module(tmp_path: Path, jaas: str, pass
         (f'{PLAIN} required username="u" password=;', "a word is missing"),
         (f'{PLAIN} required password="{SECRET}"; {PLAIN} required;', "more than one"),
         (f'{SCRAM} required username="u" password="{SECRET}" tokenauth="true";', "tokenauth"),
-        (f'com.sun.security.auth.module.Krb5LoginModule required x="{SECRET}";', "only Plain"),
+        (f'com.example.OwnLoginModule required x="{SECRET}";', "only Plain"),
         (
             "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
-            f'clientId="u" clientSecret="{SECRET}";',
-            "clientId",
+            f'unsecuredLoginStringClaim_sub="{SECRET}";',
+            "unsecuredLoginStringClaim_sub",
         ),
     ],
 )
@@ -288,30 +294,250 @@ def test_a_store_that_is_none(tmp_path: Path) -> None:
     assert message == "ssl.truststore.location: the file cannot be read: No such file or directory"
 
 
+# Made by keytool 17.0.15: one RSA key with the certificate ann.pem, and that certificate alone.
+_STORES = Path(__file__).parent / "field" / "stores"
+_STORE = "store-Secret"
+
+
+def _ann() -> str:
+    return (_STORES / "ann.pem").read_text()
+
+
+@pytest.mark.parametrize("name", ["trust.jks", "trust.p12"])
+def test_trust_store_of_keytool_becomes_pem(tmp_path: Path, name: str) -> None:
+    text = f"ssl.truststore.location={_STORES / name}\nssl.truststore.password="
+    config = _translated(tmp_path, text + _STORE)
+    assert [block.split() for block in str(config.pop("ssl.ca.pem")).splitlines()] == [
+        block.split() for block in _ann().splitlines()
+    ]
+    assert config == {}
+    assert "the password does not open it" in _refusal(tmp_path, text + SECRET)
+
+
+def test_jks_trust_store_needs_no_password(tmp_path: Path) -> None:
+    text = f"ssl.truststore.location={_STORES / 'trust.jks'}"
+    assert "ssl.ca.pem" in _translated(tmp_path, text)
+
+
+def test_jks_key_store_becomes_pem(tmp_path: Path) -> None:
+    text = f"ssl.keystore.location={_STORES / 'own.jks'}\nssl.keystore.password={_STORE}\n"
+    config = _translated(tmp_path, f"{text}ssl.key.password=key-Secret")
+    key = load_pem_private_key(str(config["ssl.key.pem"]).encode(), None)
+    own = load_pem_x509_certificate(str(config["ssl.certificate.pem"]).encode())
+    assert own == load_pem_x509_certificate(_ann().encode())
+    assert key.public_key() == own.public_key()
+    for line, problem in (
+        ("", "the key's password is another one"),
+        (f"ssl.keystore.password={SECRET}", "the password does not open it"),
+    ):
+        assert problem in _refusal(tmp_path, text + line)
+
+
+@pytest.mark.parametrize("name", ["trust.jks", "own.jks"])
+def test_jks_store_cut_anywhere_is_refused(tmp_path: Path, name: str) -> None:
+    content = (_STORES / name).read_bytes()
+    kind = "key" if name == "own.jks" else "trust"
+    for end in range(4, len(content), 7):
+        store = _file(tmp_path, "cut.jks", content[:end])
+        text = f"ssl.{kind}store.location={store}\nssl.{kind}store.password={_STORE}"
+        assert "the password does not open it" in _refusal(tmp_path, text)
+    with pytest.raises(StoreError):
+        trusted_certificates(content[:60] + bytes(20), None)
+
+
+def test_store_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    text = f"ssl.truststore.location={_STORES / 'own.jks'}\nssl.truststore.password={_STORE}"
+    assert "the store contains no trusted certificate" in _refusal(tmp_path, text)
+    text = f"ssl.keystore.location={_STORES / 'trust.jks'}\nssl.keystore.password={_STORE}"
+    assert "the store contains 0 private keys" in _refusal(tmp_path, text)
+
+
+def test_pkcs12_trust_store_without_cryptography_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
+    message = _refusal(tmp_path, f"ssl.truststore.location={_STORES / 'trust.p12'}")
+    assert "pip install '.[pkcs12]'" in message
+    assert "keytool -list -rfc" in message
+
+
+# -- files of other clients -----------------------------------------------------------------------
+
+
+def test_properties_that_no_kafka_client_knows_are_ignored_as_in_java(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: each of these names ended the command, with "No such configuration property"."""
+    sample = f"""
+        # Confluent Cloud
+        security.protocol=SASL_SSL
+        sasl.mechanism=PLAIN
+        sasl.jaas.config={PLAIN} required username='u' password='p';
+        client.dns.lookup=use_all_dns_ips
+        session.timeout.ms=45000
+        acks=all
+        schema.registry.url=https://{SECRET}
+        schema.registry.ssl.truststore.location=/no/such.jks
+        basic.auth.credentials.source=USER_INFO
+        basic.auth.user.info=u:{SECRET}
+        # serializers
+        key.serializer=org.apache.kafka.common.serialization.StringSerializer
+        specific.avro.reader=true
+        auto.register.schemas=false
+        # Kafka Streams and Kafka Connect
+        application.id=orders
+        processing.guarantee=exactly_once_v2
+        main.consumer.max.poll.records=10
+        key.converter.schemas.enable=false
+        plugin.path=/usr/share/java
+        transforms.addKey.type=org.example.AddKey
+        interceptor.classes=io.confluent.Interceptor
+        confluent.monitoring.interceptor.sasl.mechanism=PLAIN
+        """
+    caplog.set_level(logging.DEBUG, "migrate")
+    assert _translated(tmp_path, sample) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "u",
+        "sasl.password": "p",
+        "client.dns.lookup": "use_all_dns_ips",
+    }
+    (line,) = caplog.messages
+    assert line == (
+        f"{tmp_path / 'client.properties'}: ignored, as they do not matter here: acks, "
+        "application.id, auto.register.schemas, basic.auth.credentials.source, "
+        "basic.auth.user.info, confluent.monitoring.interceptor.sasl.mechanism, "
+        "interceptor.classes, key.converter.schemas.enable, key.serializer, "
+        "main.consumer.max.poll.records, plugin.path, processing.guarantee, "
+        "schema.registry.ssl.truststore.location, schema.registry.url, session.timeout.ms, "
+        "specific.avro.reader, transforms.…"
+    )
+
+
 @pytest.mark.parametrize(
-    ("content", "kind"),
+    ("mistyped", "meant"),
     [
-        (b"\xfe\xed\xfe\xed\0\0\0\2", "JKS"),
-        (b"\xce\xce\xce\xce\0\0\0\2", "JKS"),
-        (b"\x30\x82\x01\x00", "PKCS12"),
+        ("secuirty.protocol", "security.protocol"),
+        ("security.protocoll", "security.protocol"),
+        ("sasl.mecanism", "sasl.mechanism"),
+        ("ssl.trustore.location", "ssl.truststore.location"),
+        ("sasl.jaas.configs", "sasl.jaas.config"),
     ],
 )
-def test_a_store_that_librdkafka_does_not_read_is_converted(
-    tmp_path: Path, content: bytes, kind: str
+def test_mistyped_security_property_of_a_file_is_refused(
+    tmp_path: Path, mistyped: str, meant: str
 ) -> None:
-    store = _file(tmp_path, "my store.jks", content)
-    pem, pkcs12 = tmp_path / "my store.pem", tmp_path / "my store.p12"
-    assert _refusal(tmp_path, f"ssl.truststore.location={store}") == (
-        f"ssl.truststore.location: librdkafka reads no {kind} trust store; write its certificates "
-        f"as PEM: `keytool -list -rfc -keystore '{store}' > '{pem}'`, and set ssl.ca.location to "
-        "that file"
-    )
-    if kind == "JKS":
-        assert _refusal(tmp_path, f"ssl.keystore.location={store}") == (
-            "ssl.keystore.location: librdkafka reads no JKS key store; convert it: `keytool "
-            f"-importkeystore -srckeystore '{store}' -destkeystore '{pkcs12}' -deststoretype "
-            "PKCS12`, and set ssl.keystore.location to that file"
-        )
+    """A Java client warns, and sends the credentials without TLS."""
+    message = _refusal(tmp_path, f"{mistyped}={SECRET}")
+    assert f"has the property {mistyped} (did you mean '{meant}'" in message
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_java_class_that_decides_the_connection_is_refused(tmp_path: Path, name: str) -> None:
+    message = _refusal(tmp_path, f"{name}=org.example.Own")
+    assert f"{name} has no match in librdkafka" in message
+
+
+def test_unknown_property_on_the_command_line_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such configuration property"):
+        Connection(_config(tmp_path, "", "schema.registry.url=x"))
+
+
+_OAUTH = "org.apache.kafka.common.security.oauthbearer"
+
+
+@pytest.mark.parametrize("package", [_OAUTH, f"{_OAUTH}.secured"])
+def test_kip_768_becomes_librdkafkas_oidc(tmp_path: Path, package: str) -> None:
+    text = f"""
+        security.protocol=SASL_SSL
+        sasl.mechanism=OAUTHBEARER
+        sasl.oauthbearer.token.endpoint.url=https://sso.invalid/token
+        sasl.login.callback.handler.class={package}.OAuthBearerLoginCallbackHandler
+        sasl.jaas.config={_OAUTH}.OAuthBearerLoginModule required \
+            clientId="x" clientSecret="{SECRET}" scope="z" \
+            extension_logicalCluster="lkc-1" extension_identityPoolId="pool-1";
+        """
+    config = _config(tmp_path, text)
+    assert dict(config) == {
+        "bootstrap.servers": NOWHERE,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": "https://sso.invalid/token",
+        "sasl.oauthbearer.client.id": "x",
+        "sasl.oauthbearer.client.secret": SECRET,
+        "sasl.oauthbearer.scope": "z",
+        "sasl.oauthbearer.extensions": "identityPoolId=pool-1,logicalCluster=lkc-1",
+    }
+    _accepted(config)
+
+
+def _accepted(config: KafkaConfig) -> None:
+    """Let librdkafka itself judge the properties."""
+    settings: dict[str, Any] = {**config}
+    AdminClient(settings, logger=logging.getLogger("nobody"))
+
+
+def test_strimzis_oauth_client_becomes_librdkafkas_oidc(tmp_path: Path) -> None:
+    """The client of Strimzi's documentation of kafka-oauth-client."""
+    text = f"""
+        security.protocol=SASL_SSL
+        sasl.mechanism=OAUTHBEARER
+        sasl.jaas.config={_OAUTH}.OAuthBearerLoginModule required \
+            oauth.client.id="team-a" oauth.client.secret="{SECRET}" \
+            oauth.token.endpoint.uri="https://sso.invalid/token";
+        sasl.login.callback.handler.class=\
+            io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler
+        """
+    config = _config(tmp_path, text)
+    assert config["sasl.oauthbearer.method"] == "oidc"
+    assert config["sasl.oauthbearer.token.endpoint.url"] == "https://sso.invalid/token"
+    _accepted(config)
+
+
+def test_kerberos_names_the_build_that_has_it(tmp_path: Path) -> None:
+    text = """
+        security.protocol=SASL_PLAINTEXT
+        sasl.mechanism=GSSAPI
+        sasl.kerberos.service.name=kafka
+        sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true \
+            storeKey=true keyTab="/etc/k.keytab" principal="a@B";
+        """
+    config = _config(tmp_path, text)
+    assert config["sasl.kerberos.keytab"] == "/etc/k.keytab"
+    assert config["sasl.kerberos.principal"] == "a@B"
+    with pytest.raises(ConfigError) as refused:
+        Connection(config)
+    assert "build confluent-kafka against a librdkafka with Cyrus SASL" in str(refused.value)
+
+
+def test_sample_files_of_vendors_are_read(tmp_path: Path) -> None:
+    """As published, but for paths and names: Event Hubs, MSK (IAM and TLS), Strimzi."""
+    event_hubs = f"""
+        bootstrap.servers=mynamespace.servicebus.windows.net:9093
+        request.timeout.ms=60000
+        security.protocol=SASL_SSL
+        sasl.mechanism=PLAIN
+        sasl.jaas.config={PLAIN} required username="$ConnectionString" \
+            password="Endpoint=sb://mynamespace.servicebus.windows.net/;SharedAccessKeyName=x;\
+SharedAccessKey=abc+/=";
+        """
+    config = _config(tmp_path, event_hubs, servers=None)
+    assert config["sasl.username"] == "$ConnectionString"
+    assert str(config["sasl.password"]).endswith(";SharedAccessKeyName=x;SharedAccessKey=abc+/=")
+    stores = f"""
+        security.protocol=SSL
+        ssl.truststore.location={_STORES / "trust."}%s
+        ssl.truststore.password={_STORE}
+        ssl.truststore.type=%s
+        ssl.keystore.location={_STORES / "own."}%s
+        ssl.keystore.password={_STORE}
+        %s
+        """
+    msk = _config(tmp_path, stores % ("jks", "JKS", "jks", "ssl.key.password=key-Secret"))
+    assert {"ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem"} <= msk.keys()
+    strimzi = _config(tmp_path, stores % ("p12", "PKCS12", "p12", ""))
+    assert {"ssl.ca.pem", "ssl.keystore.location"} <= strimzi.keys()
 
 
 @pytest.mark.parametrize("name", ["ca", "crl", "certificate", "key", "keystore"])
@@ -504,7 +730,7 @@ def test_without_awss_signer_the_extra_is_named(
     ("text", "named"),
     [
         ("no.such.property=" + SECRET, '"no.such.property"'),
-        ("ssl.engine.factory.class=" + SECRET, '"ssl.engine.factory.class"'),
+        ("ssl.engine.factory.class=" + SECRET, "ssl.engine.factory.class has no match"),
         ("security.protocol=" + SECRET, "security.protocol: one of PLAINTEXT, SSL"),
         ("client.dns.lookup=" + SECRET, '"client.dns.lookup"'),
         ("socket.timeout.ms=5", '"socket.timeout.ms"'),

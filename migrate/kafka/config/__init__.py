@@ -13,7 +13,7 @@ from pathlib import Path
 
 from decoder.urls import redact_url
 from migrate.kafka.config.aws_msk import AWS_MSK_IAM, token_callback
-from migrate.kafka.config.java_client import Translation, translate
+from migrate.kafka.config.java_client import REFUSED, Translation, translate
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
 from migrate.kafka.config.properties import (
     ConfigError,
@@ -24,10 +24,12 @@ from migrate.kafka.config.properties import (
     redact_secrets,
     redact_values,
 )
-from migrate.model.wording import hint
+from migrate.model.log import log
+from migrate.model.wording import did_you_mean, hint, similar_names
 
 __all__ = [
     "MAX_STORE_BYTES",
+    "SECURITY_SETTINGS",
     "ConfigError",
     "KafkaConfig",
     "TokenCallback",
@@ -48,6 +50,26 @@ _ADDRESS = re.compile(
 _LARGEST_PORT = 65_535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", AWS_MSK_IAM)
+# The properties that protect a connection; they are suggested for an unknown one.
+SECURITY_SETTINGS = (
+    "bootstrap.servers",
+    "sasl.jaas.config",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.password",
+    "sasl.username",
+    "security.protocol",
+    "ssl.ca.location",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+)
+# The similarity of difflib from which a name counts as a mistyped one. An added prefix or a word of
+# its own (schema.registry.ssl.keystore.location, sasl.password.encoder) is less similar.
+_MISTYPED = 0.87
+_NO_PROPERTY = "no.such.property"
 # librdkafka has two names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")
 
@@ -60,16 +82,19 @@ def kafka_config(
 ) -> KafkaConfig:
     """Return librdkafka properties from a file, ``key=value`` arguments and the brokers' addresses.
 
-    The file is in Java's ``.properties`` syntax and UTF-8. Arguments override the file, and
-    ``bootstrap_servers`` overrides both. File and arguments are translated before they are merged,
-    so ``-X sasl.password=…`` overrides the password in the file's ``sasl.jaas.config``.
+    The file is in Java's ``.properties`` syntax and UTF-8. As in a Java client, properties of the
+    file that the client does not know are ignored; ``migrate -v`` lists them. Arguments override
+    the file, and ``bootstrap_servers`` overrides both. File and arguments are translated before
+    they are merged, so ``-X sasl.password=…`` overrides the password in the file's
+    ``sasl.jaas.config``.
     ``aws_region`` is for an MSK cluster whose address does not contain the region.
 
     Raises:
         ConfigError: the file cannot be read, a property cannot be translated, a value cannot be
-            used, or there is no address. Unknown properties are refused later, by librdkafka.
+            used, a name in the file looks mistyped, or there is no address. Unknown properties
+            among the arguments are refused later, by librdkafka.
     """
-    file_layer = translate(read_file(file)) if file is not None else Translation({})
+    file_layer = _read_layer(file) if file is not None else Translation({})
     argument_layer = translate(read_arguments(properties))
     texts = {**file_layer.properties, **argument_layer.properties}
     if bootstrap_servers is not None:
@@ -90,6 +115,49 @@ def kafka_config(
         config["sasl.mechanisms"] = "OAUTHBEARER"
         config["oauth_cb"] = token_callback(texts["bootstrap.servers"], login, aws_region)
     return config
+
+
+def _read_layer(file: Path) -> Translation:
+    """Return a file's properties that librdkafka knows; log the names of the others.
+
+    Raises:
+        ConfigError: as for ``kafka_config``.
+    """
+    layer = translate(read_file(file))
+    unknown = [name for name in layer.properties if not _knows(name)]
+    for name in unknown:
+        if name in REFUSED:
+            raise ConfigError(
+                f"{file}: {name} has no match in librdkafka: {REFUSED[name]}; set librdkafka's own "
+                "properties (docs/how-to/secured-kafka.md)"
+            )
+        # Ignoring a mistyped security.protocol would send the credentials without TLS.
+        if similar := similar_names(name, SECURITY_SETTINGS, _MISTYPED):
+            raise ConfigError(
+                f"{file}: no Kafka client has the property {name}{did_you_mean(similar)}"
+            )
+    if ignored := sorted({*layer.ignored, *unknown}):
+        log.debug(f"{file}: ignored, as they do not matter here: {', '.join(ignored)}")
+    known = {name: value for name, value in layer.properties.items() if name not in unknown}
+    return Translation(known, layer.aws_login)
+
+
+def _knows(name: str) -> bool:
+    """Return whether librdkafka has a property of this name.
+
+    librdkafka sets the properties in their order, and stops at the first error. No client is made,
+    because the second property does not exist.
+    """
+    from confluent_kafka import KafkaException, Producer
+
+    try:
+        Producer({name: "", _NO_PROPERTY: ""})
+    except KafkaException as error:
+        text = error.args[0].str()
+        return "No such configuration property" not in text or f'"{_NO_PROPERTY}"' in text
+    except (AttributeError, TypeError, ValueError):
+        return True  # a property that wants a Python object: Connection refuses it
+    raise AssertionError(f"librdkafka knows the property {_NO_PROPERTY}")
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:

@@ -137,6 +137,49 @@ _VALUES = {
     ("ssl.endpoint.identification.algorithm", ""): "none",
 }
 
+# Handlers that get a token with a client's id and secret, as librdkafka's method OIDC does. Kafka 4
+# moved its handler out of the package ``secured``.
+OIDC_HANDLERS = frozenset(
+    {
+        "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+    }
+)
+# The options of OAuthBearerLoginModule: of KIP-768 (ClientCredentialsRequestFormatter @
+# kafka-clients 4.1.1), and of Strimzi's handler (ClientConfig @ kafka-oauth-client 0.17).
+_OIDC_OPTIONS = {
+    "clientId": "sasl.oauthbearer.client.id",
+    "clientSecret": "sasl.oauthbearer.client.secret",
+    "oauth.client.id": "sasl.oauthbearer.client.id",
+    "oauth.client.secret": "sasl.oauthbearer.client.secret",
+    "oauth.scope": "sasl.oauthbearer.scope",
+    "oauth.token.endpoint.uri": "sasl.oauthbearer.token.endpoint.url",
+    "scope": "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
+}
+# Properties without a match in librdkafka that decide whom the client trusts, who it is, or whom it
+# asks. Without them, the connection would be another one than the Java client's.
+REFUSED: Mapping[str, str] = {
+    "bootstrap.controllers": "it names controllers; set bootstrap.servers instead",
+    "sasl.client.callback.handler.class": "it names a Java class that authenticates the client",
+    "sasl.login.callback.handler.class": "it names a Java class that gets the credentials",
+    "sasl.login.class": "it names a Java class that gets the credentials",
+    "sasl.oauthbearer.jwt.retriever.class": "it names a Java class that gets the token",
+    "security.providers": "it names Java classes that implement TLS and SASL",
+    "ssl.engine.factory.class": "it names a Java class that implements TLS",
+    "ssl.provider": "it names a Java class that implements TLS",
+}
+# A SASL extension (KIP-342), such as Confluent Cloud's extension_logicalCluster.
+_EXTENSION = "extension_"
+# The options of the JDK's Krb5LoginModule that librdkafka has. The others choose between caches of
+# the JVM; librdkafka logs in with the keytab.
+_KERBEROS_OPTIONS = {
+    "keyTab": "sasl.kerberos.keytab",
+    "principal": "sasl.kerberos.principal",
+    "serviceName": "sasl.kerberos.service.name",
+}
+
 _CALLBACK_HANDLER_PROPERTIES = (
     "sasl.client.callback.handler.class",
     "sasl.login.callback.handler.class",
@@ -151,17 +194,21 @@ class Translation:
     """Properties of librdkafka, and the AWS log-in of a Java log-in module.
 
     ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka lacks; the caller replaces it.
+
+    Attributes:
+        ignored: the names of the properties that do not matter here, as the layer has them.
     """
 
     properties: dict[str, str]
     aws_login: AwsLogin | None = None
+    ignored: tuple[str, ...] = ()
 
 
 def translate(layer: Mapping[str, str]) -> Translation:
     """Translate a layer: the properties of a file, or those of the command line.
 
     If a layer has a setting under both clients' names, librdkafka's name wins. Unknown properties
-    are kept, so that librdkafka refuses them.
+    are kept, so that the caller can decide about them.
 
     Raises:
         ConfigError: ``sasl.jaas.config`` is malformed, or has a log-in module or an option that
@@ -171,11 +218,16 @@ def translate(layer: Mapping[str, str]) -> Translation:
     module = parse_login_module(login) if login is not None else None
     translated = {**translate_stores(layer), **(_credentials(module) if module else {})}
     own: dict[str, str] = {}
+    ignored: list[str] = []
     for name, value in layer.items():
         if name in _RENAMED:
             translated[_RENAMED[name]] = value
-        elif name not in _IGNORED and name not in _TRANSLATED and value not in CALLBACK_HANDLERS:
+        elif name in _IGNORED:
+            ignored.append(name)
+        elif name not in _TRANSLATED and value not in CALLBACK_HANDLERS | OIDC_HANDLERS:
             own[name] = value
+    if any(layer.get(name) in OIDC_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
+        translated["sasl.oauthbearer.method"] = "oidc"
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
         # Both handlers log in with the same credentials, so the mechanism is the same here.
         translated["sasl.mechanisms"] = AWS_MSK_IAM
@@ -185,7 +237,7 @@ def translate(layer: Mapping[str, str]) -> Translation:
     for name in _PEM_PROPERTIES:
         if name in properties:
             properties[name] = _PEM_BLOCK.sub(_pem_lines, properties[name])
-    return Translation(properties, aws_login(module) if module else None)
+    return Translation(properties, aws_login(module) if module else None, tuple(ignored))
 
 
 def _credentials(module: LoginModule) -> dict[str, str]:
@@ -196,12 +248,43 @@ def _credentials(module: LoginModule) -> dict[str, str]:
         case "IAMLoginModule":
             return {}  # aws_login() reads its options
         case "OAuthBearerLoginModule":
-            _check_options(module)
-            return {}
+            return _oidc(module)
+        case "Krb5LoginModule":
+            return {
+                own: module.options[option]
+                for option, own in _KERBEROS_OPTIONS.items()
+                if option in module.options
+            }
     raise ConfigError(
-        "sasl.jaas.config: only PlainLoginModule, ScramLoginModule and AWS's IAMLoginModule can be "
-        "translated; set librdkafka's own sasl.* properties instead"
+        "sasl.jaas.config: only PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule, "
+        "Krb5LoginModule and AWS's IAMLoginModule can be translated; set librdkafka's own sasl.* "
+        "properties instead"
     )
+
+
+def _oidc(module: LoginModule) -> dict[str, str]:
+    """Return the OIDC settings in the options of an OAuthBearerLoginModule.
+
+    Raises:
+        ConfigError: the module has an option that librdkafka lacks.
+    """
+    properties: dict[str, str] = {}
+    extensions: list[str] = []
+    for option, value in sorted(module.options.items()):
+        if option in _OIDC_OPTIONS:
+            properties[_OIDC_OPTIONS[option]] = value
+        elif option.startswith(_EXTENSION):
+            extensions.append(f"{option.removeprefix(_EXTENSION)}={value}")
+        else:
+            raise ConfigError(
+                f"sasl.jaas.config: {module.name} option {option} has no match in librdkafka; "
+                f"known are {', '.join(_OIDC_OPTIONS)} and {_EXTENSION}NAME"
+            )
+    if extensions:
+        properties["sasl.oauthbearer.extensions"] = ",".join(extensions)
+    if "sasl.oauthbearer.client.id" in properties:
+        properties["sasl.oauthbearer.method"] = "oidc"
+    return properties
 
 
 def _check_options(module: LoginModule, *known: str) -> None:

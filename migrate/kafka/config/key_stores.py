@@ -1,7 +1,7 @@
 """The translation of the Java client's properties for key store and trust store files.
 
 librdkafka reads trusted certificates from PEM, and the client's certificate and key from PEM or
-PKCS#12.
+PKCS#12. So JKS stores, and PKCS#12 trust stores, are converted to PEM in memory.
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
 from decoder.storage import read_file
+from migrate.kafka.config.java_key_store import (
+    JCEKS_MAGIC,
+    JKS_MAGIC,
+    StoreError,
+    key_entries,
+    trusted_certificates,
+)
 from migrate.kafka.config.properties import ConfigError
+from migrate.model.wording import install_command
 
-# ssl.keystore.password is not translated, because librdkafka has the same property.
+# ssl.keystore.password and ssl.key.password are not translated: librdkafka has the same properties.
 STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.location",
@@ -52,31 +60,91 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     """
     properties: dict[str, str] = {}
     if trusted := layer.get("ssl.truststore.location"):
-        kind = _kind("ssl.truststore.location", trusted)
-        if kind is not _Kind.PEM:
-            pem = Path(trusted).with_suffix(".pem")
-            raise ConfigError(
-                f"ssl.truststore.location: librdkafka reads no {kind.value} trust store; write its "
-                f"certificates as PEM: `keytool -list -rfc -keystore {shlex.quote(trusted)} "
-                f"> {shlex.quote(str(pem))}`, and set ssl.ca.location to that file"
-            )
-        properties["ssl.ca.location"] = trusted
+        kind, content = _store("ssl.truststore.location", trusted)
+        if kind is _Kind.PEM:
+            properties["ssl.ca.location"] = trusted
+        else:
+            properties["ssl.ca.pem"] = _trusted_pem(kind, content, trusted, layer)
     if own := layer.get("ssl.keystore.location"):
-        match _kind("ssl.keystore.location", own):
+        kind, content = _store("ssl.keystore.location", own)
+        match kind:
             case _Kind.PEM:
                 properties["ssl.certificate.location"] = own
                 properties["ssl.key.location"] = own
             case _Kind.PKCS12:
                 properties["ssl.keystore.location"] = own
             case _Kind.JKS:
-                pkcs12 = Path(own).with_suffix(".p12")
-                raise ConfigError(
-                    "ssl.keystore.location: librdkafka reads no JKS key store; convert it: "
-                    f"`keytool -importkeystore -srckeystore {shlex.quote(own)} -destkeystore "
-                    f"{shlex.quote(str(pkcs12))} -deststoretype PKCS12`, and set "
-                    "ssl.keystore.location to that file"
-                )
+                properties.update(_own_pem(content, own, layer))
     return properties
+
+
+def _trusted_pem(kind: _Kind, content: bytes, path: str, layer: Mapping[str, str]) -> str:
+    """Return the certificates of a JKS or PKCS#12 trust store in PEM.
+
+    Raises:
+        ConfigError: it cannot be read, or it contains none.
+    """
+    name, password = "ssl.truststore.location", layer.get("ssl.truststore.password")
+    try:
+        if kind is _Kind.JKS:
+            certificates = trusted_certificates(content, password)
+        else:
+            certificates = _pkcs12_certificates(content, password)
+    except ImportError as error:
+        pem = shlex.quote(str(Path(path).with_suffix(".pem")))
+        raise ConfigError(
+            f"{name}: a PKCS12 trust store needs a package: {install_command('pkcs12')}; or write "
+            f"its certificates as PEM: `keytool -list -rfc -keystore {shlex.quote(path)} > {pem}`, "
+            "and set ssl.ca.location to that file"
+        ) from error
+    except StoreError as error:
+        raise ConfigError(f"{name}: {path}: {error}; check ssl.truststore.password") from error
+    if not certificates:
+        raise ConfigError(f"{name}: {path}: the store contains no trusted certificate")
+    return "".join(certificates)
+
+
+def _pkcs12_certificates(content: bytes, password: str | None) -> list[str]:
+    """Return the certificates of a PKCS#12 store in PEM.
+
+    Raises:
+        ImportError: the package ``cryptography`` is not installed.
+        StoreError: the store is damaged, or the password does not open it.
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
+
+    secret = password.encode() if password else None
+    try:
+        store = pkcs12.load_pkcs12(content, secret)
+    except ValueError as error:
+        raise StoreError("the password does not open it, or the file is damaged") from error
+    return [
+        entry.certificate.public_bytes(Encoding.PEM).decode() for entry in store.additional_certs
+    ]
+
+
+def _own_pem(content: bytes, path: str, layer: Mapping[str, str]) -> dict[str, str]:
+    """Return the certificate and the key of a JKS key store as librdkafka's PEM properties.
+
+    Raises:
+        ConfigError: the store cannot be read, or does not contain exactly one key.
+    """
+    name = "ssl.keystore.location"
+    password = layer.get("ssl.keystore.password")
+    if password is None:
+        raise ConfigError(f"{name}: {path}: a JKS key store needs ssl.keystore.password")
+    try:
+        entries = key_entries(content, password, layer.get("ssl.key.password") or password)
+    except StoreError as error:
+        raise ConfigError(f"{name}: {path}: {error}; check ssl.keystore.password") from error
+    if len(entries) != 1:
+        pkcs12 = shlex.quote(str(Path(path).with_suffix(".p12")))
+        raise ConfigError(
+            f"{name}: {path}: the store contains {len(entries)} private keys, and one is needed; "
+            f"copy one: `keytool -importkeystore -srckeystore {shlex.quote(path)} -srcalias ALIAS "
+            f"-destkeystore {pkcs12} -deststoretype PKCS12`, and set {name} to that file"
+        )
+    return {"ssl.certificate.pem": "".join(entries[0].chain), "ssl.key.pem": entries[0].key}
 
 
 def check_file(name: str, path: str) -> None:
@@ -104,16 +172,21 @@ def unreadable_file(name: str, path: str, reason: str | None) -> ConfigError:
     return ConfigError(f"{name}: {shown} cannot be read: {reason}")
 
 
-def _kind(name: str, path: str) -> _Kind:
+def _store(name: str, path: str) -> tuple[_Kind, bytes]:
+    """Return the kind of a store and its bytes.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no store.
+    """
     try:
         content = read_file(path, MAX_STORE_BYTES)
     except OSError as error:
         raise unreadable_file(name, path, error.strerror) from error
     if b"-----BEGIN " in content:
-        return _Kind.PEM
-    # JKS and its successor JCEKS have magic numbers; PKCS#12 is an ASN.1 sequence.
-    if content.startswith((b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")):
-        return _Kind.JKS
+        return _Kind.PEM, content
+    # PKCS#12 is an ASN.1 sequence.
+    if content.startswith((JKS_MAGIC, JCEKS_MAGIC)):
+        return _Kind.JKS, content
     if content.startswith(b"\x30"):
-        return _Kind.PKCS12
+        return _Kind.PKCS12, content
     raise ConfigError(f"{name}: the file is no PEM, PKCS12 or JKS store")

@@ -31,6 +31,9 @@ MAX_BYTES = 1024 * 1024
 # The form of all property names of librdkafka and of the Java client. Text of any other form may be
 # part of a password or private key on the wrong line, so it must not be shown.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
+# A file of Kafka Connect or Streams has names with capital letters (`transforms.addKey.type`). No
+# client reads such a property, so only its first word is ever shown.
+_OTHER_NAME = re.compile(r"([a-z][a-z0-9]*\.)[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[=:\s]")
 
@@ -75,6 +78,8 @@ def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
 def read_file(file: Path) -> dict[str, str]:
     """Read a file in Java's ``.properties`` syntax; if a name is repeated, the last value wins.
 
+    A name with capital letters after its first dot is cut after the dot, and no client knows it.
+
     Raises:
         ConfigError: the file cannot be read, or a line is not a property.
     """
@@ -97,7 +102,12 @@ def read_file(file: Path) -> dict[str, str]:
                 # Java accepts a name without a separator; here it is an error.
                 if not entry.value and not _SEPARATOR.search(entry.source.strip()):
                     raise _property_error(where)
-                properties[_check_name(entry.key, where)] = entry.value.strip()
+                other = _OTHER_NAME.fullmatch(entry.key)
+                if other and not _NAME.fullmatch(entry.key):
+                    name = f"{other[1]}…"
+                else:
+                    name = _check_name(entry.key, where)
+                properties[name] = entry.value.strip()
             number += len(_LINE_END.findall(entry.source))
     except javaproperties.InvalidUEscapeError as error:
         # The text of javaproperties' error is not used, because it shows a part of the value.
