@@ -75,36 +75,46 @@ def session(
         ServiceError: the session did not start for another reason, or Spark failed inside of the
             ``with`` block.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     active = _active_session()
     if active is not None and master is not None:
         raise UsageError("there is a Spark session already: leave the master out")
     spark = active or _start(master, settings)
     try:
         yield spark
-    except (PySparkException, Py4JError) as error:
+    except spark_errors() as error:
         raise ServiceError(f"Spark failed: {failure_of(error)}") from error
     finally:
         if active is None:
             spark.stop()
 
 
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of the errors that Spark raises.
+
+    ``pyspark-client``, which has only Spark Connect, has no py4j and none of its errors.
+    """
+    from pyspark.errors import PySparkException
+
+    if find_spec("py4j") is None:
+        return (PySparkException,)
+    from py4j.protocol import Py4JError
+
+    return (PySparkException, Py4JError)
+
+
 def _active_session() -> SparkSession | None:
-    from pyspark import SparkContext
+    import pyspark
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
-    if active is None and SparkContext._active_spark_context is not None:  # in another thread
+    context = getattr(pyspark, "SparkContext", None)  # missing in pyspark-client
+    if active is None and context is not None and context._active_spark_context is not None:
+        # The session was started in another thread.
         active = SparkSession.builder.getOrCreate()
     return active
 
 
 def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
-    from py4j.protocol import Py4JError
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     if _SUBMITTED in os.environ:
@@ -113,6 +123,13 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         return SparkSession.builder.getOrCreate()
     if master is None:
         raise UsageError("there is no Spark session: name a master")
+    if find_spec("py4j") is None:
+        raise UsageError(
+            "this PySpark has only Spark Connect (pyspark-client), and cannot start Spark: connect "
+            f"a session first, or install the complete PySpark: {install_command('spark')}"
+        )
+    from pyspark import SparkConf, SparkContext
+
     defaults = {
         "spark.master": master,
         "spark.app.name": _APP,
@@ -125,9 +142,10 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setAll(list({**defaults, **settings}.items()))
     gateway = SparkContext._gateway or _launch_jvm(conf)  # a JVM outlives its session
+    errors: tuple[type[Exception], ...] = (*spark_errors(), ValueError)
     try:
         started = SparkSession(SparkContext(conf=conf, gateway=gateway))
-    except (PySparkException, Py4JError, ValueError) as error:
+    except errors as error:
         reason = failure_of(error)
         if "Master URL" in reason:
             raise UsageError(f"--master {master}: {reason}") from error

@@ -152,6 +152,16 @@ def replace_with_kafka(
     return {name: conf[name] for name in sorted(_LOGGED_SETTINGS & conf.keys())}
 
 
+def setting_of(checkpoint: Path, batch: int, name: str) -> str | None:
+    """Return a setting of Spark as it was logged with a batch; None if it was not.
+
+    Raises:
+        InputError: the logs have an unknown version.
+    """
+    setting = _parse_object(_offsets(checkpoint, batch).metadata).get("conf", {}).get(name)
+    return None if setting is None else str(setting)
+
+
 def commit_version(checkpoint: Path, batch: int) -> str:
     """Return the version of a batch's entry in the commit log.
 

@@ -588,6 +588,64 @@ def test_what_a_killed_prime_leaves_is_named(
     assert sorted(tmp_path.iterdir()) == [*left, another, location]
 
 
+def test_the_second_of_two_primes_at_one_location_is_refused(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Regression: the second ended in an OSError, "Directory not empty"."""
+    location = tmp_path / "checkpoint"
+    state = session.createDataFrame([("a",)], "key STRING")
+
+    def run(query: Query) -> Any:
+        rows = [seen_rows(state, SCHEMA, keys={"id": "key"})]
+        positions = {("events", 0): 1}
+        return prime(query, rows, positions=positions, checkpoint_location=str(location))
+
+    def unseen(events: DataFrame) -> DataFrame:
+        return events.dropDuplicates(["id"])
+
+    def overtaken(events: DataFrame) -> DataFrame:
+        run(unseen)  # another process that primes meanwhile, and is done first
+        return unseen(events)
+
+    with pytest.raises(migrate.Refused, match="is the checkpoint location of a query already"):
+        run(overtaken)
+    with pytest.raises(migrate.Refused, match="is the checkpoint location of a query already"):
+        run(unseen)
+    assert list(tmp_path.iterdir()) == [location]
+
+
+@pytest.mark.parametrize("window", [False, True], ids=["key", "key and window"])
+def test_state_of_format_1_is_compared(
+    session: SparkSession, primed: Any, tmp_path: Path, window: bool
+) -> None:
+    """Regression: Spark stores the key in the value, too; prime asked to "name a value" for it."""
+    state = session.sql(
+        f"SELECT id key, id + 1 n, id * 7 total, named_struct('start', {START}L, 'end', "
+        f"{START + 10_000}L) namespace FROM range(5)"
+    )
+    query = by_user("count(*)", "sum(amount)")
+    options: dict[str, Any] = {}
+    windowed: dict[str, Any] = {}
+    if window:
+        windowed = {"window": "namespace", "time": "at"}
+        options = {"watermark_ms": START}
+
+        def query(events: DataFrame) -> DataFrame:
+            events = events.withWatermark("at", "1 second")
+            groups = events.groupBy(F.window("at", "10 seconds"), "user")
+            return groups.agg(F.count("*"), F.sum("amount"))
+
+    rows = aggregate_rows(
+        state, SCHEMA, keys={"user": "key"}, count="n", sums={"amount": "total"}, **windowed
+    )
+    setting = "spark.sql.streaming.aggregation.stateFormatVersion"
+    with temporary_setting(session, setting, "1"):
+        assert primed(query, rows, **options).right == 5
+    found = read_spark_state(session, tmp_path / "checkpoint", 0, tmp_path / "work")
+    assert [field.name for field in found.values] == ["count", "sum"]
+    assert [field.name for field in found.keys] == ["user"]
+
+
 # -- verified ------------------------------------------------------------------------------------
 
 

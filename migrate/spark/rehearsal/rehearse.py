@@ -29,7 +29,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -44,7 +43,7 @@ from migrate.spark.rehearsal.checkpoints import read_pair
 from migrate.spark.rehearsal.compare import Notes, compare_output, compare_state
 from migrate.spark.rehearsal.kafka_range import Parse, stream_of
 from migrate.spark.rehearsal.report import Rehearsal, make_rehearsal, other_states
-from migrate.spark.session import failure_of
+from migrate.spark.session import failure_of, spark_errors
 from migrate.spark.transfer.filled_state import (
     FileQuery,
     Query,
@@ -310,7 +309,7 @@ def _work_folder(spark: SparkSession, scratch: AnyPath | None) -> Iterator[Path]
 def _translate_errors() -> Iterator[None]:
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except spark_errors() as error:
         reason = failure_of(error)
         if any(sign in str(error) for sign in _DATA_LOSS):
             raise Refused(

@@ -102,7 +102,9 @@ def only_operator(operators: Sequence[str]) -> str:
     return operators[0]
 
 
-def flatten(operator: str, state: DataFrame, key: StructType, value: StructType) -> SparkState:
+def flatten(
+    operator: str, state: DataFrame, key: StructType, value: StructType, *, key_in_value: bool
+) -> SparkState:
     """Return a flat state, with a column for each part of the key and of the value.
 
     Args:
@@ -111,6 +113,8 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
             ``_0``, ``_1``….
         key: the stored schema of the key.
         value: the stored schema of the value.
+        key_in_value: whether the value begins with the complete grouping key. Sessions are stored
+            so, and aggregates in state format 1.
 
     Raises:
         Refused: the key has several windows.
@@ -122,8 +126,7 @@ def flatten(operator: str, state: DataFrame, key: StructType, value: StructType)
         for number, field in enumerate(values)
         if field.name == _IS_EMPTY
     }
-    if operator == SESSIONS:
-        # The stored value begins with the complete grouping key, including the window.
+    if key_in_value:
         keys, values = values[: len(keys)], values[len(keys) :]
     windows = [field for field in keys if is_window(field.type)]
     keys = [field for field in keys if field not in windows]

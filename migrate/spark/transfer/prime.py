@@ -166,6 +166,9 @@ def prime(
                 )
     except PySparkException as error:
         raise Refused(f"Spark did not run the query over the rows: {failure_of(error)}") from error
+    except OSError:
+        check_free(target)  # refuses if another process has written to the location meanwhile
+        raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
     log.info(f"wrote {target.name}: {proof}; use it as checkpointLocation")

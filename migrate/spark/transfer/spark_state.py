@@ -35,12 +35,15 @@ from migrate.spark.transfer.flat_state import (
     is_window,
     only_operator,
 )
-from migrate.targets.primed_log import commit_version, copy_to_read
+from migrate.targets.primed_log import commit_version, copy_to_read, setting_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+# Format 1 stores the key's fields again, in front of those of the value (
+# StreamingAggregationStateManagerImplV1 @ Spark 4.0.0).
+_AGGREGATE_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
 # Off for our query, because its fields may be nullable where those of the original are not.
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
@@ -73,7 +76,16 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
     key, value = (state.schema[name].dataType for name in ("key", "value"))
     assert isinstance(key, StructType) and isinstance(value, StructType)
     numbered = state.select(_number_fields("key", key), _number_fields("value", value))
-    return flatten(operator, numbered, key, value)
+    return flatten(
+        operator, numbered, key, value, key_in_value=_stores_key_twice(operator, checkpoint, batch)
+    )
+
+
+def _stores_key_twice(operator: str, checkpoint: Path, batch: int) -> bool:
+    """Return whether a value begins with the fields of its key."""
+    return operator == SESSIONS or (
+        operator == AGGREGATE and setting_of(checkpoint, batch, _AGGREGATE_FORMAT) == "1"
+    )
 
 
 def is_before_4(spark: SparkSession) -> bool:
@@ -124,9 +136,9 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     operator = only_operator([operator_of(key, value) for key, value in schemas])
     ((key, value),) = schemas
     is_session = operator == SESSIONS
-    # For sessions, the value contains the complete grouping key.
-    groups = value.fields[: len(key)] if is_session else key.fields
-    buffers = value.fields[len(key) :] if is_session else value.fields
+    key_in_value = _stores_key_twice(operator, checkpoint, batch)
+    groups = value.fields[: len(key)] if key_in_value else key.fields
+    buffers = value.fields[len(key) :] if key_in_value else value.fields
     fields = {f"g{number}": field.dataType for number, field in enumerate(groups)}
     fields |= {f"b{number}": field.dataType for number, field in enumerate(buffers)}
     fields |= {"at": TimestampType(), "is there": BooleanType()}
@@ -157,11 +169,13 @@ def _read_by_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path
     (frame,) = emitted
     key_names = [f"g{number}" for number in range(len(groups))]
     value_names = [f"b{number}" for number in range(len(buffers))]
+    if key_in_value:
+        value_names = [*key_names, *value_names]
     if is_session:
         # The stored key ends with the session's start. It is left out: the value has the window.
-        key_names, value_names = key_names[:-1], [*key_names, *value_names]
+        key_names = key_names[:-1]
     state = frame.select(_struct("key", key_names), _struct("value", value_names))
-    return flatten(operator, state, key, value)
+    return flatten(operator, state, key, value, key_in_value=key_in_value)
 
 
 def _struct(name: str, columns: Sequence[str]) -> Column:

@@ -1,0 +1,72 @@
+"""``migrate.spark`` with ``pyspark-client``: it has Spark Connect alone, and no py4j.
+
+A new process hides what ``pyspark-client`` 4.0.0 lacks, ``py4j`` and ``pyspark.core``. PySpark
+itself then takes the paths of ``pyspark-client`` (``is_remote_only`` @ PySpark 4.0.0).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_HIDE = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "py4j" or name.startswith("pyspark.core"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: (
+    None if name.partition(".")[0] == "py4j" else found(name, package)
+)
+sys.meta_path.insert(0, Hidden())
+import pyspark.util
+assert pyspark.util.is_remote_only()
+"""
+
+
+def _run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", _HIDE + code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
+def test_every_name_of_migrate_spark_is_imported_without_py4j() -> None:
+    """Regression: ``from migrate.spark import rehearse`` imported py4j."""
+    printed = _run(
+        "import migrate.spark\n"
+        "for name in migrate.spark.__all__:\n"
+        "    assert getattr(migrate.spark, name) is not None\n"
+        "assert not [name for name in sys.modules if name.startswith('py4j')]\n"
+        "from migrate.spark import rehearse, prime\n"
+        "print(rehearse.__name__, prime.__name__, len(migrate.spark.__all__) > 10)\n"
+    )
+    assert printed == "rehearse prime True\n"
+
+
+@pytest.mark.parametrize("master", ["None", "'local[1]'"])
+def test_a_command_that_must_start_spark_says_that_it_cannot(master: str) -> None:
+    printed = _run(
+        "from migrate.model.errors import UsageError\n"
+        "from migrate.spark.session import runs_on_spark, session, spark_errors\n"
+        "print(runs_on_spark(None), [error.__name__ for error in spark_errors()])\n"
+        "try:\n"
+        f"    with session({master}):\n"
+        "        pass\n"
+        "except UsageError as error:\n"
+        "    print(error)\n"
+    )
+    first, second, _ = printed.split("\n", 2)
+    assert first == "False ['PySparkException']"
+    reason = "there is no Spark session" if master == "None" else "has only Spark Connect"
+    assert reason in second
