@@ -34,6 +34,7 @@ class SparkFormat(str, Enum):
     OPTIONS = "options"
     PYTHON = "python"
     SCALA = "scala"
+    HUDI = "hudi"
 
 
 _QUERY = "The query"
@@ -85,7 +86,8 @@ def to_spark(
     ),
     format: SparkFormat = option(
         "json: startingOffsets (one line for each --spark-source). options: the Kafka "
-        "source's options as lines of name=value. python, scala: a query to complete.",
+        "source's options as lines of name=value. python, scala: a query to complete. hudi: the "
+        "--checkpoint of a Hudi Streamer that reads one topic.",
         metavar="F",
     ),
     query_file: str | None = option(
@@ -137,7 +139,12 @@ def to_spark(
                 "--isolation-level": isolation_level is not None,
             }
         )
-    if isolation_level is not None and format is SparkFormat.JSON:
+    if format is SparkFormat.HUDI and (checkpoint_dir is not None or spark_source):
+        raise UsageError(
+            "--format hudi goes without --checkpoint-dir and --spark-source: a Hudi Streamer "
+            "stores its positions in its table, and reads one topic"
+        )
+    if isolation_level is not None and format in (SparkFormat.JSON, SparkFormat.HUDI):
         raise UsageError("--isolation-level goes with --format options, python or scala")
     if keep_state is not None and format not in (SparkFormat.JSON, SparkFormat.OPTIONS):
         raise UsageError(
@@ -189,6 +196,8 @@ def to_spark(
         origin = start.origin
         if origin is not None and origin.kind == "checkpoint" and not origin.stopped:
             log.info("next: stop the job with a savepoint, then run this with that savepoint")
+        elif format is SparkFormat.HUDI:
+            log.info("next: start Hudi Streamer once with this as --checkpoint")
         elif format is SparkFormat.JSON:
             log.info(
                 "next: a new query takes this as startingOffsets, with a new checkpointLocation; "

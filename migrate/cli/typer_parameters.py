@@ -18,8 +18,8 @@ _CHK = (
 )
 _OTHER_SIDES = (
     "group:NAME, spark:DIR (a query's checkpoint location), json:FILE (startingOffsets), csv:FILE "
-    "(topic,partition,offset), broker:earliest, broker:latest, or broker:TIME, as "
-    "broker:2026-11-20T18:00:00Z"
+    "or csv:FILE#GROUP (topic,partition,offset), hudi:TEXT (Hudi Streamer's checkpoint), "
+    "broker:earliest, broker:latest, or broker:TIME, as broker:2026-11-20T18:00:00Z"
 )
 # Help for arguments that take any set of positions, such as the two sides of diff.
 SIDE = f"a checkpoint or savepoint, {_OTHER_SIDES}."

@@ -12,6 +12,7 @@ from pathlib import Path
 from migrate.inputs.offsets_json import (
     LARGEST_OFFSET,
     LARGEST_PARTITION,
+    MOST_OFFSETS,
     NotOffsets,
     check_count,
     position_set,
@@ -19,32 +20,37 @@ from migrate.inputs.offsets_json import (
     read_bounded,
     whole_number,
 )
-from migrate.model.errors import InputError
+from migrate.model.errors import InputError, NoSuchName, Refused
 from migrate.model.positions import PositionSet, Start, TopicPartition
+from migrate.model.wording import join_some
 
 # In characters. A topic's name has at most 249, and a group's at most 32,767.
 _LONGEST_LINE = 40_000
+_MOST_NAMED = 10
 # The beginning of JSON, which may follow a UTF-8 byte order mark.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 
 
-def read_group_csv(label: str, path: Path) -> PositionSet:
+def read_group_csv(label: str, name: Path) -> PositionSet:
     """Read a file that ``kafka-consumer-groups --export`` wrote.
 
     The file has no header. Its lines are ``topic,partition,offset``, or
-    ``group,topic,partition,offset`` if it was exported for several groups.
+    ``group,topic,partition,offset`` if it was exported for several groups. ``name`` is ``FILE``, or
+    ``FILE#GROUP`` for one of these groups.
 
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
-        InputError: the file is missing or too large, has no offsets, several groups, or another
-            format.
+        InputError: the file is missing or too large, has no offsets, or another format.
+        NoSuchName: the file does not contain the group.
+        Refused: the file contains several groups, and ``name`` has none.
     """
+    path, chosen = _file_and_group(name)
     content = read_bounded(path)
     if _JSON.match(content):
         raise InputError(f"{path}: it is JSON, not CSV; name it json:{path}")
-    starts: dict[TopicPartition, Start] = {}
-    groups: set[str] = set()
+    # The positions by group; without a group in the lines, the group is "".
+    groups: dict[str, dict[TopicPartition, Start]] = {}
     width = None
     reader = csv.reader(_lines(path, content), strict=True)
     try:
@@ -53,30 +59,69 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
                 continue
             if len(fields) not in (3, 4):
                 raise NotOffsets("neither three fields nor four, with a comma between two")
-            *group, topic, partition, offset = fields
+            *groups_of_line, topic, partition, offset = fields
+            group = groups_of_line[0] if groups_of_line else ""
             if width not in (None, len(fields)):
                 raise NotOffsets(f"{len(fields)} fields, and {width} in the rows before it")
             width = len(fields)
             if not topic.isprintable():
                 raise NotOffsets(f"{quoted(topic)} is not a topic: it holds a control character")
-            groups.update(group)
-            if not starts and partition.strip().lower() == "partition":
+            if not groups and partition.strip().lower() == "partition":
                 raise InputError(f"{path} line {reader.line_num} is a header; remove it")
             place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
+            starts = groups.setdefault(group, {})
             if place in starts:
                 raise NotOffsets(f"{quoted(topic)} partition {partition} is there twice")
             starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
-            if len(groups) > 1:
-                names = " and ".join(map(quoted, sorted(groups)))
-                raise NotOffsets(f"it holds several groups, {names}")
             check_count(len(starts), path)
+            if len(groups) > MOST_OFFSETS:
+                raise NotOffsets(f"more than {MOST_OFFSETS} groups")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
     except (NotOffsets, csv.Error) as error:
         raise InputError(
             f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
         ) from error
-    return position_set(label, starts, path)
+    return position_set(label, _positions_of_group(groups, path, chosen), path)
+
+
+def _file_and_group(name: Path) -> tuple[Path, str | None]:
+    """Split ``FILE#GROUP``; both may contain ``#``, so the file is the first one that exists."""
+    text = str(name)
+    if not name.exists():
+        for at, character in enumerate(text):
+            if character == "#" and Path(text[:at]).is_file():
+                return Path(text[:at]), text[at + 1 :]
+    return name, None
+
+
+def _positions_of_group(
+    groups: Mapping[str, dict[TopicPartition, Start]], path: Path, chosen: str | None
+) -> dict[TopicPartition, Start]:
+    """Return the positions of the chosen group, or of the only one.
+
+    Raises:
+        NoSuchName: there is no such group.
+        Refused: no group was chosen, and there are several.
+    """
+    names = sorted(groups)
+    if chosen is not None:
+        if chosen not in groups or chosen == "":
+            known = [name for name in names if name]
+            others = f"it contains: {join_some(map(quoted, known), _MOST_NAMED)}"
+            raise NoSuchName(
+                f"{path} contains no group {quoted(chosen)}",
+                chosen,
+                known,
+                others if known else "its lines name no group",
+            )
+        return groups[chosen]
+    if len(groups) > 1:
+        raise Refused(
+            f"{path} contains the offsets of {len(groups)} groups: choose one: "
+            + join_some((f"csv:{path}#{name}" for name in names), _MOST_NAMED)
+        )
+    return next(iter(groups.values()), {})
 
 
 def _lines(path: Path, content: bytes) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The inputs of a diff or a move, called sides: parse their names, and read their positions.
 
 The names are ``CHK``, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-``broker:earliest``, ``broker:latest`` and ``broker:TIME``. `parse_side` reads no positions, so that
-a wrong name is reported first.
+``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest`` and ``broker:TIME``.
+`parse_side` reads no positions, so that a wrong name is reported first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from decoder.urls import redact_url
 from migrate.inputs.ask_broker import ask_group, ask_logs, broker_needed
 from migrate.inputs.flink.extract import read
 from migrate.inputs.group_csv import read_group_csv
+from migrate.inputs.hudi_text import read_hudi_text
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.plan_input import ListedPositions, PlanInput, listed_source
 from migrate.inputs.spark_query import query_positions
@@ -44,6 +45,7 @@ class SideKind(str, Enum):
     SPARK = "spark"
     JSON = "json"
     CSV = "csv"
+    HUDI = "hudi"
     BROKER = "broker"
 
 
@@ -54,7 +56,7 @@ class Side:
     Attributes:
         label: the name with its prefix.
         what: the name without its prefix: a checkpoint's pointer, a group's name, a Spark query's
-            directory, a file's path, ``earliest``, ``latest`` or a time.
+            directory, a file's path, Hudi Streamer's text, ``earliest``, ``latest`` or a time.
         time_ms: the time of ``broker:TIME`` in epoch milliseconds; None for other sides.
     """
 
@@ -95,13 +97,18 @@ def parse_side(side: AnyPath) -> Side:
             suggestion = hint(prefix, {known: f"{known}:{what}" for known in SIDE_PREFIXES})
             raise UsageError(
                 f"{name}: no such side{suggestion}; a side is CHK without a prefix, "
-                "group:NAME, spark:DIR, json:FILE, csv:FILE, broker:earliest, broker:latest or "
-                "broker:TIME"
+                "group:NAME, spark:DIR, json:FILE, csv:FILE, hudi:TEXT, broker:earliest, "
+                "broker:latest or broker:TIME"
             )
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:
         raise UsageError(f"{name!r}: nothing follows {prefix}:")
     kind = SideKind(prefix)
+    if kind is SideKind.JSON and what.lstrip().startswith(("{", "[")):
+        raise UsageError(
+            "json: takes a file, and this is JSON itself; write it into a file and name the file, "
+            "such as json:offsets.json"
+        )
     if kind in FILE_READERS:
         return Side(kind, name, str(local_path(what)))
     if kind is SideKind.SPARK:
@@ -165,7 +172,9 @@ def side_input(
             positions = broker_positions(side, ask_logs(broker, topics, side.time_ms))
         case _:
             positions = file_positions(side)
-            pointer = f"{side.kind.value}:{Path(side.what).absolute()}"
+            is_file = side.kind in FILE_READERS
+            what = Path(side.what).absolute() if is_file else side.what
+            pointer = f"{side.kind.value}:{what}"
     source = listed_source(name, name, positions, starts_others=False)
     return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
 
@@ -178,7 +187,9 @@ def group_positions(label: str, group: GroupView) -> PositionSet:
 
 
 def file_positions(side: Side) -> PositionSet:
-    """Read the file of a ``json:`` or ``csv:`` side."""
+    """Read the file of a ``json:`` or ``csv:`` side, or the text of a ``hudi:`` side."""
+    if side.kind is SideKind.HUDI:
+        return read_hudi_text(side.label, side.what)
     return FILE_READERS[side.kind](side.label, Path(side.what))
 
 

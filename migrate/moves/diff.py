@@ -31,7 +31,8 @@ def diff(
 
     Args:
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-            ``broker:earliest``, ``broker:latest`` or ``broker:TIME``.
+            ``csv:FILE#GROUP``, ``hudi:TEXT``, ``broker:earliest``, ``broker:latest`` or
+            ``broker:TIME``.
         right: as for ``left``.
         topic_map: the names of LEFT's topics in the cluster of RIGHT, if that is another one.
         arguments: see ``ChoiceArguments`` and ``ConnectionArguments``.

@@ -9,7 +9,7 @@ from decoder import DecodeError
 from migrate.inputs.flink.extract import read
 from migrate.inputs.flink.source import Source
 from migrate.inputs.plan_input import listed_source
-from migrate.inputs.position_inputs import FILE_READERS, parse_side, side_input
+from migrate.inputs.position_inputs import FILE_READERS, SideKind, parse_side, side_input
 from migrate.inputs.spark_log import newest_committed_batch, positions_after
 from migrate.inputs.spark_log_entries import offsets_path
 from migrate.inputs.spark_query import query_directory, query_operator_id
@@ -68,7 +68,7 @@ def _read_sources(plan: Plan, allow_external_files: bool) -> Sequence[Source]:
             return [listed_source(operator_id, "Spark query", positions, starts_others=True)]
         case "positions":
             side = parse_side(origin.pointer)
-            if side.kind not in FILE_READERS:
+            if side.kind not in {*FILE_READERS, SideKind.HUDI}:
                 raise InputError(f"what {origin.pointer} was then cannot be read again")
             sources = side_input(side, None, ()).sources
             return [

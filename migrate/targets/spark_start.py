@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from migrate.inputs.hudi_text import hudi_text
 from migrate.model.positions import Origin
 from migrate.state.taken_states import StateToPrime
 from migrate.targets.primed_code import priming_code
@@ -41,16 +42,17 @@ class SparkStart:
 
     def code(
         self,
-        format: Literal["options", "python", "scala"],
+        format: Literal["options", "python", "scala", "hudi"],
         spark_version: str | None = None,
         file: str | None = None,
     ) -> str:
-        """Return all options as ``name=value`` lines, or the code of a query to be completed.
+        """Return options as ``name=value`` lines, the code of a query, or Hudi Streamer's text.
 
         With keyed states, return Python that primes the query, for every ``format``.
 
         Args:
-            format: ``options`` for the lines; otherwise the language of the code.
+            format: ``options`` for the lines, ``hudi`` for the checkpoint of a Hudi Streamer;
+                otherwise the language of the code, which the user completes.
             spark_version: the version of Spark that runs the code, such as ``4.0.0``. By default
                 that of the installed PySpark, or 4.0.0 if PySpark is not installed.
             file: the name of the file to which the code will be written. The code's first line is
@@ -58,7 +60,10 @@ class SparkStart:
 
         Raises:
             UsageError: ``spark_version`` is not a version.
+            Refused: the format is ``hudi``, and there are several topics.
         """
+        if format == "hudi":
+            return "\n".join(hudi_text(stream.next_offsets) for stream in self.streams)
         if self.savepoint is not None:
             (stream,) = self.streams
             return priming_code(

@@ -315,7 +315,6 @@ def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
         ("t,0,-1\n", "not an offset"),
         ("t,0,1_0\n", "not an offset"),
         ("t,0,1\nt,0,1\n", "line 2: 't' partition 0 is there twice"),
-        ("g,t,0,1\nh,t,1,1\n", "several groups"),
         ('"t,0,1\n', "line 1"),
         ("topic,partition,offset\nt,0,1\n", "line 1 is a header; remove it"),
         ('{"t":{"0":5}}', "it is JSON, not CSV; name it json:"),

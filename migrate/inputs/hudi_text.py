@@ -1,0 +1,74 @@
+"""Hudi Streamer's checkpoint of a Kafka source: ``topic,0:100,1:200``.
+
+The text names one topic, and the next offset of each partition. Hudi Streamer stores it in the
+commits of its table (``streamer.checkpoint.key.v2``, before Hudi 1.0
+``deltastreamer.checkpoint.key``), and takes it as ``--checkpoint``. It reads a partition that the
+text lacks from offset 0.
+
+Source: KafkaOffsetGen.CheckpointUtils.{strToOffsets, offsetsToStr} @ Hudi 1.1.1.
+"""
+
+from __future__ import annotations
+
+import re
+
+from migrate.inputs.offsets_json import (
+    LARGEST_OFFSET,
+    LARGEST_PARTITION,
+    MOST_OFFSETS,
+    NextOffsets,
+    NotOffsets,
+    quoted,
+    whole_number,
+)
+from migrate.model.errors import InputError, Refused
+from migrate.model.positions import PositionSet, Start, TopicPartition
+from migrate.model.wording import counted
+
+# KafkaOffsetGen.PATTERN, with a topic that Kafka allows.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def read_hudi_text(label: str, text: str) -> PositionSet:
+    """Return the positions of a checkpoint of Hudi Streamer.
+
+    Raises:
+        InputError: the text has another form.
+    """
+    topic, *pairs = text.strip().split(",")
+    starts: dict[TopicPartition, Start] = {}
+    try:
+        if not _TOPIC.fullmatch(topic):
+            raise NotOffsets(f"{quoted(topic)} is not a topic")
+        if not pairs or len(pairs) > MOST_OFFSETS:
+            raise NotOffsets(f"it has {counted(len(pairs), 'partition')}")
+        for pair in pairs:
+            partition, colon, offset = pair.partition(":")
+            if not colon:
+                raise NotOffsets(f"{quoted(pair)} is not PARTITION:OFFSET")
+            place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
+            if place in starts:
+                raise NotOffsets(f"partition {partition} is there twice")
+            starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
+    except NotOffsets as error:
+        raise InputError(
+            f"hudi:{quoted(text)}: {error}; expected Hudi Streamer's checkpoint, such as "
+            "hudi:orders,0:100,1:200"
+        ) from error
+    return PositionSet(label, starts)
+
+
+def hudi_text(next_offsets: NextOffsets) -> str:
+    """Return the text for Hudi Streamer's ``--checkpoint``, sorted by partition.
+
+    Raises:
+        Refused: there are several topics, and a source of Hudi Streamer reads one.
+    """
+    topics = sorted({topic for topic, _ in next_offsets})
+    if len(topics) != 1:
+        raise Refused(
+            f"a checkpoint of Hudi Streamer is of one topic, and these positions are of "
+            f"{len(topics)}: {', '.join(topics)}; choose one with --source topic:NAME"
+        )
+    pairs = (f"{partition}:{offset}" for (_, partition), offset in sorted(next_offsets.items()))
+    return ",".join([*topics, *pairs])
