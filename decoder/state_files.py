@@ -47,6 +47,9 @@ _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 # thousand Kafka splits take about 100 KB; those of other sources may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
+# The beginning of the error's text if a state file does not exist.
+MISSING_STATE_FILE = "the file of"
+
 _MISSING_FILE_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 _Stream = FileState | RelativeFileState | SegmentState
@@ -246,7 +249,8 @@ class StateFiles:
                     f"opened (tried {tried})",
                     file=self.directory,
                 )
-        return DecodeError(ErrorKind.NOT_FOUND, f"the file of {label} is missing; tried {tried}")
+        problem = f"{MISSING_STATE_FILE} {label} is missing; tried {tried}"
+        return DecodeError(ErrorKind.NOT_FOUND, problem)
 
 
 def _check_size(size: int, label: str) -> None:

@@ -19,6 +19,7 @@ their predecessors @ 3.5.1, 4.0.0 and 4.1.1.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -46,6 +47,7 @@ from migrate.model.wording import did_you_mean
 from migrate.storage.files import Files
 
 # Directories that are searched for the one that was meant.
+_FLINKS = "a checkpoint of Flink, not of a Spark query; name it without spark:"
 _MOST_NAMED = 50
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -125,7 +127,7 @@ def why_no_start(directory: str, files: ByteSource) -> str:
     """Return why a directory has no seed of a Kafka source."""
     names = list_directory(files, directory) or ()
     if METADATA_FILE in names or any(checkpoint_number(name) is not None for name in names):
-        return "a checkpoint of Flink, not of a Spark query; name it without spark:"
+        return _FLINKS
     if entry_numbers(files, join(directory, "commits")):
         return "where the query started is unknown: it has no start of a Kafka source (sources/0/0)"
     below = (join(directory, name) for name in names[:_MOST_NAMED])
@@ -158,6 +160,8 @@ def query_id(directory: str, files: ByteSource) -> str | None:
             start the query.
     """
     if list_directory(files, directory) is None:
+        if posixpath.basename(directory) == METADATA_FILE and files.is_file(directory):
+            raise InputError(f"{directory}: {_FLINKS}")
         raise InputError(f"{directory}: no such directory; name the checkpointLocation of a query")
     path = join(directory, "metadata")
     if not files.is_file(path):

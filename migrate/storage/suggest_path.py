@@ -9,18 +9,18 @@ from contextlib import contextmanager
 
 from decoder import DecodeError, ErrorKind, list_checkpoints
 from decoder.checkpoint import read_metadata
+from decoder.state_files import MISSING_STATE_FILE
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import CREDENTIALS_REFUSED
 from migrate.model.wording import join_some, similar_names
 from migrate.storage.files import SCHEMES, Files
+from migrate.storage.recognize_file import HEAD_BYTES, LOCATION_NAMES, recognize
 from migrate.storage.uris import NO_TILDE, has_tilde
 
 # The maximum number of a directory's entries that are searched.
 _MOST_CHILDREN = 200
 # The maximum number of paths that a message names.
 _MAX_NAMED = 5
-# Entries of a Spark query's checkpoint location.
-_SPARK_NAMES = {"metadata", "offsets", "sources"}
 # Folders in a job's checkpoint directory that hold no checkpoints.
 _FOLDERS_OF_A_JOB = ("shared", "taskowned")
 _DAMAGED = (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
@@ -29,6 +29,12 @@ _PATTERN = re.compile(r"[*?\[]")
 _RELATIVE_URI = re.compile(r"file:(?://)?([^/].*)")
 _NO_COLON = re.compile(r"(s3a?|gs|abfss?|hdfs|webhdfs)//")
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+_WHOLE_DIRECTORY = (
+    "_metadata was copied without the state files, or they were deleted: copy the whole "
+    "directory, and for a checkpoint the job's folders shared and taskowned; or name another one"
+)
 
 
 @contextmanager
@@ -68,6 +74,8 @@ def _with_suggestion(pointer: str, error: DecodeError, files: Files) -> str:
         return NO_TILDE
     if error.kind is ErrorKind.NOT_FOUND and (way_out := _command_for_side(pointer)):
         return f"not a checkpoint of Flink; {way_out}"
+    if error.kind is ErrorKind.NOT_FOUND and error.problem.startswith(MISSING_STATE_FILE):
+        return f"{error.problem}; {_WHOLE_DIRECTORY}"
     # A store that did not answer is not searched: it would not answer again.
     is_readable = error.kind in (ErrorKind.NOT_FOUND, *_DAMAGED)
     suggestion = _suggestion(pointer, error.kind, files) if is_readable else ""
@@ -83,11 +91,11 @@ def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
     """Return a text that names another path or side, or what to do; else an empty text."""
     names, is_damaged = files.list_directory(pointer), kind is not ErrorKind.NOT_FOUND
     if names is None:
-        return _suggest_json(pointer, files) if is_damaged else _suggest_similar(pointer, files)
+        return _recognize(pointer, files) if is_damaged else _suggest_similar(pointer, files)
     if is_damaged:
-        return _suggest_newest(pointer, files)
-    if len(_SPARK_NAMES.intersection(names)) > 1:
-        return f"it is the checkpoint location of a Spark query: name it spark:{pointer}"
+        return _recognize(join(pointer, METADATA_FILE), files) or _suggest_newest(pointer, files)
+    if location := _location_around(pointer, names, files):
+        return f"it is the checkpoint location of a Spark query: name it spark:{location}"
     return _suggest_children(pointer, names, files)
 
 
@@ -127,19 +135,29 @@ def _suggest_similar(pointer: str, files: Files) -> str:
     return f"{missing} is {'a file' if name in names else 'missing'}" if below else ""
 
 
-def _suggest_json(path: str, files: Files) -> str:
-    """Suggest how to name a JSON file, or to unpack gzip; return an empty text for other paths."""
+def _recognize(path: str, files: Files) -> str:
+    """Return what a file is that is not a ``_metadata``, and what to do; or an empty text."""
     if not files.is_file(path):
         return ""
-    head = files.read_range(path, 0, 2)
-    if head == b"\x1f\x8b":
-        return "it is gzip: unpack it"
-    if head[:1] != b"{":
-        return ""
-    return (
-        f"it is JSON: name Spark's offsets json:{path}, and a saved plan --plan {path} "
-        f"(for verify, plan:{path})"
-    )
+    head = files.read_range(path, 0, HEAD_BYTES)
+    if not head and posixpath.basename(path.rstrip("/")) != METADATA_FILE:
+        return (
+            "an empty file or object, as some tools write for a directory; the checkpoint's files "
+            "were not copied, or have another prefix"
+        )
+    return recognize(head, path)
+
+
+def _location_around(directory: str, names: list[str], files: Files) -> str:
+    """Return the Spark checkpoint location that a directory is, or is a folder of; or empty."""
+    if len(LOCATION_NAMES.intersection(names)) > 1:
+        return directory
+    parent, name = posixpath.split(directory.rstrip("/"))
+    if name in LOCATION_NAMES and names:
+        beside = files.list_directory(parent or ".") or []
+        if len(LOCATION_NAMES.intersection(beside)) > 1:
+            return parent or "."
+    return ""
 
 
 def _suggest_children(directory: str, names: list[str], files: Files) -> str:

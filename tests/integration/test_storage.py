@@ -371,6 +371,23 @@ def test_the_mark_of_a_directory_is_no_file_in_it(s3: S3, tmp_path: Path) -> Non
     assert listed.stdout == f"7\t{store.root}/marked/job/chk-7\n"
 
 
+def test_marker_of_a_directory_is_not_called_a_damaged_checkpoint(s3: S3, tmp_path: Path) -> None:
+    """Tools mark a directory by an empty object of its name, with or without a slash at its end."""
+    name = f"job-{uuid.uuid4().hex[:8]}"
+    (tmp_path / "chk-7").write_bytes(b"")
+    url = s3.store.put(tmp_path, name)
+    for marker in ("chk-8/", "chk-9_$folder$"):
+        s3.store.system.pipe_file(f"{url}/{marker}", b"")
+    for pointer in (f"{url}/chk-7", f"{url}/chk-9_$folder$"):
+        result = migrate("inspect", pointer)
+        assert result.code == 3
+        assert "an empty file or object, as some tools write for a directory" in result.stderr
+    for pointer in (f"{url}/chk-8", f"{url}/chk-8/", url):
+        result = migrate("inspect", pointer)
+        assert result.code == 3
+        assert "not a complete checkpoint: no _metadata" in result.stderr, result.stderr
+
+
 def test_an_object_larger_than_is_read_is_refused(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"{s3.store.root}/large/object"
     s3.store.system.pipe_file(url, b"12345")

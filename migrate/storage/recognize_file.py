@@ -1,0 +1,129 @@
+"""What a file is that was taken for the ``_metadata`` of a checkpoint, and what to do instead."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+
+from decoder.storage import METADATA_FILE
+
+# The bytes of a file that ``recognize`` needs. An HA pointer names its checkpoint near its end: it
+# has up to a few KB for each operator.
+HEAD_BYTES = 4 * 1024 * 1024
+
+_ARCHIVES = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+}
+_TAR, _TAR_AT = b"ustar", 257
+_GIT_LFS = b"version https://git-lfs"
+_JAVA_STREAM = b"\xac\xed\x00\x05"
+# The beginning of a Java object stream in Base64.
+_JAVA_STREAM_BASE64 = b"rO0AB"
+_TC_STRING = b"t"
+# The classes of a completed checkpoint and of a handle to it, which high availability stores
+# (DefaultCompletedCheckpointStore, RetrievableStateStorageHelper @ Flink 2.2.0).
+_COMPLETED_CHECKPOINT = b"org.apache.flink.runtime.checkpoint.CompletedCheckpoint"
+_HANDLE = b"org.apache.flink.runtime.state.RetrievableStreamStateHandle"
+_HA_FILE = re.compile(r"completedCheckpoint[0-9a-f]+")
+_CHECKPOINT = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+# Spark's names of the entries of a checkpoint location.
+LOCATION_NAMES = frozenset({"commits", "metadata", "offsets", "sources", "state"})
+
+
+def recognize(head: bytes, path: str) -> str:
+    """Return what a file is and what to do, or an empty text.
+
+    Args:
+        head: the first ``HEAD_BYTES`` of the file.
+        path: its path, for commands in the text.
+    """
+    for magic, kind in _ARCHIVES.items():
+        if head.startswith(magic):
+            return f"it is {kind}: unpack it"
+    if head[_TAR_AT:].startswith(_TAR):
+        return "it is a tar archive: unpack it"
+    if head.startswith(_GIT_LFS):
+        return "it is a pointer of Git LFS, without the data: run `git lfs pull`"
+    if head.startswith(_JAVA_STREAM):
+        return _recognize_java(head)
+    if head.startswith(_JAVA_STREAM_BASE64):
+        try:
+            return _recognize_java(base64.b64decode(head.strip(), validate=True))
+        except binascii.Error:
+            return ""
+    if location := _location_of(path, head):
+        return f"it is a file of a Spark query's checkpoint location: name it spark:{location}"
+    if head.lstrip().startswith(b"{"):
+        return (
+            f"it is JSON: name Spark's offsets json:{path}, and a saved plan --plan {path} "
+            f"(for verify, plan:{path})"
+        )
+    return ""
+
+
+def _recognize_java(stream: bytes) -> str:
+    """Return the text for a pointer of Flink's high availability, or an empty text."""
+    texts = list(_strings(stream))
+    if _COMPLETED_CHECKPOINT in stream:
+        for text in texts:
+            directory = text.removesuffix(f"/{METADATA_FILE}")
+            if text != directory or _CHECKPOINT.fullmatch(posixpath.basename(text)):
+                return (
+                    f"it is a pointer of Flink's high availability; its checkpoint is {directory}"
+                )
+    if _HANDLE in stream:
+        for text in texts:
+            if _HA_FILE.fullmatch(posixpath.basename(text)):
+                return (
+                    "it is an entry of Flink's high availability (ZooKeeper or a ConfigMap); it "
+                    f"points to {text}, which names the checkpoint: pass that file"
+                )
+    return ""
+
+
+def _strings(stream: bytes) -> Iterator[str]:
+    """Yield the strings of a Java object stream: a tag, u2 length, modified UTF-8.
+
+    The stream is not parsed, so that a text is found behind objects of any class; a text that only
+    looks like a string is yielded, too.
+    """
+    at = stream.find(_TC_STRING)
+    while at >= 0:
+        size = int.from_bytes(stream[at + 1 : at + 3], "big")
+        content = stream[at + 3 : at + 3 + size]
+        if size and len(content) == size:
+            text = content.decode("utf-8", "replace")
+            if text.isprintable() and "\ufffd" not in text:
+                yield text
+        at = stream.find(_TC_STRING, at + 1)
+
+
+def _location_of(path: str, head: bytes) -> str:
+    """Return the checkpoint location that a file of a Spark query is in, or an empty text."""
+    parent, name = posixpath.split(path)
+    if name == "metadata" and _is_query_id(head):
+        return parent or "."
+    above, folder = posixpath.split(parent)
+    if folder in ("commits", "offsets") and name.isdigit() and head.startswith(b"v"):
+        return above or "."
+    if posixpath.basename(above) == "sources" and name.isdigit():
+        return posixpath.dirname(above) or "."
+    return ""
+
+
+def _is_query_id(content: bytes) -> bool:
+    """Return whether this is the ``metadata`` of a checkpoint location: ``{"id": "…"}``."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.keys() == {"id"}

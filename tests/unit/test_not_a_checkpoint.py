@@ -1,0 +1,111 @@
+"""Files and directories that users take for a checkpoint: each is named, with what to do."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import migrate
+from tests.support.golden import golden
+
+_FIELD = Path(__file__).parent / "field" / "13-not-a-checkpoint"
+_LOCATION = Path(__file__).parent / "field" / "18-empty-files" / "ahead"
+_NO_MAGIC = "not a Flink checkpoint: its magic number is missing; "
+# The checkpoint of the job whose high-availability store the pointer is from.
+_JOB = "/flink/checkpoints/recovery/orders/retained0000/43468374059c2ea6b7cf72518ff650e1"
+
+
+def _problem(path: Path | str) -> str:
+    result = migrate("inspect", path)
+    assert (result.code, result.stdout) == (3, "")
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("sp.zip", "it is a zip archive: unpack it"),
+        ("gz", "it is gzip: unpack it"),
+        ("gz/_metadata", "it is gzip: unpack it"),
+        ("lfs", "it is a pointer of Git LFS, without the data: run `git lfs pull`"),
+        (
+            "completedCheckpoint6a3c9d",
+            f"it is a pointer of Flink's high availability; its checkpoint is {_JOB}/chk-4",
+        ),
+        (
+            "configmap.txt",
+            "it is an entry of Flink's high availability (ZooKeeper or a ConfigMap); it points to "
+            "/flink/ha/recovery/default/completedCheckpoint6a3c9d, which names the checkpoint: "
+            "pass that file",
+        ),
+    ],
+)
+def test_file_of_another_kind_is_named(name: str, problem: str) -> None:
+    """Regression: only "its magic number is missing" was reported."""
+    assert f"{_NO_MAGIC}{problem}" in _problem(_FIELD / name)
+
+
+def test_archives_are_named(tmp_path: Path) -> None:
+    content = (_FIELD / "only-metadata" / "_metadata").read_bytes()
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("chk-4/_metadata"))
+    for packed, kind in (
+        (archive.getvalue(), "a tar archive"),
+        (bz2.compress(content), "bzip2"),
+        (lzma.compress(content), "xz"),
+    ):
+        file = tmp_path / "packed"
+        file.write_bytes(packed)
+        assert f"it is {kind}: unpack it" in _problem(file)
+
+
+def test_pointer_of_high_availability_cut_anywhere_names_no_wrong_path(tmp_path: Path) -> None:
+    pointer = (_FIELD / "completedCheckpoint6a3c9d").read_bytes()
+    file = tmp_path / "completedCheckpoint6a3c9d"
+    named = set()
+    for end in range(4, len(pointer), 13):
+        file.write_bytes(pointer[:end])
+        _, _, path = _problem(file).partition("its checkpoint is ")
+        named.add(path.partition(" (magic")[0])
+    assert named == {"", f"{_JOB}/chk-4"}
+
+
+@pytest.mark.parametrize("name", ["only-metadata", "only-metadata/_metadata"])
+def test_metadata_without_its_state_files_asks_for_the_whole_directory(name: str) -> None:
+    """Regression: "Flink writes _metadata last; name another chk-<n> or a savepoint"."""
+    problem = _problem(_FIELD / name)
+    assert "operator state is missing; tried " in problem
+    assert "copy the whole directory" in problem
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "offsets", "commits", "sources", "metadata", "offsets/3", "commits/4", "sources/0/0"],
+)
+def test_parts_of_a_spark_location_are_named(name: str) -> None:
+    problem = _problem(_LOCATION / name)
+    assert f"name it spark:{_LOCATION}" in problem
+
+
+def test_empty_file_is_not_advised_to_take_another_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "chk-5").write_bytes(b"")
+    assert "an empty file or object, as some tools write for a directory" in _problem(
+        tmp_path / "chk-5"
+    )
+
+
+@pytest.mark.parametrize("part", ["", "_metadata"])
+def test_flink_checkpoint_as_a_spark_location_is_named(tmp_path: Path, part: str) -> None:
+    chk = tmp_path / "chk-4"
+    shutil.copytree(golden("1.20/retained-files"), chk)
+    result = migrate("to-spark", f"spark:{chk / part}")
+    assert result.code == 3
+    assert "a checkpoint of Flink, not of a Spark query; name it without spark:" in result.stderr
